@@ -306,8 +306,8 @@ export interface ModelCall {
    */
   binding?: 'none' | 'keeps' | 'drops' | 'refuses'
   /**
-   * Whether text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave as a
-   * whole. Default false.
+   * True if text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave
+   * as a whole. Default false.
    */
   textIsReasoning?: boolean
   /** The context window in tokens; 0 when unknown. */
@@ -320,13 +320,13 @@ export interface ModelCall {
   systemTokens: number
   /** Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix. */
   onlyAtUserTurn: boolean
-  /** Whether the next call starts a user's turn. */
+  /** True if the next call starts a user's turn. */
   atUserTurn: boolean
-  /** Whether a roll may happen now. */
+  /** True if a roll may happen now. */
   rolls: boolean
   /**
-   * Whether the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of the
-   * kind `gone`. Default false: then only outputs and arguments collapse.
+   * True if the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of
+   * the kind `gone`. Default false: then only outputs and arguments collapse.
    */
   shortens?: boolean
 }
@@ -375,9 +375,9 @@ export interface OpenOptions {
   window?: WindowOptions
   /** How long text stays in what the model is shown. */
   stay?: StayOptions
-  /** Whether files are watched. Default true. */
+  /** True if files are watched. Default true. */
   watch?: boolean
-  /** Whether paths that no mount covers are the client's own. Default: true without mounts, else false. */
+  /** True if paths that no mount covers are the client's own. Default: true without mounts, else false. */
   watchUnmapped?: boolean
   /** Tell filesystems apart by device number where no mount applies. Default false. */
   detectDevices?: boolean
@@ -457,7 +457,7 @@ export interface Pruned {
   freedBytes: number
   /** How many bytes of it were in use before. */
   usedBytes: number
-  /** Whether the file has shrunk. If not, new data will use the free space. */
+  /** True if the file has shrunk. If not, new data will use the free space. */
   isShorter: boolean
 }
 
@@ -549,7 +549,7 @@ export interface SearchHit {
   tool?: string
   /** The newest version with this content. */
   txId: number
-  /** Whether that is the object's latest version. */
+  /** True if that is the object's latest version. */
   isLatest: boolean
   /** The first line that matches, counted from 1. */
   line: number
@@ -622,7 +622,7 @@ export interface SessionSummary {
  * model.
  */
 export interface SetChange {
-  /** Whether it was done. */
+  /** True if it was done. */
   ok: boolean
   /** The object's ID. */
   id: string
@@ -691,7 +691,7 @@ export interface StoreHit {
   args?: Record<string, unknown>
   /** The newest version with this content. */
   txId: number
-  /** Whether that is the object's latest version. */
+  /** True if that is the object's latest version. */
   isLatest: boolean
   /** The first line that matches, counted from 1. */
   line: number
@@ -743,13 +743,13 @@ export interface StoreState {
   kind: 'memory' | 'sqlite' | 'xtdb'
   /** The XTDB node that answers, or the first one tried; without user name and password. */
   url?: string
-  /** Whether XTDB answered the last request; absent without a journal. */
+  /** True if XTDB answered the last request; absent without a journal. */
   connected?: boolean
   /** How many transactions of the journal XTDB does not have yet. */
   queued: number
   /** Since when the oldest of them has been waiting, RFC 3339; absent if none is. */
   waitingSince?: string
-  /** Whether this process sends the journal's transactions; absent without a journal. */
+  /** True if this process sends the journal's transactions; absent without a journal. */
   sender?: boolean
   /**
    * How many objects changed by others still have to be fetched from XTDB, as far as known; 0 if the journal is up

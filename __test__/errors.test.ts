@@ -33,7 +33,7 @@ async function session() {
   return { cwd, manager, id }
 }
 
-/** What must not change by a refused call. */
+/** Returns what must not change by a refused call. */
 async function state(manager: ContextManager) {
   const [sets, view, point] = [await manager.sessionSets(), await manager.assemble(), await manager.point()]
   return { sets, view, point }

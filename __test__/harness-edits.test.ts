@@ -83,7 +83,7 @@ function parted(shape: Shape, messages: readonly object[]) {
 }
 
 const blockOf = (part: { content: { type: string; text?: string }[] }, text: string): number => part.content.findIndex((block) => block.text === text)
-/** What is sent of messages: of LangChain's instances what their provider's adapter looks at. */
+/** Returns what is sent of messages: of LangChain's instances what their provider's adapter looks at. */
 const words = (messages: readonly any[]): string =>
   JSON.stringify(messages.map((one) => (one.getType === undefined ? one : { type: one.getType(), id: one.id, content: one.content, calls: one.tool_calls, of: one.tool_call_id })))
 

@@ -53,7 +53,7 @@ function reasoning(messages: readonly Any[]): string[] {
 /** Every line of ours in a request names something: the IDs. */
 const named = (messages: readonly unknown[]) => new Set([...JSON.stringify(messages).matchAll(/\bid=([0-9a-f]{8,11})\b/g)].map((found) => found[1]!))
 
-/** What was said, thought and put out, by the beginning of its hash. */
+/** Returns what was said, thought and put out, by the beginning of its hash. */
 function texts(steps: readonly Step[]): Map<string, string> {
   const found = new Map<string, string>()
   const note = (key: string, text: string): void => void found.set(createHash('sha256').update(key).digest('hex'), text)

@@ -18,7 +18,9 @@ interface Wire {
   model: string
   answer(n: number): object[]
   result(n: number): object
-  /** What an answer that was sent again must still have, by its number; undefined if the answer is not shown. */
+  /**
+   * Returns what an answer that was sent again must still have, by its number; undefined if the answer is not shown.
+   */
   kept(sent: any[], n: number): unknown
 }
 

@@ -119,7 +119,7 @@ describe('which shape it is', () => {
 })
 
 describe.each([1, 2, 3, 4, 5, 6, 7, 8])('one conversation in every shape, seed %i', (seed) => {
-  /** What is sent at each step, and what the session came to. */
+  /** Returns what is sent at each step, and what the session came to. */
   async function run(shape: ShapeName) {
     const manager = await opened({ cwd: folder(), sessionId: shape, stay: SOON })
     let now = Date.UTC(2026, 0, 1)
@@ -191,7 +191,7 @@ function masked(messages: readonly unknown[]): unknown {
   })
 }
 
-/** Whether a result has more than text; then nothing of it may change. */
+/** Returns whether a result has more than text; then nothing of it may change. */
 function isRich(content: unknown): boolean {
   return /"type":"(image|image_url|input_image|image-data|tool-result)"/.test(JSON.stringify(content))
 }

@@ -24,7 +24,7 @@ const result = (id: string, text: string) => ({
   isError: false,
 })
 
-/** What the record says, in the order in which it was said. */
+/** Returns what the record says, in the order in which it was said. */
 async function recorded(manager: ContextManager): Promise<unknown[]> {
   const chat = await manager.get(`chat:${manager.sessionId}`)
   const turns = (chat?.['turns'] ?? []) as { user: unknown; assistant: { content: unknown }[]; toolcall_ids: string[] }[]

@@ -41,7 +41,7 @@ const benches = [
   { figures: ['G10', 'G11', 'overhead', 'start', 'turn'], program: script('pi/overhead.ts') },
 ]
 
-/** What a program prints, line by line; what it says beside the figures goes on to the person. */
+/** Returns what a program prints, line by line; what it says beside the figures goes on to the person. */
 async function run([program, args], names) {
   const child = spawn(program, [...args, ...names, ...once], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''

@@ -23,7 +23,7 @@ const rounds = Number(process.argv[3] ?? 30)
 const root = realpathSync(mkdtempSync(join(process.env['YEAR_PLACE'] ?? tmpdir(), 'year-')))
 const store = join(root, 'store', 'context.db')
 
-/** Whether a line has been changed in this round, so that changes add up over the rounds. */
+/** Returns whether a line has been changed in this round, so that changes add up over the rounds. */
 function changed(line: number, path: string, round: number): boolean {
   let hash = round * 2_654_435_761 + line * 40_503
   for (let at = 0; at < path.length; at += 1) hash = (Math.imul(hash, 31) + path.charCodeAt(at)) >>> 0

@@ -28,7 +28,7 @@ export interface GoingBack {
   /** The reference it activated. */
   id: string
   tool: string
-  /** Whether the result's own lines were in the next request again, after they had been absent. */
+  /** True if the result's own lines were in the next request again, after they had been absent. */
   returned: boolean
 }
 
@@ -132,7 +132,7 @@ function plan(read: readonly string[], folders: readonly string[]): Round[] {
   const ls = (path: string): Reply => calls(['ls', { path }])
   const grep = (pattern: string): Reply => calls(['grep', { pattern, path: '.', limit: 120 }])
   const every = (pattern: string): string => `find . -type f -name '${pattern}' | LC_ALL=C sort | xargs`
-  /** What most of an agent's work is: small steps on one file. */
+  /** Returns what most of an agent's work is: small steps on one file. */
   const closer = (index: number): Round => ({
     prompt: `Look closer at ${file(index)}.`,
     steps: [
@@ -243,7 +243,7 @@ function checkPrompt(request: ModelRequest, prompt: string): void {
   throw new Error(`the plan is at "${prompt}", but the request does not contain that user prompt`)
 }
 
-/** Whether any message of the request has this line. */
+/** Returns whether any message of the request has this line. */
 function contains(request: ModelRequest, line: string): boolean {
   return request.messages.some((message) => message.text.includes(line))
 }

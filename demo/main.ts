@@ -159,7 +159,7 @@ function check(
   }
 }
 
-/** What Pi wrote to standard error, each line once; empty where it wrote nothing. */
+/** Returns what Pi wrote to standard error, each line once; empty where it wrote nothing. */
 function written(stderr: string): string {
   const lines = new Set(stderr.split('\n').filter((line) => line.trim() !== ''))
   return lines.size === 0 ? '' : `\nPi wrote:\n  ${[...lines].slice(0, 40).join('\n  ')}`

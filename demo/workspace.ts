@@ -46,7 +46,7 @@ export function filesToRead(files: readonly string[], count: number): string[] {
     .map((file) => file.path)
 }
 
-/** What git tracks, or undefined where this checkout is no git repository of its own, or there is no git. */
+/** Returns what git tracks, or undefined where this checkout is no git repository of its own, or there is no git. */
 function trackedFiles(): string[] | undefined {
   const git = (...args: string[]): string =>
     execFileSync('git', args, {

@@ -171,7 +171,7 @@ function write(folder: string, task: Task): void {
   }
 }
 
-/** What Pi's session file says about a run. */
+/** Returns what Pi's session file says about a run. */
 export function measure(sessionFile: string): Omit<Outcome, 'arm' | 'failure'> {
   const figures = { ...NOTHING, tools: {} as Record<string, number> }
   const read = new Set<string>()

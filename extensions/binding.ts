@@ -12,7 +12,7 @@ import type { Branch } from './messages.ts'
 
 type Model = NonNullable<ExtensionContext['model']>
 
-/** What is known about one of Pi's models by its name. */
+/** Returns what is known about one of Pi's models by its name. */
 export function rulesFor({ id, provider, api }: Model): ModelRules {
   return rulesOf(id, { provider, api })
 }
@@ -89,8 +89,9 @@ export class SessionBinding {
 }
 
 /**
- * Whether Pi's requests to a model ask for drops: as the last one did, or before the first as Pi does where it sets an
- * effort for each answer (not through GitHub Copilot, Vercel or Cloudflare; with thinking off, only some versions).
+ * Returns whether Pi's requests to a model ask for drops: as the last one did, or before the first as Pi does where it
+ * sets an effort for each answer (not through GitHub Copilot, Vercel or Cloudflare; with thinking off, only some
+ * versions).
  */
 function asksForDrops(model: Model, lastRequest: unknown): boolean {
   const { model: sentTo, modelId } = (lastRequest ?? {}) as { model?: unknown; modelId?: unknown }

@@ -174,8 +174,8 @@ export class Boundary {
   }
 
   /**
-   * What goes out if a call fails: in sections, those of the last call around the messages. In the usual layout, Pi itself
-   * has the edits that are in force, and sends that.
+   * Returns what goes out if a call fails: in sections, those of the last call around the messages. In the usual
+   * layout, Pi itself has the edits that are in force, and sends that.
    */
   lastForm({ messages }: ContextEvent): ContextEventResult | undefined {
     return this.#view === undefined ? undefined : { messages: sections(messages, this.#view) as PiMessage[] }
@@ -215,7 +215,7 @@ export class Boundary {
     })
   }
 
-  /** What a roll would remove and cost now; undefined if nothing could be rolled. */
+  /** Returns what a roll would remove and cost now; undefined if nothing could be rolled. */
   previewRoll(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
     return this.#exclusive(ctx, async () => {
       await this.#putRight()
@@ -256,17 +256,17 @@ export class Boundary {
     return point
   }
 
-  /** Whether rolls may happen. */
+  /** Returns whether rolls may happen. */
   get rolls(): boolean {
     return this.sendsReferences && this.#recall.possible
   }
 
-  /** Whether outputs stay where they appeared and have headers there. */
+  /** Returns whether outputs stay where they appeared and have headers there. */
   get sendsReferences(): boolean {
     return !this.off && this.layout === 'references'
   }
 
-  /** Whether requests are laid out in sections now. */
+  /** Returns whether requests are laid out in sections now. */
   get inSections(): boolean {
     return !this.off && this.layout === 'sections'
   }
@@ -336,7 +336,7 @@ interface Editable {
   appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
 }
 
-/** Whether messages can be replaced outside the end of a turn. */
+/** Returns whether messages can be replaced outside the end of a turn. */
 function canEdit(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
 }
@@ -349,7 +349,7 @@ function edit(ctx: ExtensionContext, edits: Replacements): void {
   for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
 }
 
-/** Whether messages can be added outside the end of a turn. */
+/** Returns whether messages can be added outside the end of a turn. */
 function canSay(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendCustomMessageEntry === 'function'
 }

@@ -77,7 +77,7 @@ export class Circumstances {
     }
   }
 
-  /** Whether a later change of the tools would cost the model its reasoning. */
+  /** Returns whether a later change of the tools would cost the model its reasoning. */
   bindsTools(ctx: ExtensionContext): boolean {
     const binding = this.binding.of(ctx.model)
     return (binding === 'drops' || binding === 'refuses') && !appendsTools(ctx.model)
@@ -140,7 +140,10 @@ export class Circumstances {
   }
 }
 
-/** Whether the provider finds a cached prefix only near its breakpoints, so that an early edit re-bills everything. */
+/**
+ * Returns whether the provider finds a cached prefix only near its breakpoints, so that an early edit re-bills
+ * everything.
+ */
 function looksBack(model: ExtensionContext['model']): boolean {
   if (model === undefined) return false
   if (model.api === 'anthropic-messages') return true

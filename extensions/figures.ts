@@ -11,7 +11,7 @@ export class Figures {
   /** What the calls of the branch were billed, beside plain Pi. */
   readonly ledger = new Ledger()
 
-  /** What was saved on the branch so far against plain Pi, in fresh input tokens. */
+  /** Returns what was saved on the branch so far against plain Pi, in fresh input tokens. */
   get saved(): number {
     return this.ledger.saved
   }

@@ -14,7 +14,7 @@ const QUESTION =
 const YES = 'Leave them out: what the model sees stays as it is'
 const NO = 'Record everything: nothing is ever lost'
 
-/** Whether a store is a database file that does not exist yet. */
+/** Returns whether a store is a database file that does not exist yet. */
 export function isNewStore(options: StoreOptions): boolean {
   return options.kind === 'sqlite' && !existsSync(options.path)
 }

@@ -27,7 +27,7 @@ const PASSING = new Set([
   'IO',
 ])
 
-/** Whether the store and the engine can still be relied on after a failure, as long as it does not repeat. */
+/** Returns whether the store and the engine can still be relied on after a failure, as long as it does not repeat. */
 export function isPassing(error: unknown): boolean {
   return PASSING.has((error as { code?: string } | null)?.code ?? '')
 }

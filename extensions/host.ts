@@ -54,7 +54,7 @@ export class Host {
   readonly nested = new NestedCalls()
   /** Characters that answered reads have spared in results that have not come yet. */
   spared = 0
-  /** Whether the session is the first one of its store. */
+  /** True if the session is the first one of its store. */
   #isFirst = false
   /** The session that was given up. */
   #given: Boundary | undefined
@@ -279,8 +279,9 @@ export class Host {
   }
 
   /**
-   * Whether tools that come later would cost reasoning: it is bound to the set of tools, and the provider takes no additions
-   * in mid-conversation. They are declared from the first request then. A session that has begun stays as it is.
+   * Returns whether tools that come later would cost reasoning: it is bound to the set of tools, and the provider takes
+   * no additions in mid-conversation. They are declared from the first request then. A session that has begun stays as
+   * it is.
    */
   #addsTooLate(ctx: ExtensionContext): boolean {
     const hasBegun = ctx.sessionManager.getBranch().some((entry) => entry.type === 'message' && entry.message.role === 'assistant')

@@ -33,7 +33,7 @@ export class NestedCalls {
     this.#ids.delete(callId)
   }
 
-  /** Whether a call is a nested one. */
+  /** Returns whether a call is a nested one. */
   has(callId: string): boolean {
     return this.#ids.has(callId)
   }

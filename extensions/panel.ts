@@ -267,7 +267,7 @@ async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output):
   return `${row.name} goes to the model with your next message.`
 }
 
-/** Whether a message of the conversation already brings an output back. */
+/** Returns whether a message of the conversation already brings an output back. */
 function broughtBack(ctx: ExtensionCommandContext, id: string): boolean {
   return ctx.sessionManager
     .buildSessionProjection()

@@ -82,7 +82,7 @@ export function sizeHint(bytes: number): string | undefined {
   return `The store takes ${size}: "npx pi-context-manager prune --older-than 90d --dry-run" shows what could be removed`
 }
 
-/** What the status line says about a queue: nothing, unless it has been waiting for long. */
+/** Returns what the status line says about a queue: nothing, unless it has been waiting for long. */
 export function longWait({ queued, waitingSince }: StoreState, nowMs: number): string | undefined {
   if (queued === 0 || waitingSince === undefined || nowMs - Date.parse(waitingSince) < LONG_MS) return undefined
   return `${queued} waiting for XTDB`

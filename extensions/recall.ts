@@ -14,9 +14,9 @@ export class Recall {
   readonly #engine: Engine
   #names: ToolNames | undefined
   #registered = false
-  /** Whether Pi's `read` is ours and therefore accepts ids. */
+  /** True if Pi's `read` is ours and therefore accepts ids. */
   reads = false
-  /** Whether active contents have their own section. */
+  /** True if active contents have their own section. */
   inSections = false
 
   constructor(pi: ExtensionAPI, engine: Engine) {
@@ -25,8 +25,8 @@ export class Recall {
   }
 
   /**
-   * What the tools are called. Fixed when first asked for, which is once all extensions have registered theirs: Pi would
-   * give one name to one extension without a word.
+   * Returns what the tools are called. Fixed when first asked for, which is once all extensions have registered theirs:
+   * Pi would give one name to one extension without a word.
    */
   get names(): ToolNames {
     return (this.#names ??= namesBeside(new Set(this.#pi.getAllTools().map((tool) => tool.name))))
@@ -37,7 +37,7 @@ export class Recall {
     return this.#pi.getActiveTools().includes(this.names.activate)
   }
 
-  /** Whether the model can bring anything back. If not, nothing may collapse. */
+  /** Returns whether the model can bring anything back. If not, nothing may collapse. */
   get possible(): boolean {
     return this.tools || (this.reads && this.#pi.getActiveTools().includes('read'))
   }
@@ -70,7 +70,9 @@ export function declaresTool(ctx: ExtensionContext, name: string): boolean {
   return declared
 }
 
-/** Whether a provider accepts new tools in mid-conversation, so that the cached prompt before them stays valid. */
+/**
+ * Returns whether a provider accepts new tools in mid-conversation, so that the cached prompt before them stays valid.
+ */
 export function appendsTools(model: ExtensionContext['model']): boolean {
   const compat = (model?.compat ?? {}) as Record<string, unknown>
   const ways = [

@@ -11,7 +11,7 @@ import type { XtdbPlace } from './place.ts'
 
 /** The settings, with a value for each. */
 export interface Settings {
-  /** Whether rolls and excerpts happen; `/context on` and `off` change it for one session. Default true. */
+  /** True if rolls and excerpts happen; `/context on` and `off` change it for one session. Default true. */
   enabled: boolean
   /**
    * The store: a SQLite file, or an XTDB database (in the file also as the address of its node). Default: the file at
@@ -62,11 +62,11 @@ export interface Settings {
    * without the context manager. Default 0.
    */
   holdout: number
-  /** Whether files that were read are watched for changes from outside. Default true. */
+  /** True if files that were read are watched for changes from outside. Default true. */
   watch: boolean
   /**
-   * Whether secrets of known shapes are taken out of what is recorded, before it is stored. Files stay as they are, and so
-   * does what the model is sent. Default false.
+   * True if secrets of known shapes are taken out of what is recorded, before it is stored. Files stay as they are, and
+   * so does what the model is sent. Default false.
    */
   redact: boolean
   /**
@@ -82,7 +82,7 @@ export interface Settings {
   binding: Binding | undefined
   /** How many seconds the provider keeps a prompt, if Pi's model catalogue does not say. Default 300, or what is known. */
   cacheLifetimeSeconds: number
-  /** Whether Pi's footer shows the status line. Default true. */
+  /** True if Pi's footer shows the status line. Default true. */
   statusLine: boolean
 }
 

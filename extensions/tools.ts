@@ -129,7 +129,7 @@ export function partOf(lines: string | undefined, grep: string | undefined): Par
   return { lines: [first, found[2] === undefined ? first : Number(found[2])] }
 }
 
-/** What an activation brings back: the text and the arguments of the call, as far as they are not visible. */
+/** Returns what an activation brings back: the text and the arguments of the call, as far as they are not visible. */
 function whole(change: SetChange): string {
   const text = change.visible ? change.message : change.content || `${change.message}; it is empty`
   return change.arguments === undefined

@@ -63,14 +63,14 @@ export function reportLines(report: Report): string[] {
   return lines
 }
 
-/** What the context manager has saved so far, against what plain Pi would have cost. */
+/** Returns what the context manager has saved so far, against what plain Pi would have cost. */
 export function savedLine({ saved, savedTokens, cost }: Report): string {
   if (Math.round(savedTokens) === 0) return 'Nothing saved yet: nothing has been worth collapsing.'
   if (saved === undefined) return `Saved ${short(savedTokens)} input tokens against plain Pi`
   return `Saved ${moneyAndShare(saved, cost)} against plain Pi`
 }
 
-/** What the session has cost, and what the last call found in the cache; undefined before the first answer. */
+/** Returns what the session has cost, and what the last call found in the cache; undefined before the first answer. */
 export function costLine({ cachedShare, cost, isBilled }: Report): string | undefined {
   const parts: string[] = []
   if (cost > 0) parts.push(`${isBilled ? 'Billed' : 'Cost'} so far ${money(cost)}`)
@@ -94,7 +94,7 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
   return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
-/** What was saved, in dollars if there are prices; undefined if it is not worth mentioning. */
+/** Returns what was saved, in dollars if there are prices; undefined if it is not worth mentioning. */
 function savings(ctx: ExtensionContext, savedTokens: number): string | undefined {
   const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
   const price = model?.cost.input ?? 0

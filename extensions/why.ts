@@ -109,7 +109,7 @@ function priceOf({ cost }: Break): string {
   return cost >= 0.005 ? ` (${money(cost)})` : ''
 }
 
-/** What a prompt above a step in the price costs. */
+/** Returns what a prompt above a step in the price costs. */
 function stepLines({ prompt }: Call, { steps = [] }: Evidence): string[] {
   const step = steps.findLast(({ inputTokensAbove }) => prompt > inputTokensAbove)
   if (step === undefined) return []
@@ -117,8 +117,8 @@ function stepLines({ prompt }: Call, { steps = [] }: Evidence): string[] {
 }
 
 /**
- * What the provider reported about reasoning that it dropped, at the last call and before it; of providers that report nothing,
- * what rolls have taken along.
+ * Returns what the provider reported about reasoning that it dropped, at the last call and before it; of providers that
+ * report nothing, what rolls have taken along.
  */
 function droppedLines(calls: readonly Call[], reasoningLost: number): string[] {
   const last = calls.at(-1)?.dropped ?? 0

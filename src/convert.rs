@@ -25,7 +25,7 @@ pub fn bytes(content: js::Content) -> Vec<u8> {
     }
 }
 
-/// What an edit tool should do.
+/// Returns what an edit tool should do.
 pub fn edit_guard(guard: context_engine::EditGuard) -> js::EditGuard {
     match guard {
         context_engine::EditGuard::Refused(text) => js::EditGuard { refusal: Some(text), difference: None },

@@ -101,7 +101,7 @@ struct Growing {
     payload: Value,
     valid_time: Timestamp,
     erased: Option<Erased>,
-    /// Whether JavaScript can compute the content hash when somebody asks for it, because it has the same numbers.
+    /// True if JavaScript can compute the content hash when somebody asks for it, because it has the same numbers.
     is_exact: bool,
 }
 
@@ -180,7 +180,7 @@ impl Growing {
     }
 }
 
-/// Whether all numbers are the same in JavaScript.
+/// Returns whether all numbers are the same in JavaScript.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) if number.is_f64() => true,

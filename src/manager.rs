@@ -422,7 +422,7 @@ impl ContextManager {
         self.call(env, |open| async move { convert::set_change(work(open).await?) }, |change| change)
     }
 
-    /// What the log files a call's steps under.
+    /// Returns what the log files a call's steps under.
     pub(crate) fn span(&self) -> Span {
         tracing::debug_span!(target: "context", "session", id = self.session_id.get())
     }

@@ -79,8 +79,8 @@ pub struct ModelCall {
     /// `refuses` (it refuses the request). Default `none`.
     #[napi(ts_type = "'none' | 'keeps' | 'drops' | 'refuses'")]
     pub binding: Option<String>,
-    /// Whether text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave as a
-    /// whole. Default false.
+    /// True if text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave
+    /// as a whole. Default false.
     pub text_is_reasoning: Option<bool>,
     /// The context window in tokens; 0 when unknown.
     pub context_window: f64,
@@ -92,12 +92,12 @@ pub struct ModelCall {
     pub system_tokens: f64,
     /// Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix.
     pub only_at_user_turn: bool,
-    /// Whether the next call starts a user's turn.
+    /// True if the next call starts a user's turn.
     pub at_user_turn: bool,
-    /// Whether a roll may happen now.
+    /// True if a roll may happen now.
     pub rolls: bool,
-    /// Whether the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of the
-    /// kind `gone`. Default false: then only outputs and arguments collapse.
+    /// True if the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of
+    /// the kind `gone`. Default false: then only outputs and arguments collapse.
     pub shortens: Option<bool>,
 }
 

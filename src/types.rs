@@ -103,9 +103,9 @@ pub struct OpenOptions {
     pub window: Option<WindowOptions>,
     /// How long text stays in what the model is shown.
     pub stay: Option<StayOptions>,
-    /// Whether files are watched. Default true.
+    /// True if files are watched. Default true.
     pub watch: Option<bool>,
-    /// Whether paths that no mount covers are the client's own. Default: true without mounts, else false.
+    /// True if paths that no mount covers are the client's own. Default: true without mounts, else false.
     pub watch_unmapped: Option<bool>,
     /// Tell filesystems apart by device number where no mount applies. Default false.
     pub detect_devices: Option<bool>,
@@ -184,7 +184,7 @@ pub struct Toolcall {
 /// model.
 #[napi(object)]
 pub struct SetChange {
-    /// Whether it was done.
+    /// True if it was done.
     pub ok: bool,
     /// The object's ID.
     pub id: String,
@@ -343,7 +343,7 @@ pub struct SearchHit {
     pub tool: Option<String>,
     /// The newest version with this content.
     pub tx_id: i64,
-    /// Whether that is the object's latest version.
+    /// True if that is the object's latest version.
     pub is_latest: bool,
     /// The first line that matches, counted from 1.
     pub line: u32,
@@ -376,13 +376,13 @@ pub struct StoreState {
     pub kind: String,
     /// The XTDB node that answers, or the first one tried; without user name and password.
     pub url: Option<String>,
-    /// Whether XTDB answered the last request; absent without a journal.
+    /// True if XTDB answered the last request; absent without a journal.
     pub connected: Option<bool>,
     /// How many transactions of the journal XTDB does not have yet.
     pub queued: f64,
     /// Since when the oldest of them has been waiting, RFC 3339; absent if none is.
     pub waiting_since: Option<String>,
-    /// Whether this process sends the journal's transactions; absent without a journal.
+    /// True if this process sends the journal's transactions; absent without a journal.
     pub sender: Option<bool>,
     /// How many objects changed by others still have to be fetched from XTDB, as far as known; 0 if the journal is up
     /// to date, absent without one.
@@ -470,7 +470,7 @@ pub struct Pruned {
     pub freed_bytes: f64,
     /// How many bytes of it were in use before.
     pub used_bytes: f64,
-    /// Whether the file has shrunk. If not, new data will use the free space.
+    /// True if the file has shrunk. If not, new data will use the free space.
     pub is_shorter: bool,
 }
 
@@ -517,7 +517,7 @@ pub struct StoreHit {
     pub args: Option<String>,
     /// The newest version with this content.
     pub tx_id: i64,
-    /// Whether that is the object's latest version.
+    /// True if that is the object's latest version.
     pub is_latest: bool,
     /// The first line that matches, counted from 1.
     pub line: u32,

@@ -61,7 +61,7 @@ function breaks(requests: readonly ModelRequest[]): number {
 
 const rollsIn = (text: string): number => [...text.matchAll(/(\d+) rolls?\b/g)].reduce((sum, [, count]) => sum + Number(count), 0)
 
-/** Whether the last output is one of the files', from its first line to its last, byte for byte. */
+/** Returns whether the last output is one of the files', from its first line to its last, byte for byte. */
 function isBroughtBack(agent: Agent, request: ModelRequest): boolean {
   const [line = ''] = /n\d+ line 0 /.exec(lastResult(request)) ?? []
   return line !== '' && agent.hasWhole(lastResult(request), long(line.split(' ')[0] as string, agent.lines))

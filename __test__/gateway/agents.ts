@@ -24,7 +24,7 @@ export interface Agent {
   program: Installed
   /** How often the host itself changes what it has sent: Qwen Code clears old outputs. */
   ownBreaks: number
-  /** Whether it sends the same history in a new process. Qwen Code sends outputs again that it had cleared. */
+  /** True if it sends the same history in a new process. Qwen Code sends outputs again that it had cleared. */
   repeats: boolean
   /** Lines of an output that the host shows whole. */
   lines: number
@@ -39,17 +39,17 @@ export interface Agent {
   shell(command: string): ScriptedCall
   read?(path: string): ScriptedCall
   recall(id: string): ScriptedCall
-  /** Whether it finds its provider and our tools only in a configuration of its own: it then runs beside a gateway. */
+  /** True if it finds its provider and our tools only in a configuration of its own: it then runs beside a gateway. */
   isBeside?: boolean
   /** How its user has the conversation summarized; undefined if that can't be asked for without a terminal. */
   compact?: string
   /** How it is made to summarize by itself: more input than this in an answer, in tokens. */
   compactsAt?: number
   subagent?(prompt: string): ScriptedCall
-  /** Whether a request is one of the main conversation. */
+  /** Returns whether a request is one of the main conversation. */
   isMain(request: ModelRequest): boolean
   isSubagent?(request: ModelRequest): boolean
-  /** What its own output tool puts before and after a text. */
+  /** Returns what its own output tool puts before and after a text. */
   hasWhole(output: string, text: string): boolean
 }
 

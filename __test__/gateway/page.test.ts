@@ -25,7 +25,7 @@ async function said(gateway: Gateway, action: string, id: string): Promise<strin
   return (JSON.parse((await to(gateway, '/act', { session: 'claude-code:session-1', action, id })).text) as { said: string }).said
 }
 
-/** What the page is sent until it has all. */
+/** Returns what the page is sent until it has all. */
 async function shown(gateway: Gateway, test: (view: any) => boolean = () => true): Promise<any> {
   const { url, bearer } = own(gateway)
   const socket = connect(Number(url.port), '127.0.0.1')

@@ -173,7 +173,10 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
 /** The names of all shapes. */
 export const shapes = Object.keys(written) as ShapeName[]
 
-/** What a request shows of each call: the text of its result and its arguments, by the call's ID; the same in every shape. */
+/**
+ * Returns what a request shows of each call: the text of its result and its arguments, by the call's ID; the same in
+ * every shape.
+ */
 export function shown(messages: readonly unknown[]): Map<string, { text?: string; args?: unknown }> {
   const found = new Map<string, { text?: string; args?: unknown }>()
   const note = (id: unknown, what: { text?: string; args?: unknown }) => found.set(String(id), { ...found.get(String(id)), ...what })

@@ -34,10 +34,10 @@ function inShell(request: ModelRequest): Answer {
 const HEADER = /^id=[0-9a-f]{8,}\n/
 
 /**
- * What the conversations of a session's requests cost, in fresh input tokens: what a request has in common with the one
- * before is read from the cache, the rest is written to it. Prompts, answers and outputs count, in whatever words each
- * host wraps them. System prompts and tools do not, which are another's in each host, nor does the line that Pi's
- * extension puts before each output: a host's own messages need none.
+ * Returns what the conversations of a session's requests cost, in fresh input tokens: what a request has in common with
+ * the one before is read from the cache, the rest is written to it. Prompts, answers and outputs count, in whatever
+ * words each host wraps them. System prompts and tools do not, which are another's in each host, nor does the line that
+ * Pi's extension puts before each output: a host's own messages need none.
  */
 function costOf(server: ModelServer): { cost: number; requests: number } {
   const requests = server.requests.filter(({ tools }) => tools.length > 0)

@@ -13,7 +13,7 @@ export interface Driver {
   prompt(text: string): Promise<void>
   /** The host's own conversation, which may be changed. */
   history: any[]
-  /** Whether a message is the user's. */
+  /** Returns whether a message is the user's. */
   isUser(message: any): boolean
   /** What the host's entry made; undefined where the host runs alone. */
   context: HostContext | undefined

@@ -57,7 +57,7 @@ async function started(plugin: unknown[], env: Record<string, string> = {}, more
   return { server, host }
 }
 
-/** What a session left in a store, after its OpenCode has been killed. */
+/** Returns what a session left in a store, after its OpenCode has been killed. */
 async function left(host: OpenCode, store: ReturnType<typeof sqlite>): Promise<ContextManager> {
   await host.kill9()
   const manager = await ContextManager.open({ sessionId: `opencode:${host.sessionId}`, cwd: host.cwd, store, watch: false })

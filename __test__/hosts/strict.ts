@@ -89,7 +89,7 @@ interface Options {
   onRoll: () => void
 }
 
-/** What most hosts say: nothing about the binding, so that it is known by the model's name. */
+/** Returns what most hosts say: nothing about the binding, so that it is known by the model's name. */
 function withoutBinding(model: ReturnType<typeof modelNamed>): ReturnType<typeof modelNamed> {
   const { binding: _, ...rest } = model
   return rest as ReturnType<typeof modelNamed>

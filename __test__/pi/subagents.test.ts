@@ -39,7 +39,7 @@ function script(request: ModelRequest): Answer {
   return calls(['subagent', verb === 'one' ? task(words) : { tasks: words.map((one) => task(one.split('+'))) }, `call_${n}`])
 }
 
-/** What the reads of each child gave, without their header lines, by the child's prompt. */
+/** Returns what the reads of each child gave, without their header lines, by the child's prompt. */
 function reads(requests: readonly ModelRequest[]): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const { messages } of requests) {

@@ -93,7 +93,7 @@ export function header(callId: string): string {
   return `id=${handle(callId)}`
 }
 
-/** What the line of a collapsed output begins with: what it was. */
+/** Returns what the line of a collapsed output begins with: what it was. */
 export function reference(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): string {
   return `toolcall_ref id=${handle(callId)} tool=${tool} status=${status}`
 }
@@ -103,7 +103,9 @@ export function referring(callId: string, tool: string, status: 'ok' | 'fail' = 
   return new RegExp(`^${reference(callId, tool, status)}(?: -> [^\\n]+)?$`)
 }
 
-/** Whether a text is an excerpt of another: some of its lines, in their order, and marks for what is left out. */
+/**
+ * Returns whether a text is an excerpt of another: some of its lines, in their order, and marks for what is left out.
+ */
 export function isExcerpt(shown: string, whole: string): boolean {
   const all = whole.split('\n')
   let at = 0
@@ -115,7 +117,7 @@ export function isExcerpt(shown: string, whole: string): boolean {
   return at === all.length
 }
 
-/** What a request says apart from the outputs of tools: these alone may change. */
+/** Returns what a request says apart from the outputs of tools: these alone may change. */
 export function withoutOutputs(request: ModelRequest): string[] {
   return request.messages.map((message) => {
     if (message.role !== 'tool') return message.json
@@ -175,7 +177,7 @@ export async function command(rpc: PiRpc, text: string): Promise<string[]> {
   return notices(rpc.events.slice(from))
 }
 
-/** What the extension told the person, among some records. */
+/** Returns what the extension told the person, among some records. */
 export function notices(events: readonly RpcEvent[]): string[] {
   return events
     .filter((event) => event.type === 'extension_ui_request' && event['method'] === 'notify')

@@ -23,7 +23,7 @@ const LATEST = 20
 /** In which order the model tries them. */
 const ORDER = ['search_context', 'activate', 'pin', 'unpin', 'deactivate']
 
-/** What stands before the conversation: the declared tools and the system prompt. */
+/** Returns what stands before the conversation: the declared tools and the system prompt. */
 function head(request: ModelRequest): string {
   return request.prompt.slice(0, request.ends[headOf(request)])
 }

@@ -26,7 +26,7 @@ async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
   return { ...setting, rpc }
 }
 
-/** What the points of a session say was saved, oldest first. */
+/** Returns what the points of a session say was saved, oldest first. */
 function savings(file: string): number[] {
   return readSession(file).entries.flatMap((entry) =>
     entry.type === 'custom' && entry['customType'] === 'pi-context-manager' ? [(entry['data'] as { saved?: number }).saved ?? 0] : [],
@@ -76,7 +76,7 @@ test('where there is no roll to undo, the savings of earlier rolls still count',
 
 /** The outputs that `/context` lists. Their sizes follow Pi's own figure for the window. */
 const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Stale|Store):)/m.exec((await command(rpc, '/context'))[0]!)![0].replaceAll(/[\d.]+k? tokens/g, 'tokens')
-/** What `/context` says was spent and saved. The size of the window is Pi's own figure. */
+/** Returns what `/context` says was spent and saved. The size of the window is Pi's own figure. */
 const totals = async (rpc: PiRpc): Promise<string[]> => (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
 
 test('after a roll and an undo the list is as before, and the totals are those of the last call', async () => {

@@ -71,7 +71,7 @@ describe('after a step back, text from before a compaction is not counted again'
   const SCALE = { unitsPerToken: 4, systemTokens: 5000 }
   /** A text of so many characters. */
   const long = (characters: number): string => 'x'.repeat(characters)
-  /** What the provider counts for the system part and so many characters. */
+  /** Returns what the provider counts for the system part and so many characters. */
   const usage = (characters: number) => ({
     input: SCALE.systemTokens + characters / SCALE.unitsPerToken,
     output: 1,

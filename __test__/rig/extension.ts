@@ -10,14 +10,14 @@ import type { Settings } from '../../extensions/settings.ts'
 export const EXTENSION: string =
   process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../../extensions/index.ts', import.meta.url))
 
-/** Whether there is an extension to load. */
+/** Returns whether there is an extension to load. */
 export function hasExtension(): boolean {
   return existsSync(EXTENSION)
 }
 
 /**
- * What `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal. `settings` are over
- * those of the home.
+ * Returns what `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal.
+ * `settings` are over those of the home.
  */
 export function withExtension(store: string | { url: string; journal: string }, settings?: Partial<Settings>): {
   extension: string

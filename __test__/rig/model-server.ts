@@ -69,7 +69,10 @@ export class ModelServer {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** What a provider entry in Pi's models.json takes as `baseUrl`: Anthropic's client adds `/v1` itself, and Bedrock has none. */
+  /**
+   * Returns what a provider entry in Pi's models.json takes as `baseUrl`: Anthropic's client adds `/v1` itself, and
+   * Bedrock has none.
+   */
   baseUrl(api: Api): string {
     return api === 'anthropic-messages' || api === 'bedrock-converse-stream' ? this.url : `${this.url}/v1`
   }

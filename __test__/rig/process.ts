@@ -19,7 +19,7 @@ export interface StartOptions {
   cwd: string
   /** The whole environment; nothing is inherited. */
   env: Record<string, string>
-  /** Whether the process gets a pipe as its input; else its input is empty. */
+  /** True if the process gets a pipe as its input; else its input is empty. */
   input: boolean
   /** A terminal of this size between the pipes and the process. */
   terminal?: { columns: number; rows: number }
@@ -71,7 +71,7 @@ export class PiProcess {
     })
   }
 
-  /** Whether the process has not ended yet. */
+  /** Returns whether the process has not ended yet. */
   get running(): boolean {
     return this.#exit === undefined
   }

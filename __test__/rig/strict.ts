@@ -22,7 +22,7 @@ export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
 export interface StrictOptions {
   /** `new` (default): a mismatch is refused unless the request asks for drops. `old`: nothing is lost unless it asks. */
   account?: 'new' | 'old'
-  /** Whether a model binds its reasoning. Default: every model does. */
+  /** Returns whether a model binds its reasoning. Default: every model does. */
   isBound?: (model: string) => boolean
 }
 
@@ -118,7 +118,7 @@ export class Strict {
     return { verdict, sign: (part) => this.#sign(request.api, part, seen) }
   }
 
-  /** What a request asks for, and why it may be refused whatever its blocks are. */
+  /** Returns what a request asks for, and why it may be refused whatever its blocks are. */
   #outcome(request: Pick<ModelRequest, 'api' | 'body' | 'headers'>): { outcome: Outcome; refusal: string | undefined } {
     if (request.api === 'openai-responses') return { outcome: 'drops', refusal: undefined }
     const thinking = request.body.thinking ?? {}
@@ -187,7 +187,7 @@ function isSuffix(now: readonly string[], then: readonly string[]): boolean {
   return from >= 0 && now.every((signature, index) => signature === then[from + index])
 }
 
-/** Whether the answer reports what became of the blocks: OpenAI's always, Anthropic's with the beta. */
+/** Returns whether the answer reports what became of the blocks: OpenAI's always, Anthropic's with the beta. */
 function reports({ api, headers }: Pick<ModelRequest, 'api' | 'headers'>): boolean {
   return api === 'openai-responses' || String(headers['anthropic-beta'] ?? '').includes(BINDING_BETA)
 }

@@ -24,7 +24,7 @@ interface Memory {
   thoughtOf: Map<string, string[] | undefined>
   /** All reasoning. */
   thoughts: Set<string>
-  /** Whether the model gave this signature to this reasoning. */
+  /** Returns whether the model gave this signature to this reasoning. */
   isSigned(thought: string, signature: unknown): boolean
   /** All reasoning from the answer on that made a call. */
   since(id: string | undefined): string[]
@@ -201,7 +201,7 @@ function thoughtIn(item: any): string {
   return ((item.summary ?? []) as any[]).map(({ text }) => text).join('\n\n')
 }
 
-/** Whether content has neither a text nor anything else in it. */
+/** Returns whether content has neither a text nor anything else in it. */
 function isBlank(content: unknown): boolean {
   if (typeof content === 'string') return content.trim() === ''
   if (!Array.isArray(content)) return true

@@ -18,8 +18,8 @@ const START_LIMIT_MS = 400_000
 const JVM = '-Xms64m -Xmx512m -XX:TieredStopAtLevel=1'
 
 /**
- * Whether no node can be started here; that is said in a line together with what was not run because of it, and fails
- * where CONTEXT_REQUIRE_XTDB asks for a node.
+ * Returns whether no node can be started here; that is said in a line together with what was not run because of it, and
+ * fails where CONTEXT_REQUIRE_XTDB asks for a node.
  */
 export function withoutXtdb(tests: string): boolean {
   const missing = whyNone()

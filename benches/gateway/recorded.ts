@@ -60,7 +60,7 @@ server.close()
 const note = `by session ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}, median ${median(ratios).toFixed(3)}; with nothing removed $${plain.toFixed(2)}`
 print({ figure: 'gateway-cost', what: `prompts of ${sessions} recorded sessions of Claude Code through the gateway`, ours, peer: 'replay', beside, unit: '$', good: 1.02, note })
 
-/** What a session's prompts cost through a gateway of its own. */
+/** Returns what a session's prompts cost through a gateway of its own. */
 async function throughGateway(recording: Recording, { unitsPerToken, systemTokens, prices }: Survey): Promise<number> {
   let at = 0
   const gateway = await startGateway({ open: { store: { kind: 'memory' }, watch: false, filesystemId: 'bench' }, upstreams: { anthropic: url }, cwd: '/nowhere', env: {}, now: () => at, limitMs: 60_000 })

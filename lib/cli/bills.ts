@@ -29,7 +29,7 @@ export class Bills {
     return this.#files.get(session)
   }
 
-  /** What a session cost; undefined if Pi has no file of it, or none that can be read. */
+  /** Returns what a session cost; undefined if Pi has no file of it, or none that can be read. */
   async of(session: string): Promise<Sum | undefined> {
     const file = this.#files.get(session)
     if (file === undefined) return undefined

@@ -15,7 +15,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof NotFound || (error as { code?: unknown }).code === 'UNKNOWN_OBJECT' ? NONE : FAILED
 }
 
-/** What follows a help text about them. `none` says what {@link NONE} means there. */
+/** Returns what follows a help text about them. `none` says what {@link NONE} means there. */
 export function exitHelp(none: string): string {
   return `Exit code: 0; 1 ${none}; 2 if it failed or was asked for in a wrong way.`
 }

@@ -108,7 +108,7 @@ function sessionLines(
 /** How wide most agents' names are. */
 const HOST = 11
 
-/** Whether a folder is the requested one or below it; true for every folder if none is requested. */
+/** Returns whether a folder is the requested one or below it; true for every folder if none is requested. */
 export function isBelow(folder: string | undefined, wanted: string | undefined): boolean {
   if (wanted === undefined) return true
   return folder !== undefined && (folder === wanted || folder.startsWith(wanted.endsWith('/') ? wanted : `${wanted}/`))
@@ -202,7 +202,7 @@ export async function show(args: string[]): Promise<number> {
   })
 }
 
-/** What people see of a version: a chat or session has no text of its own, and shows its fields. */
+/** Returns what people see of a version: a chat or session has no text of its own, and shows its fields. */
 export function textOf({ document }: Version): string | undefined {
   if (typeof document.content === 'string') return document.content
   if (document.type !== 'chat' && document.type !== 'session') return undefined

@@ -41,7 +41,7 @@ function commandOf(name: string): Command {
   throw new UsageError(`there is no command "${name}"${near === '' ? '; these are the commands:' : near}`, near === '' ? overview() : undefined)
 }
 
-/** What `parseArgs` refuses, as a sentence. */
+/** Returns what `parseArgs` refuses, as a sentence. */
 function misused(error: Error, name: string, { options }: Command): UsageError | undefined {
   const { code = '' } = error as { code?: string }
   if (!code.startsWith('ERR_PARSE_ARGS')) return undefined

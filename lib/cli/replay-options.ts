@@ -191,14 +191,14 @@ export interface Scale {
   systemTokens: number | undefined
 }
 
-/** What the arguments say about tokens. */
+/** Returns what the arguments say about tokens. */
 export function scaleOf(values: Values): Scale {
   const number = (name: 'chars-per-token' | 'system-tokens', least: number, most: number): number | undefined =>
     values[name] === undefined ? undefined : numberOf(name, values[name], 0, least, most)
   return { unitsPerToken: number('chars-per-token', 1, 10), systemTokens: number('system-tokens', 0, 1_000_000) }
 }
 
-/** What the figures were measured with, for programs and as a sentence. */
+/** Returns what the figures were measured with, for programs and as a sentence. */
 export function described(
   { cache, prices, window, manager }: ReplayOptions,
   { unitsPerToken, systemTokens }: Scale,

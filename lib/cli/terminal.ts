@@ -50,12 +50,15 @@ export function dollars(amount: number): string {
   return amount < 0 && Number(cents) > 0 ? `-$${cents}` : `$${cents}`
 }
 
-/** Whether a stream shows colours: a terminal, unless the user wants none. */
+/** Returns whether a stream shows colours: a terminal, unless the user wants none. */
 export function showsColours(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'
 }
 
-/** Whether a stream shows links to files: terminals that are known to (OSC 8). `FORCE_HYPERLINK` set to 0 or 1 decides. */
+/**
+ * Returns whether a stream shows links to files: terminals that are known to (OSC 8). `FORCE_HYPERLINK` set to 0 or 1
+ * decides.
+ */
 export function showsLinks(stream: { isTTY?: boolean }): boolean {
   const { FORCE_HYPERLINK: forced, TERM_PROGRAM: program = '', TERM: term = '', VTE_VERSION: vte, WT_SESSION } = process.env
   if (stream.isTTY !== true) return false

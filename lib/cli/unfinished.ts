@@ -74,7 +74,10 @@ export interface Leftover {
   bytes: number
 }
 
-/** What processes that no longer exist left in the temporary folder, in these folders, and beside files they wrote. */
+/**
+ * Returns what processes that no longer exist left in the temporary folder, in these folders, and beside files they
+ * wrote.
+ */
 export function leftovers(folders: readonly string[]): Leftover[] {
   const temporary = tmpdir()
   const beside = new Set(folders)

@@ -50,7 +50,7 @@ export class Driver<L extends Landmark = Landmark> {
     }
   }
 
-  /** Whether the engine knows everything that the host had shown at the last hand-over. */
+  /** Returns whether the engine knows everything that the host had shown at the last hand-over. */
   get agrees(): boolean {
     return this.#state.is === 'agreed'
   }
@@ -126,7 +126,7 @@ export class Driver<L extends Landmark = Landmark> {
     return plan
   }
 
-  /** What a roll would remove and cost now; undefined if nothing can be rolled. */
+  /** Returns what a roll would remove and cost now; undefined if nothing can be rolled. */
   async preview(): Promise<RollReceipt | undefined> {
     return (await this.manager.previewRoll(this.#port.call({ atUserTurn: false, rolls: true }))) ?? undefined
   }
@@ -162,7 +162,7 @@ export class Driver<L extends Landmark = Landmark> {
     this.#state = after(this.#state, event)
   }
 
-  /** What is new, once the engine knows everything before it. */
+  /** Returns what is new, once the engine knows everything before it. */
   async #news(): Promise<readonly Keyed[]> {
     const news = await this.#port.news()
     if (news.is === 'new' && this.agrees) return news.messages
@@ -316,7 +316,7 @@ function codeOf(error: unknown): string | undefined {
   return (error as { code?: string } | null)?.code
 }
 
-/** Whether the engine refused its input, as opposed to failing. */
+/** Returns whether the engine refused its input, as opposed to failing. */
 function isRefusal(error: unknown): boolean {
   return codeOf(error) === 'INVALID_ARGUMENT'
 }

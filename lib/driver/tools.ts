@@ -25,7 +25,7 @@ export interface RecallTools {
   give(price: number): void
 }
 
-/** What the tools cost once, in fresh input tokens; undefined while that is too much for the session. */
+/** Returns what the tools cost once, in fresh input tokens; undefined while that is too much for the session. */
 export function worthOf(tools: Pick<RecallTools, 'tokens' | 'appends'>, { rewriteCost, spent }: Plan): number | undefined {
   // A tool's declaration stands at the very start of the prompt, and everything after it is written again.
   const price = (tools.appends() ? 0 : rewriteCost) + tools.tokens * WRITE

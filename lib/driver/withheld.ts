@@ -51,7 +51,9 @@ async function mayShow(manager: ContextManager, { id, type, isLatest }: SearchHi
   return type !== 'toolcall' || !(await isOwn(manager, id)) || permits(id)
 }
 
-/** Whether this session has encountered an object. What only others have is not part of the host's conversation. */
+/**
+ * Returns whether this session has encountered an object. What only others have is not part of the host's conversation.
+ */
 async function isOwn(manager: ContextManager, id: string): Promise<boolean> {
   return (await manager.sessionSets()).sessionIndex.includes(id)
 }

@@ -62,7 +62,7 @@ export class AnswerReader {
     for (const line of lines) if (line.startsWith('data:') && WORTH.test(line)) this.#take(line.slice(5))
   }
 
-  /** What the answer has said. */
+  /** Returns what the answer has said. */
   end(): Answered {
     if (this.#isStream ? this.#line.startsWith('data:') : this.#line !== '') this.#take(this.#isStream ? this.#line.slice(5) : this.#line)
     this.#line = ''

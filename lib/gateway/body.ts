@@ -12,7 +12,7 @@ const LARGEST_DECODED = 256 * 1024 * 1024
 /** What was read of a body. */
 export interface Body {
   bytes: Buffer
-  /** Whether this is all of it. If not, the rest is still in the request's stream. */
+  /** True if this is all of it. If not, the rest is still in the request's stream. */
   isWhole: boolean
 }
 
@@ -43,7 +43,7 @@ const DECODERS: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ...(zstdDecompress === undefined ? [] : ([['zstd', promisify(zstdDecompress) as unknown as Decoder]] as const)),
 ])
 
-/** Whether bodies in a content coding can be read. */
+/** Returns whether bodies in a content coding can be read. */
 export function canDecode(coding: string | undefined): boolean {
   return coding === undefined || coding === '' || coding === 'identity' || DECODERS.has(coding.toLowerCase())
 }

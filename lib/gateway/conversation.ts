@@ -67,7 +67,7 @@ export class Conversation {
   readonly cwd: string
   /** The session that this one goes on from: the parent agent's, or the one that the host has compacted. */
   readonly before: Conversation | undefined
-  /** Whether everything of `before` may be brought back, and not only what a prompt names. */
+  /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   readonly #options: ConversationOptions
   readonly #facts: CallFacts = { calls: new Map(), altered: new Set(), notices: [] }
@@ -179,7 +179,7 @@ export class Conversation {
     return this.#open()
   }
 
-  /** Whether a session has been opened. */
+  /** Returns whether a session has been opened. */
   get isOpen(): boolean {
     return this.#opened !== undefined
   }

@@ -74,8 +74,9 @@ export class Conversations {
   }
 
   /**
-   * Whether a request goes on with a conversation in its place. Somebody may have gone back a few messages; if the host has
-   * replaced most of it, a new conversation begins, and so it does where nothing but the beginning names a session.
+   * Returns whether a request goes on with a conversation in its place. Somebody may have gone back a few messages; if
+   * the host has replaced most of it, a new conversation begins, and so it does where nothing but the beginning names a
+   * session.
    */
   #goesOn(found: Conversation | undefined, common: number, { session }: Sender): boolean {
     if (found === undefined) return false
@@ -83,7 +84,7 @@ export class Conversations {
     return common === length || (session !== undefined && common * 2 >= length)
   }
 
-  /** Whether a branch of which one request is known already goes on here. */
+  /** Returns whether a branch of which one request is known already goes on here. */
   #isBranch(key: string, messages: readonly object[], common: number): boolean {
     const branches = this.#branches.get(key) ?? []
     const index = branches.findIndex((branch) => branch.length > common && branch.length < messages.length && commonLength(branch, messages) === branch.length)

@@ -129,7 +129,7 @@ export class Gateway {
     return `http://${host}:${port}${this.#prefix}`
   }
 
-  /** What its paths begin with. */
+  /** Returns what its paths begin with. */
   get #prefix(): string {
     const { token } = this.#options
     return token === undefined ? '' : `/${token}`
@@ -197,7 +197,7 @@ export class Gateway {
     }
   }
 
-  /** Whether a request names this gateway as its host. A page from elsewhere whose name leads here does not. */
+  /** Returns whether a request names this gateway as its host. A page from elsewhere whose name leads here does not. */
   #isAddressed(host: string | undefined): boolean {
     if (host === undefined) return true
     const name = nameOf(host)
@@ -240,7 +240,7 @@ export class Gateway {
     if (edited !== undefined) this.#note(edited, outcome)
   }
 
-  /** What goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
+  /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
   async #edited(client: IncomingMessage, body: Body, api: Api): Promise<Edited | undefined> {
     const coding = client.headers['content-encoding']
     if (!canDecode(coding)) {

@@ -10,7 +10,7 @@ export class Holdout {
     this.#share = share
   }
 
-  /** Whether a session is held out, with all its subagents. A conversation without a name is never. */
+  /** Returns whether a session is held out, with all its subagents. A conversation without a name is never. */
   has(session: string | undefined): boolean {
     if (session === undefined || this.#share <= 0) return false
     const [host, id] = session.split(':')

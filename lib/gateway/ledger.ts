@@ -180,7 +180,10 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
   state.rolling = receipts.at(-1) ?? state.rolling
 }
 
-/** What the host's own request would have been billed: its size in proportion, its cached part by what it repeats. */
+/**
+ * Returns what the host's own request would have been billed: its size in proportion, its cached part by what it
+ * repeats.
+ */
 function plainUsage({ request, plainBytes, sentBytes }: Entry, usage: Usage, before: State['lastPlain']): Usage {
   const all = usage.input + usage.cacheRead + usage.cacheWrite
   const tokens = Math.round((all * plainBytes) / Math.max(1, sentBytes))

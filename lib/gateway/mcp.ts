@@ -118,7 +118,7 @@ async function called(id: unknown, params: Fields, tools: Tools): Promise<object
   return failure(id, INVALID_PARAMS, `there is no tool ${JSON.stringify(name)}; there are ${RECALL} and ${SEARCH}`)
 }
 
-/** What Claude Code and Codex say about a call. */
+/** Returns what Claude Code and Codex say about a call. */
 function callerOf(meta: unknown): ToolCall {
   const fields = isFields(meta) ? meta : {}
   const callId = textOf(fields['claudecode/toolUseId']) || textOf(fields['callId'])

@@ -14,7 +14,7 @@ export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel>>>
 /** Pi's names for the formats, by which unknown models are judged. */
 const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', chat: 'openai-completions' } as const
 
-/** What is known about the model of a request. `seen` corrects what a provider does with reasoning. */
+/** Returns what is known about the model of a request. `seen` corrects what a provider does with reasoning. */
 export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, seen?: ObservedBinding): ProjectedModel {
   const retention = asksForHour(request) ? 'long' : 'short'
   const named = modelNamed(request.model, { contextWindow: windowOf(request), retention, api: APIS[request.api] })
@@ -34,7 +34,7 @@ export function withBinding(request: ModelRequest, body: Fields, headers: string
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }
 
-/** Whether the field may be added to a request: it is one in Anthropic's format with thinking. */
+/** Returns whether the field may be added to a request: it is one in Anthropic's format with thinking. */
 function mayAsk({ api, body }: ModelRequest): boolean {
   return api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'
 }
@@ -45,7 +45,7 @@ function windowOf({ model }: ModelRequest): number {
   return /gpt-|codex/.test(model) ? 272_000 : 0
 }
 
-/** Whether a cache marker asks for the longer life. */
+/** Returns whether a cache marker asks for the longer life. */
 function asksForHour({ body, messages }: ModelRequest): boolean {
   const blocks = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
   const last = (messages.at(-1) as { content?: unknown } | undefined)?.content

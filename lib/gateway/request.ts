@@ -15,9 +15,9 @@ export interface ModelRequest {
   model: string
   /** Estimated tokens of system prompt and tools (characters / 4). */
   systemTokens: number
-  /** Whether any tool is declared. */
+  /** True if any tool is declared. */
   hasTools: boolean
-  /** Whether the model has our tool for bringing outputs back. */
+  /** True if the model has our tool for bringing outputs back. */
   canRecall: boolean
 }
 
@@ -66,12 +66,12 @@ export function bodyWith({ api, body }: ModelRequest, messages: readonly object[
   return { ...body, [api === 'responses' ? 'input' : 'messages']: messages }
 }
 
-/** Whether a tool's name, with a host's prefix, is that of our tool. */
+/** Returns whether a tool's name, with a host's prefix, is that of our tool. */
 export function isRecallName(name: string): boolean {
   return /(?:^|[_.-])activate$/.test(name)
 }
 
-/** Whether a tool, or one in its namespace, is ours. */
+/** Returns whether a tool, or one in its namespace, is ours. */
 function isRecall(tool: unknown, namespace: string): boolean {
   if (!isFields(tool)) return false
   const name = textOf(tool['name']) || (isFields(tool['function']) ? textOf(tool['function']['name']) : '')

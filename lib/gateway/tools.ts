@@ -67,7 +67,7 @@ export class GatewayTools implements Tools {
   }
 }
 
-/** Whether a session's ID is that of a host's session, or of a later conversation in it. */
+/** Returns whether a session's ID is that of a host's session, or of a later conversation in it. */
 function named(id: string, session: string): boolean {
   const own = id.slice(id.indexOf(':') + 1)
   return own === session || own.startsWith(`${session}~`)

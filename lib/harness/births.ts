@@ -12,7 +12,7 @@ export function noteBirth(manager: object, callId: unknown): void {
   else calls.add(callId)
 }
 
-/** Whether the harness recorded a call itself. */
+/** Returns whether the harness recorded a call itself. */
 export function wasBorn(manager: object, callId: string): boolean {
   return born.get(manager)?.has(callId) ?? false
 }

@@ -77,7 +77,7 @@ export class Boundary {
     return 0
   }
 
-  /** Whether a unit that consists of results only is in the record. */
+  /** Returns whether a unit that consists of results only is in the record. */
   async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
     if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
     if (seen.has(unit)) return true

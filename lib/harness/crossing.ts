@@ -11,7 +11,7 @@ export function handed(message: EngineMessage): EngineMessage {
   return defined({ role, content: lines ?? content, timestamp, toolCallId, toolName, isError, summary, command, output }) as EngineMessage
 }
 
-/** Whether a block is a call whose arguments the engine knows under other names. */
+/** Returns whether a block is a call whose arguments the engine knows under other names. */
 export function isTranslated(block: Block): block is ToolCallBlock & { engineArguments: object } {
   return block.type === 'toolCall' && 'engineArguments' in block
 }

@@ -30,7 +30,7 @@ export function fingerprint(value: unknown): string {
   return hash.digest('base64')
 }
 
-/** Whether two values have the same content. Undefined fields count as absent. */
+/** Returns whether two values have the same content. Undefined fields count as absent. */
 export function isEqual(left: unknown, right: unknown): boolean {
   return guarded(() => compare(left, right)) !== 'different'
 }
@@ -108,7 +108,10 @@ function compareFields(kept: Node, now: Node): Likeness {
   return result
 }
 
-/** Whether two different values of a field differ only in cache markers, or one is absent and the other holds nothing else. */
+/**
+ * Returns whether two different values of a field differ only in cache markers, or one is absent and the other holds
+ * nothing else.
+ */
 function isMarker(name: string, kept: unknown, now: unknown): boolean {
   if (MARKERS.has(name)) return true
   return (kept === undefined && holdsMarkers(now)) || (now === undefined && holdsMarkers(kept))

@@ -50,7 +50,7 @@ export interface EngineMessage {
 /** The deepest nesting that is recorded as it is. The engine's limit is slightly higher, because it counts the message too. */
 const MAX_DEPTH = 90
 
-/** Whether a value is an object with fields. */
+/** Returns whether a value is an object with fields. */
 export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -24,7 +24,7 @@ export async function objectFor(manager: ContextManager, message: EngineMessage,
   return undefined
 }
 
-/** Whether the record has a result under the same call ID, but with different text. */
+/** Returns whether the record has a result under the same call ID, but with different text. */
 export async function isReworded(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<boolean> {
   const { role, toolCallId = '' } = message
   if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return false
@@ -63,7 +63,10 @@ export function namedBy(text: string): string | undefined {
   return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
 }
 
-/** Whether a text stands for an object: it is its whole content as it was recorded, or starts with our line that names it. */
+/**
+ * Returns whether a text stands for an object: it is its whole content as it was recorded, or starts with our line that
+ * names it.
+ */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
   if (document.content === text) return true
   if (document['redacted'] !== undefined && (await asRedacted(text)) === document.content) return true

@@ -21,7 +21,7 @@ export interface ProjectedModel extends ModelPrices {
    * (`refuses`). Default: by the model's name, or by how its reasoning is signed (docs/reasoning.md).
    */
   binding?: 'none' | 'keeps' | 'drops' | 'refuses'
-  /** Whether text between the calls of an answer is part of the model's reasoning. Default false. */
+  /** True if text between the calls of an answer is part of the model's reasoning. Default false. */
   textIsReasoning?: boolean
 }
 
@@ -39,14 +39,15 @@ export interface ProjectionOptions {
   /** The shape of the messages. Default: detected. A host can supply its own shape. */
   shape?: ShapeName | Shape
   /**
-   * Whether the model can bring back collapsed outputs; a function if that may change. While it can't, nothing collapses.
-   * Default true: the harness gives the model `activate` as a tool.
+   * True if the model can bring back collapsed outputs; a function if that may change. While it can't, nothing
+   * collapses. Default true: the harness gives the model `activate` as a tool.
    */
   canRecall?: boolean | (() => boolean)
   /**
-   * Whether more than outputs and arguments may shrink: old reasoning may be dropped, prose and long user texts shortened,
-   * and old calls reduced to one line. Don't set it in a harness that stores the projection instead of its own messages and
-   * loads it in a later process, because shortened text would then count as what was said. Default false.
+   * True if more than outputs and arguments may shrink: old reasoning may be dropped, prose and long user texts
+   * shortened, and old calls reduced to one line. Don't set it in a harness that stores the projection instead of its
+   * own messages and loads it in a later process, because shortened text would then count as what was said. Default
+   * false.
    */
   shortens?: boolean
   /** The time limit of a call in milliseconds; after it, `lastForm` goes out. Default 30,000. */

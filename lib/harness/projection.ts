@@ -43,7 +43,7 @@ interface Pass {
   table: Table
   /** What is handed over; undefined until it is known. */
   fresh: readonly Unit[] | undefined
-  /** Whether engine and table agreed before. */
+  /** True if engine and table agreed before. */
   wasCertain: boolean
   /** Results that the host has reworded. */
   reworded: ReadonlySet<Part>
@@ -133,8 +133,8 @@ export class Projection {
   }
 
   /**
-   * Whether an object may be brought back. Files may, and outputs that the host still has in its conversation, unchanged.
-   * What it has changed or removed is never sent again.
+   * Returns whether an object may be brought back. Files may, and outputs that the host still has in its conversation,
+   * unchanged. What it has changed or removed is never sent again.
    */
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))
@@ -284,7 +284,7 @@ export class Projection {
     forgetBirth(this.#manager, message.toolCallId ?? '')
   }
 
-  /** Whether the engine gets a result, or the arguments of its call, in another form than the record. */
+  /** Returns whether the engine gets a result, or the arguments of its call, in another form than the record. */
   #isTranslated({ role, toolCallId = '', lines }: EngineMessage): boolean {
     if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
     const call = this.#calls.get(toolCallId)

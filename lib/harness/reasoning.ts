@@ -68,7 +68,10 @@ export class Reasoning {
     return this.#withheld.size
   }
 
-  /** What to send of a request: after a refusal, without all reasoning up to then. The given array stays as it is. */
+  /**
+   * Returns what to send of a request: after a refusal, without all reasoning up to then. The given array stays as it
+   * is.
+   */
   sent<T extends object>(messages: T[]): T[] {
     if (this.#refused) this.#withheld.add(messages)
     this.#refused = false
@@ -77,13 +80,13 @@ export class Reasoning {
   }
 }
 
-/** Whether a model that answers in Anthropic's format is somebody else's. */
+/** Returns whether a model that answers in Anthropic's format is somebody else's. */
 export function isCopy(name: string): boolean {
   const { family } = rulesOf(name)
   return family !== undefined && family !== 'claude'
 }
 
-/** What an answer says about its model and its format. */
+/** Returns what an answer says about its model and its format. */
 function routeOf(message: object): Route & { name?: string } {
   const { role, type, api, provider, model, content, parts, info, encrypted_content: encrypted, response_metadata: metadata } = message as Record<string, unknown>
   if (type === 'reasoning' && typeof encrypted === 'string') return { api: 'openai-responses' }

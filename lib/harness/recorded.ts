@@ -51,7 +51,7 @@ export function recordedOf(record: readonly Said[], said: readonly Said[]): numb
   return length === 1 && said[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
 }
 
-/** Whether the second list starts with the first one. */
+/** Returns whether the second list starts with the first one. */
 export function isPrefix(record: readonly Said[], said: readonly Said[]): boolean {
   return record.length <= said.length && record.every((one, index) => isSaid(one, said[index]))
 }
@@ -72,7 +72,10 @@ function isSaid(one: Said | undefined, other: Said | undefined): boolean {
   return isEqual(one?.words, other?.words)
 }
 
-/** What is compared: texts, reasoning without signatures, and calls by name and ID, because we may have shortened their arguments. */
+/**
+ * Returns what is compared: texts, reasoning without signatures, and calls by name and ID, because we may have
+ * shortened their arguments.
+ */
 function comparable(content: unknown): unknown {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   if (!Array.isArray(content)) return []

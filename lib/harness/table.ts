@@ -40,7 +40,7 @@ export interface Unit {
   written: readonly object[] | undefined
   /** Notices that are sent after them. */
   notices: { text: string; message: object }[]
-  /** Whether they are notices that the host has returned, and not part of the conversation. */
+  /** True if they are notices that the host has returned, and not part of the conversation. */
   isOurs: boolean
 }
 
@@ -66,7 +66,9 @@ export class Table {
   readonly #places: number[] = []
   #isCarried = false
 
-  /** Whether the host returns what it was sent instead of its own messages. Dropped messages are then missing. */
+  /**
+   * Returns whether the host returns what it was sent instead of its own messages. Dropped messages are then missing.
+   */
   get isCarried(): boolean {
     return this.#isCarried
   }
@@ -148,7 +150,7 @@ export class Table {
     return parts.flatMap(({ edit, message }) => (edit?.kind === 'gone' && message.role === 'toolResult' ? [message.toolCallId ?? ''] : []))
   }
 
-  /** Whether a text in the conversation has this ID, which the engine gives to what it shortens. */
+  /** Returns whether a text in the conversation has this ID, which the engine gives to what it shortens. */
   says(id: string): boolean {
     return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
   }

@@ -24,8 +24,8 @@ export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'sha
   /** Estimated tokens of the system prompt and the tool declarations, which the host does not show us. Default 0. */
   systemTokens?: number
   /**
-   * Whether prose, reasoning and old calls may be shortened, and not only outputs and arguments. Default true, but false
-   * for the OpenAI Agents SDK, whose sessions store what was sent.
+   * True if prose, reasoning and old calls may be shortened, and not only outputs and arguments. Default true, but
+   * false for the OpenAI Agents SDK, whose sessions store what was sent.
    */
   shortens?: boolean
   /** Called after each roll. */
@@ -245,7 +245,7 @@ export class HostContext {
   }
 }
 
-/** Whether a message is a prompt, of a person or of a parent agent. */
+/** Returns whether a message is a prompt, of a person or of a parent agent. */
 function isPrompt(message: object): boolean {
   const { role, info, type } = message as { role?: unknown; info?: { role?: unknown }; type?: unknown }
   return role === 'user' || info?.role === 'user' || type === 'human'

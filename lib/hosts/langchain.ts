@@ -141,7 +141,7 @@ function blocksOf(content: unknown): Block[] {
   })
 }
 
-/** Whether a block is a call, or a piece of one that was streamed. Calls are in `tool_calls`, too. */
+/** Returns whether a block is a call, or a piece of one that was streamed. Calls are in `tool_calls`, too. */
 function isCall({ type }: Fields): boolean {
   return type === 'tool_use' || type === 'tool_call' || type === 'input_json_delta'
 }
@@ -183,7 +183,10 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
   } as unknown as AIMessageFields)
 }
 
-/** What an answer of OpenAI's Responses keeps beside its content: the items as they came, which LangChain sends back instead. */
+/**
+ * Returns what an answer of OpenAI's Responses keeps beside its content: the items as they came, which LangChain sends
+ * back instead.
+ */
 function withOutput({ content, response_metadata: metadata }: AIMessage, edit: PartEdit, args: ReadonlyMap<string | undefined, unknown>): Fields {
   const { output } = metadata as Fields
   if (!Array.isArray(output)) return metadata

@@ -122,7 +122,7 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
 
 export default ContextManagerPlugin
 
-/** Whether the model has the tool: it is not disabled for all agents, this agent or this message. */
+/** Returns whether the model has the tool: it is not disabled for all agents, this agent or this message. */
 function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): boolean {
   const agents = isFields(settings['agent']) ? settings['agent'] : {}
   const agent = agents[asked?.agent ?? '']

@@ -58,7 +58,7 @@ interface Operation {
   value?: unknown
 }
 
-/** What a line adds to its session's index. An index never shrinks, so this is all that it ever has. */
+/** Returns what a line adds to its session's index. An index never shrinks, so this is all that it ever has. */
 function membersIn(line: Line): string[] {
   const document = line['document'] as Line | undefined
   return [

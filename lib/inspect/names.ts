@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 /** The longest subject, in characters. */
 const LONGEST = 160
 
-/** What a call was about, on one line: its command, its pattern, its path, or else its first text. */
+/** Returns what a call was about, on one line: its command, its pattern, its path, or else its first text. */
 export function subject(args: unknown): string {
   const { command, pattern, path, ...others } = (args ?? {}) as Record<string, unknown>
   const text = [command, pattern, path, ...Object.values(others)].find((value) => typeof value === 'string') ?? ''

@@ -48,7 +48,7 @@ export class LimitedStore {
     return result
   }
 
-  /** Whether an object may be shown. */
+  /** Returns whether an object may be shown. */
   shows(document: ObjectDocument): boolean {
     if (document.type === 'toolcall') return true
     if (document.type !== 'file' || document.source === null) return false

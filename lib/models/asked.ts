@@ -5,8 +5,8 @@ import type { Binding } from './rules.ts'
 export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
 
 /**
- * What a body asks for: `drops`, `refuses`, or undefined if it does not say. Reads Anthropic's Messages and Bedrock's
- * Converse.
+ * Returns what a body asks for: `drops`, `refuses`, or undefined if it does not say. Reads Anthropic's Messages and
+ * Bedrock's Converse.
  */
 export function askedOf(body: unknown): Binding | undefined {
   const { thinking, additionalModelRequestFields } = fieldsOf(body)

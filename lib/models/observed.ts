@@ -16,8 +16,9 @@ export interface BindingReport {
 const DROPPED: ReadonlySet<unknown> = new Set(['thinking_dropped', 'reasoning_dropped'])
 
 /**
- * What an answer reports. Takes anything that may hold it: an answer in Anthropic's or OpenAI's format, an event of a
- * stream, a message of Pi with diagnostics, or the list of transformations itself. Undefined if it says nothing.
+ * Returns what an answer reports. Takes anything that may hold it: an answer in Anthropic's or OpenAI's format, an
+ * event of a stream, a message of Pi with diagnostics, or the list of transformations itself. Undefined if it says
+ * nothing.
  */
 export function readReport(answer: unknown): BindingReport | undefined {
   const entries = transformationsIn(answer)
@@ -50,8 +51,8 @@ function transformationsIn(answer: unknown): unknown[] | undefined {
 }
 
 /**
- * Whether an error is a provider's refusal of reasoning that is bound to another conversation. Takes an error, a message
- * that ends with one, or its sentence.
+ * Returns whether an error is a provider's refusal of reasoning that is bound to another conversation. Takes an error,
+ * a message that ends with one, or its sentence.
  */
 export function isBindingRefusal(error: unknown): boolean {
   if (typeof error === 'string') return /bound to a different conversation/i.test(error)

@@ -60,7 +60,7 @@ export interface ModelRules {
   binding: Binding
   /** What it does if the request asks for drops; as `binding` where it can't ask. */
   askedBinding: Binding
-  /** Whether text between the calls of an answer is part of the reasoning. */
+  /** True if text between the calls of an answer is part of the reasoning. */
   textIsReasoning: boolean
   reasoning: ReasoningRule
   cache: ModelCache
@@ -79,8 +79,9 @@ export interface Route {
 }
 
 /**
- * What is known about the model with a name, on a route. A model of a known family whose version can't be told counts as the
- * family's newest; one of no known family as its format's: signed reasoning in Anthropic's format is taken for bound.
+ * Returns what is known about the model with a name, on a route. A model of a known family whose version can't be told
+ * counts as the family's newest; one of no known family as its format's: signed reasoning in Anthropic's format is
+ * taken for bound.
  */
 export function rulesOf(name: string, route: Route = {}): ModelRules {
   const read = readName(name)
@@ -171,7 +172,10 @@ const ROWS: readonly Row[] = [
   [({ family }) => family === 'mistral', { cache: { ...PREFIX_CACHE, minimumTokens: 64 }, open: ['what must go back with an answer'] }],
 ]
 
-/** Whether a name of no known family may well be Claude's: on a route of its own, or an alias that the cloud resolves. */
+/**
+ * Returns whether a name of no known family may well be Claude's: on a route of its own, or an alias that the cloud
+ * resolves.
+ */
 function mayBeClaude(name: string, { provider, api }: Route): boolean {
   if (provider === 'amazon-bedrock') return name.toLowerCase().startsWith('arn:')
   return api === 'anthropic-messages' && (provider === undefined || CLAUDE_ROUTES.has(provider))

@@ -31,7 +31,7 @@ export interface Need {
   texts: string[]
 }
 
-/** What an answer's edits need to see. */
+/** Returns what an answer's edits need to see. */
 export function needsOf(message: Message): Need[] {
   const needs = new Map<string, string[]>()
   for (const call of callsOf(message)) {

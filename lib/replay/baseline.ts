@@ -57,7 +57,7 @@ export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'polic
   return { version: 1, options, sessions }
 }
 
-/** What is worse than in the baseline, one line each, and the sessions that it does not contain. */
+/** Returns what is worse than in the baseline, one line each, and the sessions that it does not contain. */
 export function compare(
   baseline: Baseline,
   reports: readonly Pick<SessionReport, 'file' | 'policies'>[],

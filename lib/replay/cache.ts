@@ -122,7 +122,7 @@ export class PromptCache {
     return this.#enough(unitsBefore(blocks, best) / this.#unitsPerToken)
   }
 
-  /** Whether an end lies at most so many positions before a breakpoint. */
+  /** Returns whether an end lies at most so many positions before a breakpoint. */
   #near(blocks: readonly Block[], marks: readonly number[], lookback: number): (end: number) => boolean {
     const positions = [0]
     for (const [index, { run }] of blocks.entries()) {
@@ -133,7 +133,7 @@ export class PromptCache {
     return (end) => marks.some((mark) => end <= mark && between(end, mark) <= lookback)
   }
 
-  /** Whether an end is that of the request, or among so many endings before it. */
+  /** Returns whether an end is that of the request, or among so many endings before it. */
   #endings(blocks: readonly Block[], lookback: number): (end: number) => boolean {
     const found: number[] = []
     for (let end = blocks.length; end > 0 && found.length <= lookback; end -= 1) {
@@ -179,7 +179,7 @@ function unitsBefore(blocks: readonly Block[], end: number): number {
   return units
 }
 
-/** Whether a block is the model's. */
+/** Returns whether a block is the model's. */
 function isAnswer(block: Block | undefined): boolean {
   return block?.side === 'answer'
 }

@@ -44,7 +44,7 @@ export class ClaudeCodeRecording implements Recording {
   }
 }
 
-/** Whether a line is one of a conversation in this format. */
+/** Returns whether a line is one of a conversation in this format. */
 export function isClaudeCodeLine(value: Record<string, unknown>): boolean {
   const type = value['type']
   const message = value['message']
@@ -52,7 +52,7 @@ export function isClaudeCodeLine(value: Record<string, unknown>): boolean {
   return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && isMessage
 }
 
-/** What a line of a conversation says about its session. */
+/** Returns what a line of a conversation says about its session. */
 export function claudeCodeOrigin(value: Record<string, unknown>): Origin {
   const cwd = value['cwd']
   return {

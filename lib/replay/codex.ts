@@ -31,12 +31,12 @@ export class CodexRecording implements Recording {
 
 const LINES = new Set(['session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted'])
 
-/** Whether a line is one of a conversation in this format. */
+/** Returns whether a line is one of a conversation in this format. */
 export function isCodexLine(value: Line): boolean {
   return LINES.has(String(value['type'])) && isObject(value['payload'])
 }
 
-/** What the first line says about its session. Throws {@link LeftOut} for a subagent's session. */
+/** Returns what the first line says about its session. Throws {@link LeftOut} for a subagent's session. */
 export function codexOrigin(value: Line): Origin {
   const payload = value['payload'] as Line
   const { cwd, id, source } = payload
@@ -50,13 +50,13 @@ export function codexOrigin(value: Line): Origin {
   }
 }
 
-/** Whether a first line begins a rollout of the first versions. */
+/** Returns whether a first line begins a rollout of the first versions. */
 export function isOldCodexHeader(value: Line): boolean {
   const { id, timestamp, type } = value
   return type === undefined && typeof id === 'string' && typeof timestamp === 'string' && 'instructions' in value
 }
 
-/** What that line says about its session. */
+/** Returns what that line says about its session. */
 export function oldCodexOrigin({ id }: Line): Origin {
   return { format: 'codex', version: 0, id: String(id), cwd: '/' }
 }

@@ -27,7 +27,7 @@ export interface Replacement {
 export class Files {
   readonly #contents = new Map<string, string>()
 
-  /** What a result says; undefined if it is not about a file, or if the file's text is unknown. */
+  /** Returns what a result says; undefined if it is not about a file, or if the file's text is unknown. */
   take(entry: Entry, calls: Calls): FileEvent | undefined {
     const { message } = entry
     if (message.role !== 'toolResult' || message.isError === true) return undefined
@@ -106,7 +106,7 @@ export function edited(content: string | undefined, replacements: Replacement[],
   return text
 }
 
-/** Whether a read's first lines match the text at that place; if not, the file has changed unseen. */
+/** Returns whether a read's first lines match the text at that place; if not, the file has changed unseen. */
 function showsPart(shown: string, content: string, offset: number): boolean {
   const expected = content.split('\n').slice(offset - 1, offset + 4)
   const lines = withoutLineNumbers(shown).split('\n').slice(0, expected.length)

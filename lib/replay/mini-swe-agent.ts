@@ -10,7 +10,7 @@ import type { ContentBlock, Entry, Message, Origin, Problem, Recording, Recorded
 
 type Fields = Record<string, unknown>
 
-/** Whether a JSON document is a trajectory: its messages have roles. */
+/** Returns whether a JSON document is a trajectory: its messages have roles. */
 export function isTrajectory(document: unknown): document is Fields {
   if (!isObject(document) || !Array.isArray(document['messages'])) return false
   const { trajectory_format: format, messages } = document

@@ -11,7 +11,7 @@ import type { ContentBlock, Entry, Message, Origin, Problem, Recording, Recorded
 
 type Fields = Record<string, unknown>
 
-/** Whether a JSON document that begins so is an export. */
+/** Returns whether a JSON document that begins so is an export. */
 export function isOpenCodeExport(beginning: string): boolean {
   return /^\uFEFF?\s*\{\s*"info"\s*:\s*\{/.test(beginning)
 }

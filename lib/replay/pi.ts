@@ -9,7 +9,7 @@ const HELD_OUT = 'pi-context-manager-holdout'
 /** The newest version of Pi's format that is read here. */
 export const NEWEST_PI_VERSION = 3
 
-/** What the header line says. Throws nothing: fields that are missing get neutral values. */
+/** Returns what the header line says. Throws nothing: fields that are missing get neutral values. */
 export function piOrigin(header: Record<string, unknown>): Origin {
   return {
     format: 'pi',
@@ -50,7 +50,7 @@ export class PiRecording implements Recording {
 
 interface Node {
   parent: string | null
-  /** Whether the entry adds a message that the model sees. */
+  /** True if the entry adds a message that the model sees. */
   sent: boolean
   /** What the entry put in place of earlier messages; `kept` is undefined for all of them. */
   compaction?: Summarized
@@ -191,7 +191,7 @@ function editOf(entry: Record<string, unknown>): Pick<EditStep, 'key' | 'content
 /** The type of the entries in which the context manager's extension keeps its state. */
 const POINT = 'pi-context-manager'
 
-/** What a point of the context manager says was saved; undefined for any other entry. */
+/** Returns what a point of the context manager says was saved; undefined for any other entry. */
 function savedAt(entry: Record<string, unknown>): number | undefined {
   if (entry['type'] !== 'custom' || entry['customType'] !== POINT) return undefined
   const { saved, off } = (entry['data'] ?? {}) as { saved?: unknown; off?: unknown }

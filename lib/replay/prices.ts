@@ -36,8 +36,8 @@ export function stepFactor({ steps = [] }: Prices, tokens: number): number {
 }
 
 /**
- * What an answer's prompt cost by the provider's counts; undefined if it has none. `writes` if every token that was not
- * cached is charged as written, as the replayed requests are under prices that the user gave.
+ * Returns what an answer's prompt cost by the provider's counts; undefined if it has none. `writes` if every token that
+ * was not cached is charged as written, as the replayed requests are under prices that the user gave.
  */
 export function promptCost({ usage }: Message, prices: Prices, writes = false): number | undefined {
   if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return undefined

@@ -163,12 +163,15 @@ export function callsOf(message: Message): ContentBlock[] {
   return Array.isArray(message.content) ? message.content.filter((block) => block.type === 'toolCall') : []
 }
 
-/** Whether an answer was requested and not refused, so that the provider was paid for it. */
+/** Returns whether an answer was requested and not refused, so that the provider was paid for it. */
 export function isCall(message: Message): boolean {
   return message.role === 'assistant' && message.stopReason !== 'error'
 }
 
-/** Whether a message is part of later requests: pi-ai leaves out failed answers, and Pi what the user kept private. */
+/**
+ * Returns whether a message is part of later requests: pi-ai leaves out failed answers, and Pi what the user kept
+ * private.
+ */
 export function isSent(message: Message): boolean {
   switch (message.role) {
     case 'assistant':

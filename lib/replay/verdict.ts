@@ -11,7 +11,7 @@ export interface Verdict {
   cost: string
   /** What the agent would have had to fetch again. */
   fetch: string
-  /** Whether the context manager costs less than plain Pi. */
+  /** True if the context manager costs less than plain Pi. */
   saves: boolean
 }
 

@@ -197,7 +197,7 @@ function resolved(root, module, path, seen = new Set()) {
   return place && { module: place }
 }
 
-/** What a name stands for in a module. A module and a function may share one; which it is tells its place. */
+/** Returns what a name stands for in a module. A module and a function may share one; which it is tells its place. */
 function named(root, module, name, isLast, seen) {
   const child = module.children.get(name)
   if (child !== undefined && !isLast) return child

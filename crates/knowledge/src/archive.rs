@@ -75,7 +75,7 @@ impl Archive {
         }
     }
 
-    /// Whether the session was begun by an earlier version, which did not record everything.
+    /// Returns whether the session was begun by an earlier version, which did not record everything.
     pub fn is_old(&self) -> bool {
         self.is_old
     }
@@ -118,12 +118,12 @@ impl Archive {
         self.answers.iter_mut().for_each(|given| given.text = None);
     }
 
-    /// What a call's result says: `None` if that is not known here.
+    /// Returns what a call's result says: `None` if that is not known here.
     pub fn of_call(&self, call: &ObjectId) -> Option<&Option<Evidence>> {
         self.calls.get(call)
     }
 
-    /// Whether a call's own record is known to have nothing.
+    /// Returns whether a call's own record is known to have nothing.
     pub fn is_unknown(&self, call: &ObjectId) -> bool {
         self.unknown.contains(call)
     }
@@ -149,14 +149,14 @@ impl Archive {
         });
     }
 
-    /// What the output of a call says, if it is an answer of ours. The newest one counts.
+    /// Returns what the output of a call says, if it is an answer of ours. The newest one counts.
     pub fn of_answer(&self, call: &str, output: &str) -> Option<&Evidence> {
         let is_its = |given: &&Given| given.call.as_deref().is_none_or(|its| its == call);
         let answers = self.answers.iter().rev().filter(is_its);
         answers.into_iter().find(|given| given.is_in(output)).map(|given| &given.evidence)
     }
 
-    /// What is to be recorded.
+    /// Returns what is to be recorded.
     pub fn pending(&self) -> &[Value] {
         &self.pending
     }

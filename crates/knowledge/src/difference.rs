@@ -24,8 +24,8 @@ pub fn counted(old: &str, new: &str) -> Option<String> {
     Some(format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete)))
 }
 
-/// Whether texts that an edit replaces can be replaced in a new text by somebody who knows only the old one: each occurs
-/// exactly once, and none of its lines, nor anything between them, is other than in the old text.
+/// Returns whether texts that an edit replaces can be replaced in a new text by somebody who knows only the old one:
+/// each occurs exactly once, and none of its lines, nor anything between them, is other than in the old text.
 pub fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
     let diff = TextDiff::from_lines(old, new);
     let kept: Vec<(usize, usize)> = diff
@@ -58,8 +58,8 @@ pub fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
     last
 }
 
-/// Whether these lines of the new text (counted from 1, both included) are enough for a reader of the old text to
-/// know all of the new one. If the number of lines has changed, the last line shown must tell where the old text
+/// Returns whether these lines of the new text (counted from 1, both included) are enough for a reader of the old text
+/// to know all of the new one. If the number of lines has changed, the last line shown must tell where the old text
 /// continues.
 pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());

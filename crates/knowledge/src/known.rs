@@ -58,7 +58,7 @@ pub struct Way {
 }
 
 impl Known {
-    /// What the model knows about a file.
+    /// Returns what the model knows about a file.
     pub fn get(&self, file: &ObjectId) -> Option<&KnownVersion> {
         self.versions.get(file)
     }
@@ -272,7 +272,7 @@ impl Known {
         self.pointed.insert(file.clone());
     }
 
-    /// Whether the last read was answered by pointing to where its lines are. Asking resets this.
+    /// Returns whether the last read was answered by pointing to where its lines are. Asking resets this.
     pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
         self.pointed.remove(file)
     }

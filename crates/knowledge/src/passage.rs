@@ -7,8 +7,8 @@ use crate::difference::common_lines;
 use crate::evidence::{Bytes, Lines};
 use crate::statement::{Content, Passage};
 
-/// Whether an output brings back a whole text. Anything after it is on separate lines, and every output begins with
-/// an empty text.
+/// Returns whether an output brings back a whole text. Anything after it is on separate lines, and every output begins
+/// with an empty text.
 pub fn brings_back(output: &str, text: &str) -> bool {
     let rest = output.strip_prefix(text);
     rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
@@ -25,7 +25,8 @@ pub fn beginning(text: &str, first: usize) -> String {
 /// A tool that adorns the lines of a file puts at most this many lines of its own before them.
 const LINES_BEFORE: usize = 20;
 
-/// Whether a recorded output has these lines one after the other, each with something beside it, such as its number.
+/// Returns whether a recorded output has these lines one after the other, each with something beside it, such as its
+/// number.
 pub fn adorns(recorded: &str, lines: &str) -> bool {
     let (adorned, bare): (Vec<&str>, Vec<&str>) =
         (recorded.split('\n').collect(), lines.split('\n').collect());

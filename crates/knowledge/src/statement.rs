@@ -151,7 +151,7 @@ impl Sum {
         }
     }
 
-    /// Whether this is the version that the statements mention last.
+    /// Returns whether this is the version that the statements mention last.
     pub fn speaks_of(&self, now: Option<Digest>) -> bool {
         self.told == Some(now) || self.partly == Some(now)
     }

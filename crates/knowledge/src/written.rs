@@ -45,7 +45,7 @@ impl<'a> Leaves<'a> {
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
     }
 
-    /// Whether the call left this text, given the file's text `before` it.
+    /// Returns whether the call left this text, given the file's text `before` it.
     pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
         match self {
             Self::Text(written) if *written == text => Fit::Yes,
@@ -63,8 +63,8 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// Whether a replacement may have been made between two texts: what it puts in comes up, or what it takes out leaves. Of
-/// a version that has it like the one before, it is not the first.
+/// Returns whether a replacement may have been made between two texts: what it puts in comes up, or what it takes out
+/// leaves. Of a version that has it like the one before, it is not the first.
 fn comes_up((old, new): (Option<&str>, &str), before: Option<&str>, text: &str) -> bool {
     let Some(before) = before else { return text.contains(new) };
     let count = |all: &str, part: &str| all.matches(part).count();

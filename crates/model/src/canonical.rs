@@ -11,7 +11,7 @@ use serde_json::Value;
 /// (`serde_json` to 128), of which a document itself takes some levels.
 pub const MAX_DEPTH: usize = 100;
 
-/// Whether a value's lists and objects are nested deeper than `limit`.
+/// Returns whether a value's lists and objects are nested deeper than `limit`.
 #[must_use]
 pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     match value {

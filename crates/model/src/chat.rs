@@ -72,8 +72,8 @@ impl<'a> Chat<'a> {
         Self { turns: turns.and_then(Value::as_array).map_or(&[], Vec::as_slice) }
     }
 
-    /// Whether a chat document is of a version that records what each result and notice says. Of others it has to be read
-    /// from their texts.
+    /// Returns whether a chat document is of a version that records what each result and notice says. Of others it has
+    /// to be read from their texts.
     #[must_use]
     pub fn records_evidence(document: &Document) -> bool {
         document.field(RECORDS_EVIDENCE) == Some(&Value::Bool(true))
@@ -85,7 +85,7 @@ impl<'a> Chat<'a> {
         self.turns.len()
     }
 
-    /// Whether there is no turn yet.
+    /// Returns whether there is no turn yet.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.turns.is_empty()
@@ -104,12 +104,12 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// What the model was told about versions of files, oldest first.
+    /// Returns what the model was told about versions of files, oldest first.
     pub fn notices(self) -> impl Iterator<Item = Notice> {
         self.turns().flat_map(Turn::notices)
     }
 
-    /// What results say of files, where the calls themselves don't have it, oldest first.
+    /// Returns what results say of files, where the calls themselves don't have it, oldest first.
     pub fn evidence(self) -> impl Iterator<Item = &'a Value> {
         self.turns().flat_map(Turn::evidence)
     }
@@ -166,12 +166,12 @@ impl<'a> Turn<'a> {
         list(self.0, ROLLS).filter(|entry| !is_telling(entry)).map(RollEntry::of)
     }
 
-    /// What results say of files, where the calls themselves don't have it, oldest first.
+    /// Returns what results say of files, where the calls themselves don't have it, oldest first.
     pub fn evidence(self) -> impl Iterator<Item = &'a Value> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, EVIDENCE))
     }
 
-    /// What the model was told about versions of files in this turn, oldest first.
+    /// Returns what the model was told about versions of files in this turn, oldest first.
     pub fn notices(self) -> impl Iterator<Item = Notice> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(Notice::of)
     }
@@ -250,7 +250,7 @@ pub fn said_id(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()[..SAID_ID].to_owned()
 }
 
-/// Whether a name has the form of a [`said_id`].
+/// Returns whether a name has the form of a [`said_id`].
 #[must_use]
 pub fn is_said_id(name: &str) -> bool {
     name.len() == SAID_ID && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -273,7 +273,7 @@ pub fn begun(session: &SessionId) -> Result<Document, ModelError> {
     Document::new(id, object_type, source, payload)
 }
 
-/// Whether an entry among the rolls says what the model was told, and is no roll.
+/// Returns whether an entry among the rolls says what the model was told, and is no roll.
 fn is_telling(entry: &Value) -> bool {
     entry.get(NOTICES).is_some() || entry.get(EVIDENCE).is_some()
 }

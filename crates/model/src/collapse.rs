@@ -19,8 +19,8 @@ impl Default for Window {
     }
 }
 
-/// Whether a tool controls the context itself. Its calls don't count in the window; otherwise, five answers of `unpin`
-/// would push five outputs out of it (design change: the specification does not mention such tools).
+/// Returns whether a tool controls the context itself. Its calls don't count in the window; otherwise, five answers of
+/// `unpin` would push five outputs out of it (design change: the specification does not mention such tools).
 #[must_use]
 pub fn is_control(tool: &str) -> bool {
     matches!(tool, "activate" | "deactivate" | "pin" | "unpin")

@@ -59,8 +59,8 @@ impl Gate {
 }
 
 impl Gate {
-    /// What stays in sight of an active output once its user turn is over: enough to know what it was. Lines that
-    /// report a failure count only for tools that report any.
+    /// Returns what stays in sight of an active output once its user turn is over: enough to know what it was. Lines
+    /// that report a failure count only for tools that report any.
     pub fn fading(tool: &str) -> Self {
         let reports = Self::for_tool(tool).is_some_and(|gate| gate.max_error_lines > 0);
         Self {

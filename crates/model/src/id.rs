@@ -76,7 +76,7 @@ impl ObjectId {
         Self::new(format!("{base}~{}", &call.to_string()[..MARK]))
     }
 
-    /// Whether this is the object of a call with this call ID.
+    /// Returns whether this is the object of a call with this call ID.
     #[must_use]
     pub fn is_toolcall(&self, call_id: &str) -> bool {
         let first = Self::toolcall(call_id);

@@ -61,7 +61,7 @@ impl Action {
 pub struct Current {
     /// The stored `source_hash`; `None` for a path that was only discovered, and after a deletion.
     pub source_hash: Option<Digest>,
-    /// Whether the stored content is null.
+    /// True if the stored content is null.
     pub is_null: bool,
 }
 

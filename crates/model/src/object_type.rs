@@ -24,7 +24,7 @@ pub enum ObjectType {
 }
 
 impl ObjectType {
-    /// Whether objects of this type have context levels: `file` and `toolcall` do, the session's
+    /// Returns whether objects of this type have context levels: `file` and `toolcall` do, the session's
     /// infrastructure does not.
     #[must_use]
     pub fn is_content(self) -> bool {

@@ -126,8 +126,8 @@ impl Patch {
         json_patch::patch_unsafe(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
     }
 
-    /// Whether the patch only adds, removes and replaces, at most this many levels deep. Other operations can copy values, so a
-    /// short text could create a document of any length.
+    /// Returns whether the patch only adds, removes and replaces, at most this many levels deep. Other operations can
+    /// copy values, so a short text could create a document of any length.
     #[must_use]
     pub fn is_plain(&self, most_levels: usize) -> bool {
         self.0.0.iter().all(|operation| {
@@ -144,7 +144,7 @@ impl Patch {
         self.0.0.iter().map(|operation| operation.path().as_str())
     }
 
-    /// Whether the patch has no operation.
+    /// Returns whether the patch has no operation.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()

@@ -49,7 +49,7 @@ pub fn normalise(base: &str, path: &str) -> String {
     }
 }
 
-/// What is left of a path at or below a prefix, without a slash at its begin; `None` where it is not below it.
+/// Returns what is left of a path at or below a prefix, without a slash at its begin; `None` where it is not below it.
 #[must_use]
 pub fn below<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(prefix)?;

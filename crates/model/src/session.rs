@@ -45,7 +45,7 @@ impl Change {
         &self.touched
     }
 
-    /// Whether nothing changed.
+    /// Returns whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()
@@ -240,7 +240,7 @@ impl Sets {
         Ok(sets)
     }
 
-    /// Whether the invariants hold.
+    /// Returns whether the invariants hold.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.active.is_subset(&self.pool)

@@ -9,8 +9,8 @@ use context_model::render::{active_block, file_line, text, toolcall_line, toolca
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// What a reader has who knows nothing but the format of the specification: fields are `name=value`, divided by spaces;
-/// a value ends where the next ` name=` begins.
+/// Returns what a reader has who knows nothing but the format of the specification: fields are `name=value`, divided by
+/// spaces; a value ends where the next ` name=` begins.
 fn fields(line: &str) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();
     for word in line.split(' ') {
@@ -30,7 +30,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
 }
 
-/// Whether a terminal, an editor or a JSON reader could see more or less than one line of visible characters.
+/// Returns whether a terminal, an editor or a JSON reader could see more or less than one line of visible characters.
 fn is_plain(line: &str) -> bool {
     !line.chars().any(|c| {
         c.is_control()

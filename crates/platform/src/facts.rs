@@ -50,7 +50,7 @@ impl Kind {
 }
 
 impl Facts {
-    /// What tells the file from all others that exist at this moment.
+    /// Returns what tells the file from all others that exist at this moment.
     #[must_use]
     pub const fn identity(&self) -> (u64, u64) {
         (self.device, self.number)

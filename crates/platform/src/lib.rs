@@ -61,13 +61,13 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     system::open_without_links(path)
 }
 
-/// Whether an error says that a link is in the way, or one too many.
+/// Returns whether an error says that a link is in the way, or one too many.
 #[must_use]
 pub fn is_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(system::LINK)
 }
 
-/// Whether an error says that it is a socket or a device, which can't be opened at all.
+/// Returns whether an error says that it is a socket or a device, which can't be opened at all.
 #[must_use]
 pub fn is_special(error: &io::Error) -> bool {
     system::SPECIAL.is_some() && error.raw_os_error() == system::SPECIAL

@@ -190,7 +190,8 @@ fn final_path(file: &File) -> io::Result<Vec<u16>> {
     }
 }
 
-/// Whether two paths are the same but for the case of letters: a file that did not exist yet was named as somebody wrote it.
+/// Returns whether two paths are the same but for the case of letters: a file that did not exist yet was named as
+/// somebody wrote it.
 fn is_same(found: &[u16], path: &Path) -> bool {
     let path: Vec<u16> = path.as_os_str().encode_wide().collect();
     found == path

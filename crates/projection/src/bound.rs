@@ -57,7 +57,7 @@ impl Ledger {
         running.last().map_or(0, |(place, _)| *place)
     }
 
-    /// What is lost of the reasoning between two places, all of which a change at the first one takes along.
+    /// Returns what is lost of the reasoning between two places, all of which a change at the first one takes along.
     pub(super) fn lost_between(&self, from: usize, to: usize, hit: usize, policy: &Policy) -> Lost {
         let mut lost = Lost::default();
         if !policy.binding.is_strict() {

@@ -123,9 +123,9 @@ impl Ledger {
         })
     }
 
-    /// What it saves to keep the next calls below a step in the price, by removing so many tokens. Where text must wait for the
-    /// user's turn, the calls of such a turn count; otherwise those of a request that is already too large, as many as there
-    /// were so far at most.
+    /// Returns what it saves to keep the next calls below a step in the price, by removing so many tokens. Where text
+    /// must wait for the user's turn, the calls of such a turn count; otherwise those of a request that is already too
+    /// large, as many as there were so far at most.
     fn below_a_step(&self, policy: &Policy, total: u64, removed: u64) -> f64 {
         let after = total.saturating_sub(removed);
         let (steps, growth) = (&policy.price_steps, self.growth());

@@ -50,7 +50,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// What the call costs, in fresh input tokens, without the tokens of the answer.
+    /// Returns what the call costs, in fresh input tokens, without the tokens of the answer.
     pub fn cost(&self, prices: &Prices) -> f64 {
         self.read_tokens as f64 * prices.read + self.written_tokens as f64 * prices.write
     }
@@ -214,7 +214,7 @@ impl Ledger {
         self.debt += roll.cost;
     }
 
-    /// Whether rolls may cost this much more now.
+    /// Returns whether rolls may cost this much more now.
     pub(super) fn affords(&self, cost: f64, policy: &Policy) -> bool {
         cost <= 0.0 || policy.debt_cap.is_infinite() || self.debt + cost <= policy.debt_cap * self.spent
     }
@@ -307,7 +307,7 @@ impl Ledger {
         self.slots.len()
     }
 
-    /// Whether there are no items.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -317,7 +317,7 @@ impl Ledger {
         self.slots.get(place).map(|slot| &slot.item)
     }
 
-    /// Whether the item at a place is shown as a reference.
+    /// Returns whether the item at a place is shown as a reference.
     pub fn is_rolled(&self, place: usize) -> bool {
         self.slots.get(place).is_some_and(|slot| slot.rolled)
     }

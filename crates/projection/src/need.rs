@@ -103,8 +103,8 @@ impl Need {
         (calls as u64).saturating_sub(1).max(1)
     }
 
-    /// What is lost, in fresh input tokens as the ledger estimates them, if text of this [age](Self::age_at) leaves before it is
-    /// stale: what it is expected to be needed until then, less what keeping it would have cost.
+    /// Returns what is lost, in fresh input tokens as the ledger estimates them, if text of this [age](Self::age_at)
+    /// leaves before it is stale: what it is expected to be needed until then, less what keeping it would have cost.
     #[must_use]
     pub fn loss(&self, wanted: f64, saved_tokens: u64, age: u64) -> f64 {
         let stale = self.age_at(wanted, saved_tokens, false);

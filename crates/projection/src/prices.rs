@@ -51,13 +51,13 @@ impl Prices {
         Self::new(cache_read / input, cache_write / input)
     }
 
-    /// What getting text back costs, in fresh input tokens: one more call with its cached context, and its answer. 5,000 where
-    /// a cached token costs a tenth.
+    /// Returns what getting text back costs, in fresh input tokens: one more call with its cached context, and its
+    /// answer. 5,000 where a cached token costs a tenth.
     pub fn fetch_tokens(&self) -> f64 {
         ANSWER_TOKENS + CONTEXT_TOKENS * self.read
     }
 
-    /// What a cached token costs more when it has to be written again: `w - r`, never negative.
+    /// Returns what a cached token costs more when it has to be written again: `w - r`, never negative.
     pub fn rewrite(&self) -> f64 {
         (self.write - self.read).max(0.0)
     }

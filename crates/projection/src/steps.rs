@@ -32,7 +32,7 @@ impl PriceSteps {
         Self(steps)
     }
 
-    /// What a request of this many input tokens costs, as a multiple of its price below the first step.
+    /// Returns what a request of this many input tokens costs, as a multiple of its price below the first step.
     #[must_use]
     pub fn factor_at(&self, tokens: u64) -> f64 {
         self.0.iter().rev().find(|step| tokens > step.input_tokens_above).map_or(1.0, |step| step.factor)

@@ -45,13 +45,13 @@ fn without(text: &str, secrets: Vec<Secret>) -> (String, Counts) {
     (out, counts)
 }
 
-/// Whether something was taken out of a document when it was recorded.
+/// Returns whether something was taken out of a document when it was recorded.
 #[must_use]
 pub fn is_redacted(document: &Document) -> bool {
     document.field(FIELD).is_some()
 }
 
-/// Whether a redacted document has this as its content: the text itself, or the text without its secrets.
+/// Returns whether a redacted document has this as its content: the text itself, or the text without its secrets.
 #[must_use]
 pub fn is_content(document: &Document, text: &str) -> bool {
     document.content().is_some_and(|content| {
@@ -60,7 +60,7 @@ pub fn is_content(document: &Document, text: &str) -> bool {
     })
 }
 
-/// Whether a redacted document has these arguments, themselves or without their secrets.
+/// Returns whether a redacted document has these arguments, themselves or without their secrets.
 #[must_use]
 pub fn is_args(document: &Document, args: &Map<String, Value>) -> bool {
     let stored = document.field("args").and_then(Value::as_object);
@@ -106,14 +106,14 @@ pub(super) fn transaction(transaction: &mut Transaction, note: &mut dyn FnMut(Of
     }
 }
 
-/// Whether an operation of a patch says something, and does not only refer to objects or count them.
+/// Returns whether an operation of a patch says something, and does not only refer to objects or count them.
 fn is_said(operation: &Value) -> bool {
     let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
     let is_text = path.starts_with("/turns") || path == "/content";
     is_text && !path.split('/').any(|token| REFERENCES.contains(&token))
 }
 
-/// What an operation of a patch says.
+/// Returns what an operation of a patch says.
 pub(super) fn said(mut operation: Value) -> Option<Value> {
     if is_said(&operation) { operation.get_mut("value").map(Value::take) } else { None }
 }
@@ -192,7 +192,7 @@ pub(super) fn strings(
     }
 }
 
-/// What is taken out of one string of a payload.
+/// Returns what is taken out of one string of a payload.
 fn string(text: &str, name: Option<&str>) -> Option<(String, Counts)> {
     let secrets = in_value(text, name);
     (!secrets.is_empty()).then(|| without(text, secrets))

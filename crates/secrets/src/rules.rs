@@ -21,7 +21,7 @@ pub struct Secret {
     pub range: Range<usize>,
 }
 
-/// What the rules find in a text, in no order.
+/// Returns what the rules find in a text, in no order.
 pub(super) fn find(text: &str, path: Option<&str>) -> Vec<Secret> {
     let rules = &*RULES;
     let mut candidates: BTreeSet<usize> = BTreeSet::new();
@@ -144,7 +144,7 @@ impl Rule {
 }
 
 impl Allowed {
-    /// Whether the list says that this is no secret, given what the rule has matched and its line.
+    /// Returns whether the list says that this is no secret, given what the rule has matched and its line.
     fn allows(&self, (secret, matched, line): (&str, &str, &str)) -> bool {
         // A list that also wants a path is for repositories that have it.
         if self.condition.as_deref() == Some("AND") && !self.paths.is_empty() {

@@ -99,7 +99,7 @@ fn hits(text: &str, path: Option<&str>) -> Arc<[Hit]> {
         .collect()
 }
 
-/// What a version says outside its content: arguments and turns.
+/// Returns what a version says outside its content: arguments and turns.
 fn values(entry: &Entry) -> Vec<Value> {
     match &entry.change {
         Change::Document(document) if document.object_type() == ObjectType::Session => Vec::new(),

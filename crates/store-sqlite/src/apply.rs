@@ -95,7 +95,7 @@ struct Known {
 struct Columns<'a> {
     body: &'a Body,
     content: Option<(i64, Digest)>,
-    /// Whether that text was erased, and stays so.
+    /// True if that text was erased, and stays so.
     is_erased: bool,
     /// The mark that the version comes with.
     mark: Option<&'a str>,

@@ -94,7 +94,7 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Whether an error means that another connection holds a lock.
+/// Returns whether an error means that another connection holds a lock.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code().is_some_and(|code| HELD_CODES.contains(&code))
 }
@@ -109,7 +109,7 @@ pub(super) fn stopped() -> StoreError {
     StoreError::Unavailable("the store's writer has stopped; open the store again".into())
 }
 
-/// Whether a statement was ended before it was done.
+/// Returns whether a statement was ended before it was done.
 pub(super) fn is_interrupted(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why == INTERRUPTED)
 }

@@ -91,7 +91,7 @@ pub(super) fn delta(text: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What [`compressed`] or [`delta`] was made of.
+/// Returns what [`compressed`] or [`delta`] was made of.
 fn restored(bytes: &[u8], base: Option<&[u8]>) -> Option<String> {
     let length = get_frame_content_size(bytes).ok()??;
     if length > LONGEST {

@@ -131,7 +131,7 @@ impl SqliteStore {
         Ok(Arc::new(Self { jobs, queue, thread, pool, searches, settled, place, clock, negative }))
     }
 
-    /// What the file contains, and what takes up its space.
+    /// Returns what the file contains, and what takes up its space.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.

@@ -77,8 +77,8 @@ impl NegativeCache {
     }
 }
 
-/// Whether the entries of the index on both sides of an ID that it does not find are in order, and are those of their objects.
-/// A search that an altered entry misleads ends beside that entry.
+/// Returns whether the entries of the index on both sides of an ID that it does not find are in order, and are those of
+/// their objects. A search that an altered entry misleads ends beside that entry.
 fn is_intact_around(connection: &Connection, id: &ObjectId) -> Result<bool> {
     let beside = |sql: &str| -> Result<Vec<(String, bool)>> {
         let mut find = connection.prepare_cached(sql)?;

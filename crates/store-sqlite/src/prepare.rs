@@ -31,13 +31,13 @@ pub(super) struct Put {
     pub source: Option<String>,
     pub body: Body,
     pub text: Option<Text>,
-    /// Whether all of the text is forgotten. Then only its hash and length are stored.
+    /// True if all of the text is forgotten. Then only its hash and length are stored.
     pub is_text_gone: bool,
     pub content_hash: Digest,
     pub valid_time: Option<Timestamp>,
     /// The mark of a version that its owner has erased elsewhere, as JSON.
     pub erased: Option<String>,
-    /// Whether something in it is forgotten, and was masked.
+    /// True if something in it is forgotten, and was masked.
     pub is_masked: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct PatchWrite {
     pub operations: Value,
     pub skeleton: Skeleton,
     pub valid_time: Option<Timestamp>,
-    /// Whether something in it is forgotten, and was masked.
+    /// True if something in it is forgotten, and was masked.
     pub is_masked: bool,
 }
 

@@ -102,7 +102,7 @@ fn best_rows(mut rows: Rows<'_>) -> Result<Vec<Ranked>> {
     Ok(roots)
 }
 
-/// Whether the rows of a root contain all phrases.
+/// Returns whether the rows of a root contain all phrases.
 fn has_all(connection: &Connection, phrases: &[&str], root: i64) -> Result<bool> {
     let sql =
         "SELECT EXISTS (SELECT 1 FROM contents_fts WHERE contents_fts MATCH ? AND rowid BETWEEN ? AND ?)";

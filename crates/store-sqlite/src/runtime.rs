@@ -2,7 +2,7 @@
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Whether this thread may be blocked for a while: on a single-threaded runtime, other tasks could not continue
+/// Returns whether this thread may be blocked for a while: on a single-threaded runtime, other tasks could not continue
 /// meanwhile.
 pub(super) fn may_wait() -> bool {
     let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());

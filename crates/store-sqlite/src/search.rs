@@ -107,7 +107,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// What the index finds, best first.
+/// Returns what the index finds, best first.
 ///
 /// Its rows are parts of texts; those of one root belong together. The texts of roots that have all phrases are checked, the
 /// best first, until there are enough hits.

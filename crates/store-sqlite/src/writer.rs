@@ -55,9 +55,9 @@ pub(super) struct Writer {
     asked: i64,
     /// How long it was when it was last to be restarted.
     tried: i64,
-    /// Whether versions may wait for the search index.
+    /// True if versions may wait for the search index.
     pub unindexed: bool,
-    /// Whether nothing was written since the limits were last checked.
+    /// True if nothing was written since the limits were last checked.
     pub is_within: bool,
     /// When the limits were last checked.
     looked: Option<Instant>,

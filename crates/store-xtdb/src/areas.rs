@@ -89,7 +89,7 @@ impl Area {
         Some(Self::of_parts(&id, kind, source.as_ref(), value["chat_ref"].as_str()))
     }
 
-    /// Whether it is what a session has written.
+    /// Returns whether it is what a session has written.
     pub fn is_of_a_session(&self) -> bool {
         self.0.starts_with("session:")
     }
@@ -117,7 +117,7 @@ pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a
 }
 
 impl Inner {
-    /// What others wrote in an area since this client heard of it last, within the next `most` transactions.
+    /// Returns what others wrote in an area since this client heard of it last, within the next `most` transactions.
     pub(super) async fn news(&self, area: &Area, since: Heard, most: usize) -> Result<News> {
         let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
         let request = request.with("sort-order", "asc").with("with-corrections", true);

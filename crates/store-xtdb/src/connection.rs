@@ -58,7 +58,7 @@ impl Base {
         &self.shown
     }
 
-    /// Whether the node is reached through TLS.
+    /// Returns whether the node is reached through TLS.
     pub fn is_secure(&self) -> bool {
         self.shown.starts_with("https:")
     }

@@ -77,7 +77,7 @@ impl Inner {
         worked.and(ended)
     }
 
-    /// What the objects take up, from the log.
+    /// Returns what the objects take up, from the log.
     pub(super) async fn weights(&self) -> Result<HashMap<ObjectId, Weight>> {
         let mut weights: HashMap<ObjectId, Weight> = HashMap::new();
         self.each_tx(context_model::time::TxId(0), true, |_, row| {

@@ -65,7 +65,7 @@ impl Erasures {
         self.notice.as_ref()
     }
 
-    /// What was erased.
+    /// Returns what was erased.
     pub fn all(&self) -> &Record {
         &self.all
     }
@@ -83,7 +83,7 @@ impl Erasures {
         number(RECORDS).or_else(|| number("number")).unwrap_or(0)
     }
 
-    /// Whether clients may still write that do not list their changes.
+    /// Returns whether clients may still write that do not list their changes.
     pub fn lacks_fence(&self) -> bool {
         self.notice.as_ref().is_none_or(|notice| notice[RECORDS].is_null())
     }

@@ -79,12 +79,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether the node answered 404.
+    /// Returns whether the node answered 404.
     pub fn is_missing(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// Whether the request was about a transaction that the node does not have yet.
+    /// Returns whether the request was about a transaction that the node does not have yet.
     pub fn is_out_of_sync(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST && self.body.contains("node-out-of-sync")
     }

@@ -56,8 +56,8 @@ impl Inner {
         Ok(named)
     }
 
-    /// What others wrote after this transaction, within the next `most` transactions of the log: for a journal of an earlier
-    /// version of this library, which does not know how far it has heard of each area.
+    /// Returns what others wrote after this transaction, within the next `most` transactions of the log: for a journal
+    /// of an earlier version of this library, which does not know how far it has heard of each area.
     pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
         let mut rows: Vec<(TxId, Vec<String>)> = Vec::new();
         let mut count = 0;

@@ -15,7 +15,7 @@ use serde_json::Value;
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Inner {
-    /// What is known to be erased. Asks for it the first time.
+    /// Returns what is known to be erased. Asks for it the first time.
     pub(super) async fn erasures(&self) -> Result<Arc<Erasures>> {
         let known = self.known_erasures();
         match known {
@@ -50,8 +50,8 @@ impl Inner {
         Ok(true)
     }
 
-    /// What a transaction of this writer must match. `None` if something was erased meanwhile, so that it has to be planned
-    /// anew. Waits while another client erases, and completes the work of one that has ended.
+    /// Returns what a transaction of this writer must match. `None` if something was erased meanwhile, so that it has
+    /// to be planned anew. Waits while another client erases, and completes the work of one that has ended.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if that takes too long.

@@ -63,8 +63,8 @@ impl Base {
         self.last_before.push(at);
     }
 
-    /// Whether the next version after this time has the same content: another client noticed it later and reported it
-    /// sooner.
+    /// Returns whether the next version after this time has the same content: another client noticed it later and
+    /// reported it sooner.
     fn follows(&self, from: Option<Timestamp>, document: &Document) -> bool {
         from.is_some_and(|from| self.last_before.contains(&from))
             && self.latest().is_some_and(|version| is_equal(&version.document, document))

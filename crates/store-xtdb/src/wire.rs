@@ -196,7 +196,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Whether the array has ended.
+    /// Returns whether the array has ended.
     pub fn is_complete(&self) -> bool {
         self.depth == 0 && !self.in_text
     }

@@ -32,7 +32,7 @@ pub(crate) struct Writer {
     id: ObjectId,
     /// The mark in XTDB, as far as known.
     mark: Option<Value>,
-    /// Whether it is known: not after a submission without an answer.
+    /// True if it is known: not after a submission without an answer.
     is_known: bool,
     next: u64,
     /// The notice that its next transaction writes, where it erases (see `erasures`).

@@ -132,7 +132,7 @@ fn shapes(all: &[(ObjectId, Vec<Version>)]) -> Vec<(ObjectId, Vec<Shape>)> {
     all.iter().map(|(id, versions)| (id.clone(), versions.iter().map(shape).collect())).collect()
 }
 
-/// What a node answers to a request.
+/// Returns what a node answers to a request.
 async fn asked(node: &Node, path: &str) -> String {
     ask::ask(&format!("{}/_xtdb/{path}", node.url()), &[("accept", "application/json")], None).await.1
 }

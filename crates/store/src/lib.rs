@@ -277,7 +277,7 @@ pub struct Outline {
     /// The payload's fields but `content`. A version that was written as a patch has neither its lists and
     /// objects here nor its `content_hash`.
     pub payload: Map<String, Value>,
-    /// Whether the version has no content text.
+    /// True if the version has no content text.
     pub is_null: bool,
     /// The transaction that wrote the version.
     pub tx_id: TxId,

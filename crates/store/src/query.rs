@@ -33,7 +33,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Whether an object's contents may be hits.
+    /// Returns whether an object's contents may be hits.
     #[must_use]
     pub fn covers(&self, id: &ObjectId, object_type: ObjectType) -> bool {
         self.object_type.is_none_or(|wanted| wanted == object_type)

@@ -79,7 +79,7 @@ pub struct Pruned {
     pub freed_bytes: u64,
     /// How many bytes of the file were in use before.
     pub used_bytes: u64,
-    /// Whether the file has shrunk. If not, new data will use the free space.
+    /// True if the file has shrunk. If not, new data will use the free space.
     pub is_shorter: bool,
 }
 

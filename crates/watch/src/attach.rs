@@ -33,7 +33,7 @@ pub(crate) struct Report {
     /// Tracked paths that may have changed unseen.
     pub changed: Vec<Utf8PathBuf>,
     pub warnings: Vec<String>,
-    /// Whether a limit on watches was met.
+    /// True if a limit on watches was met.
     limited: bool,
     /// Directories whose watch was given up for another's.
     later: Vec<Utf8PathBuf>,
@@ -202,8 +202,8 @@ impl Attachments {
         }
     }
 
-    /// Whether a quiet directory is to be watched only for directories that are there, and not looked at yet. One that
-    /// is gone when it is looked at starts the watch ([`Attachments::balance`]).
+    /// Returns whether a quiet directory is to be watched only for directories that are there, and not looked at yet.
+    /// One that is gone when it is looked at starts the watch ([`Attachments::balance`]).
     fn waits_for_nothing(&self, path: &Utf8Path) -> bool {
         let awaited = self.listener.plan().awaited(path);
         !awaited.is_empty() && awaited.iter().all(|child| identity::of(child).is_some())

@@ -57,7 +57,7 @@ fn own(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
     Watcher::open(listener).map(|watcher| Box::new(watcher) as Box<dyn Native>)
 }
 
-/// What other operating systems use.
+/// Returns what other operating systems use.
 fn others(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
     notify::Watcher::open(listener).map(|watcher| Box::new(watcher) as Box<dyn Native>)
 }

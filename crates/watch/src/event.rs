@@ -40,8 +40,8 @@ pub trait Sink: Send + 'static {
     /// Takes one event.
     fn deliver(&mut self, event: Event);
 
-    /// What to call as soon as the operating system tells of a tracked path, before its [`Event::Changed`] is due. It
-    /// runs on the thread that reads the system's events and must not wait. Asked for once, at the start.
+    /// Returns what to call as soon as the operating system tells of a tracked path, before its [`Event::Changed`] is
+    /// due. It runs on the thread that reads the system's events and must not wait. Asked for once, at the start.
     fn touch(&self) -> Option<Touch> {
         None
     }

@@ -100,6 +100,6 @@ pub struct Status {
     pub missing_directories: usize,
     /// How often events were lost or dropped and [`Event::Rescan`] took their place.
     pub rescans: u64,
-    /// Whether the tracker was closed.
+    /// True if the tracker was closed.
     pub closed: bool,
 }

@@ -68,7 +68,7 @@ impl Listener {
 }
 
 impl Markers {
-    /// Whether their directory is among these, or below one of them.
+    /// Returns whether their directory is among these, or below one of them.
     pub fn are_touched_by(&self, directories: &BTreeMap<Utf8PathBuf, Cause>) -> bool {
         self.directory.ancestors().any(|directory| directories.contains_key(directory))
     }

@@ -47,7 +47,7 @@ pub struct Plan {
 /// What became of [`Plan::track`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Whether the path was not tracked before.
+    /// True if the path was not tracked before.
     pub fresh: bool,
     /// Directories that are new in the plan, ancestors first; each is [`Presence::Absent`] until looked at.
     pub directories: Vec<Utf8PathBuf>,
@@ -80,7 +80,7 @@ struct Directory {
     children: HashSet<Box<str>>,
     /// How many of the children are absent.
     absent: usize,
-    /// Whether it counts in its parent. A pinned directory needs no ancestors.
+    /// True if it counts in its parent. A pinned directory needs no ancestors.
     linked: bool,
     /// Kept for itself ([`Plan::pin`]).
     pinned: bool,
@@ -136,7 +136,7 @@ impl Plan {
         fresh
     }
 
-    /// What an event of `path` is about.
+    /// Returns what an event of `path` is about.
     #[must_use]
     pub fn meaning(&self, path: &Utf8Path) -> Meaning {
         let tracked = split(path).is_some_and(|(parent, name)| {
@@ -167,7 +167,7 @@ impl Plan {
         }
     }
 
-    /// Whether a directory is to be watched, if it is there.
+    /// Returns whether a directory is to be watched, if it is there.
     #[must_use]
     pub fn needs_watch(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(|directory| {
@@ -185,14 +185,14 @@ impl Plan {
         children.filter(|child| self.presence(child) == Some(Presence::Absent)).collect()
     }
 
-    /// Whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
+    /// Returns whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
     /// an absent child.
     #[must_use]
     pub fn is_needed(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(Directory::needed)
     }
 
-    /// What is known about a directory; `None` if it is not in the plan.
+    /// Returns what is known about a directory; `None` if it is not in the plan.
     #[must_use]
     pub fn presence(&self, path: &Utf8Path) -> Option<Presence> {
         self.directories.get(path.as_str()).map(|directory| directory.presence)

@@ -29,7 +29,7 @@ export interface Output {
   tokens: number
   whole: number
   isPinned: boolean
-  /** Whether it stays by itself for now. */
+  /** True if it stays by itself for now. */
   isActive: boolean
   isFailed: boolean
 }
@@ -58,7 +58,7 @@ export async function lookAt(conversation: Conversation): Promise<Look> {
   return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow }
 }
 
-/** What the model sees of an output now; undefined if it is not there. */
+/** Returns what the model sees of an output now; undefined if it is not there. */
 export function shownText(conversation: Conversation, object: string): string | undefined {
   const parts = partsOf(conversation, conversation.last.sent, newFacts())
   const part = parts.findLast((message) => isResult(message) && [message.toolCallId, `toolcall:${message.toolCallId}`].includes(object))

@@ -182,7 +182,7 @@ function refusalOf({ headers, socket }: IncomingMessage, own: string): string | 
   return site === undefined || site === 'same-origin' || site === 'none' ? undefined : 'this is not for pages of another origin'
 }
 
-/** What of a view a browser does not have yet; undefined if it has all. */
+/** Returns what of a view a browser does not have yet; undefined if it has all. */
 function newsOf({ regions, lists }: View, sent: Sent): object | undefined {
   const changed = Object.entries(regions).filter(([id, html]) => sent.regions.get(id) !== html)
   const changedLists = Object.entries(lists).flatMap(([id, rows]) => {

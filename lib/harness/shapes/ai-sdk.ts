@@ -115,7 +115,7 @@ function blockOf(part: Fields): Block {
   }
 }
 
-/** Whether the provider signed the call, as Gemini does, or executed it itself. */
+/** Returns whether the provider signed the call, as Gemini does, or executed it itself. */
 function isSigned({ providerOptions, providerExecuted }: Fields): boolean {
   if (providerExecuted === true) return true
   if (!isFields(providerOptions)) return false

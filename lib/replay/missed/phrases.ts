@@ -37,7 +37,7 @@ class Sieve {
     return known
   }
 
-  /** Whether a hash was added. */
+  /** Returns whether a hash was added. */
   has(high: number, low: number): boolean {
     for (let round = 0; round < 3; round += 1) {
       const bit = (high + Math.imul(round, low | 1)) & this.#mask
@@ -64,7 +64,7 @@ export class OwnPhrases {
   readonly #written = new Sieve(1 << 24)
   readonly #scanner = new Scanner()
 
-  /** Whether models write this on their own. */
+  /** Returns whether models write this on their own. */
   has(high: number, low: number): boolean {
     return this.#twice.has(high, low)
   }

@@ -47,7 +47,7 @@ const STRONG = 3
 /** One use of text that a policy did not show. */
 export interface Use {
   kind: string
-  /** Whether the text is the model's or the user's own. */
+  /** True if the text is the model's or the user's own. */
   ownWords: boolean
   /** Calls since the text came; 1 is the next one. */
   age: number
@@ -56,7 +56,7 @@ export interface Use {
   where: ReadonlySet<string>
 }
 
-/** Whether a use is strong. */
+/** Returns whether a use is strong. */
 export function isStrong({ quotes, names }: Pick<Use, 'quotes' | 'names'>): boolean {
   return quotes >= STRONG || names >= STRONG
 }

@@ -36,7 +36,7 @@ export class Vocabulary {
     return id === EMPTY ? undefined : id
   }
 
-  /** Whether a number stands for a name. */
+  /** Returns whether a number stands for a name. */
   isName(id: number): boolean {
     return this.#isName[id] === 1
   }

@@ -69,7 +69,7 @@ export interface Span {
   text: string
 }
 
-/** What was in sight when: a bar for each thing from its first call to its last. */
+/** Returns what was in sight when: a bar for each thing from its first call to its last. */
 export function timeline(title: string, spans: readonly Span[], calls: number): string {
   const row = spans.length > 60 ? 4 : 9
   const height = TOP + spans.length * row + BOTTOM

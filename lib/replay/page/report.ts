@@ -63,7 +63,7 @@ export class PageWriter {
 /** Beyond this number, files are not listed but counted in one line. */
 const MAX_LEFT_OUT = 5
 
-/** What was left out on purpose, as lines for people. */
+/** Returns what was left out on purpose, as lines for people. */
 export function leftOutLines(files: JsonReport['leftOut']): string[] {
   const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message }) => `left out: ${file}: ${message}`)
   const more = files.length - MAX_LEFT_OUT

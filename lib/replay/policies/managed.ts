@@ -131,18 +131,18 @@ export class Managed implements Policy {
     return this.#systems[this.#given !== undefined && !this.#areAppended ? 1 : 0]
   }
 
-  /** Whether the provider takes new tools in mid-conversation. */
+  /** Returns whether the provider takes new tools in mid-conversation. */
   get #appendsTools(): boolean {
     return (this.#setting.manager.appendsTools ?? appendsTools)(this.#moment?.model ?? '')
   }
 
-  /** Whether giving the model tools later would cost it its reasoning. */
+  /** Returns whether giving the model tools later would cost it its reasoning. */
   get #bindsTools(): boolean {
     const binding = bindingOf(this.#setting, this.#moment)
     return (binding === 'drops' || binding === 'refuses') && !this.#appendsTools
   }
 
-  /** Whether the tools stand behind a message that is still shown. */
+  /** Returns whether the tools stand behind a message that is still shown. */
   get #areAppended(): boolean {
     return this.#given?.isAppended === true && this.#visible.some(({ entry }) => entry.key === this.#given?.leaf)
   }
@@ -206,7 +206,7 @@ export class Managed implements Policy {
     return this.#manager.close()
   }
 
-  /** What goes out now. */
+  /** Returns what goes out now. */
   #request(): Block[] {
     const tools = this.#areAppended ? this.#given?.leaf : undefined
     return [this.#system, ...this.#visible.flatMap((one) => (one.entry.key === tools ? [...one.blocks, this.#tools] : one.blocks))]
@@ -374,12 +374,12 @@ function edited(edit: Edit, message: Message): Message {
   return content === undefined ? message : { ...message, content: content as ContentBlock[] }
 }
 
-/** Whether an edit has left a message out. */
+/** Returns whether an edit has left a message out. */
 function hasLeft(message: Message): boolean {
   return message['left'] === true
 }
 
-/** What has become a reference no longer shows its file. */
+/** Returns what has become a reference no longer shows its file. */
 function onlyWhole(message: Message): (block: Block) => Block {
   const reference = message.role === 'toolResult' && textOf(message).startsWith(REFERENCE)
   return (block) => {

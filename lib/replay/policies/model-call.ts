@@ -13,7 +13,10 @@ export interface Circumstances extends CallMoment {
   systemUnits: number
 }
 
-/** What the provider of a call does with reasoning behind a change: what was said, or what it does with the model in Pi. */
+/**
+ * Returns what the provider of a call does with reasoning behind a change: what was said, or what it does with the
+ * model in Pi.
+ */
 export function bindingOf({ manager }: Setting, moment: Moment | undefined): Binding {
   return manager.binding ?? rulesOf(moment?.model ?? '').askedBinding
 }

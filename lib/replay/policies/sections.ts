@@ -67,7 +67,7 @@ export class Sections implements Policy {
   }
 }
 
-/** What the user or the harness said, as a user's message. */
+/** Returns what the user or the harness said, as a user's message. */
 function asUser({ key, message }: Entry): Message {
   if (message.role === 'user') return message
   const text = blocksOf({ key, message }, new Calls())

@@ -49,7 +49,7 @@ async fn main() {
     }
 }
 
-/// Whether a part was asked for: all, where none is named.
+/// Returns whether a part was asked for: all, where none is named.
 fn asked(part: &str) -> bool {
     let arguments: Vec<String> = std::env::args().collect();
     let is_named = |name: &str| arguments.iter().any(|argument| argument == name);

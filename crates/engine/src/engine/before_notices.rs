@@ -23,7 +23,7 @@ pub(super) enum Before {
 }
 
 impl Inner {
-    /// What a sentence of ours in a result of an old session says.
+    /// Returns what a sentence of ours in a result of an old session says.
     ///
     /// # Errors
     /// What the store reports.
@@ -59,8 +59,8 @@ impl Inner {
         Ok(Before::Says(lines.of(file).map(|lines| Evidence::Points { lines, at, left })))
     }
 
-    /// What an answer of an old session has to say whose lines or text a host has removed from the conversation: it would
-    /// still name them as above.
+    /// Returns what an answer of an old session has to say whose lines or text a host has removed from the
+    /// conversation: it would still name them as above.
     pub(super) fn lost_before(&self, state: &State, output: &str) -> Option<String> {
         if !self.archive().is_old() {
             return None;
@@ -134,7 +134,7 @@ impl Inner {
     }
 }
 
-/// Whether an output's hunks are the difference of two texts. Most pairs of texts lack one of its lines.
+/// Returns whether an output's hunks are the difference of two texts. Most pairs of texts lack one of its lines.
 fn leads_to(told: &str, old: &str, new: &str) -> bool {
     let has_lines = told.lines().all(|line| match line.split_at_checked(1) {
         Some(("+", added)) => new.contains(added),
@@ -146,7 +146,7 @@ fn leads_to(told: &str, old: &str, new: &str) -> bool {
     hunks.is_some_and(|hunks| told.strip_prefix(hunks).is_some_and(is_end_of_difference))
 }
 
-/// Whether this may follow a difference in what the model is told.
+/// Returns whether this may follow a difference in what the model is told.
 fn is_end_of_difference(rest: &str) -> bool {
     rest.trim().is_empty() || rest == REPEAT_EDIT
 }
@@ -200,7 +200,7 @@ fn pointed_nowhere(output: &str) -> Option<String> {
     Some(format!("{lines}{LEFT}{handle}{READ_AGAIN}{below}"))
 }
 
-/// Whether an output only says that lines have left the conversation.
+/// Returns whether an output only says that lines have left the conversation.
 fn points_nowhere(output: &str) -> bool {
     output.starts_with(UNCHANGED) && output.lines().next().is_some_and(|line| line.ends_with(READ_AGAIN))
 }
@@ -261,7 +261,7 @@ impl<'a> Told<'a> {
 }
 
 impl Named<'_> {
-    /// Whether this names a version.
+    /// Returns whether this names a version.
     fn is(&self, hash: Option<Digest>) -> bool {
         match (self, hash) {
             (Self::Version(digits), Some(hash)) => hash.to_string().starts_with(digits),

@@ -31,7 +31,7 @@ const MAX_PART_CHARS: usize = 64 * 1024;
 /// The answer to a change of the sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetChange {
-    /// Whether it was done.
+    /// True if it was done.
     pub ok: bool,
     /// The object, or the caller's name for it if there is no such object.
     pub id: ObjectId,

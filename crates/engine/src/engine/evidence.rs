@@ -58,8 +58,9 @@ impl Inner {
         Ok(shown_lines(object.clone(), &lines, tx))
     }
 
-    /// What a result tells the model of a file: the lines that a read shows, what a write or an edit has left, or the
-    /// version that a difference leads to. That is looked up; only where nothing is recorded it is found out, once.
+    /// Returns what a result tells the model of a file: the lines that a read shows, what a write or an edit has left,
+    /// or the version that a difference leads to. That is looked up; only where nothing is recorded it is found out,
+    /// once.
     ///
     /// # Errors
     /// What the store reports.
@@ -89,7 +90,7 @@ impl Inner {
         self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await
     }
 
-    /// What the model knows of a file after a result has shown it these lines.
+    /// Returns what the model knows of a file after a result has shown it these lines.
     async fn note_lines(
         &self,
         state: &mut State,
@@ -109,7 +110,7 @@ impl Inner {
         Ok(shown_lines(file, &lines, tx))
     }
 
-    /// What a result tells by its recorded evidence.
+    /// Returns what a result tells by its recorded evidence.
     async fn note_evidence(
         &self,
         state: &mut State,
@@ -167,7 +168,7 @@ impl Inner {
         }
     }
 
-    /// What the model knows of a file after it was told in which result these lines stand.
+    /// Returns what the model knows of a file after it was told in which result these lines stand.
     async fn note_pointed(
         &self,
         state: &mut State,
@@ -191,7 +192,8 @@ impl Inner {
         Ok(())
     }
 
-    /// What a recorded call says of a file: `None` if that is recorded nowhere, `Some(None)` if it says nothing.
+    /// Returns what a recorded call says of a file: `None` if that is recorded nowhere, `Some(None)` if it says
+    /// nothing.
     ///
     /// # Errors
     /// What the store reports.
@@ -282,8 +284,8 @@ impl Inner {
         }
     }
 
-    /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
-    /// that is new. Of what was never stored nobody can tell what is new.
+    /// Returns whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or
+    /// sees all that is new. Of what was never stored nobody can tell what is new.
     async fn is_all_new(&self, state: &State, file: &ObjectId, lines: &Passage) -> Result<bool> {
         let (Some(version), Some(known)) = (state.known.get(file), state.known_now(file)) else {
             return Ok(true);
@@ -296,7 +298,7 @@ impl Inner {
         self.shows_all_new(state, file, &known, lines).await
     }
 
-    /// Whether these lines show all that differs between a version and theirs.
+    /// Returns whether these lines show all that differs between a version and theirs.
     pub async fn shows_all_new(
         &self,
         state: &State,
@@ -319,14 +321,14 @@ pub(super) fn path_of<'a>(input: &ToolcallInput, args: &'a Map<String, Value>) -
     path.filter(|_| matches!(input.tool.as_str(), "read" | "write" | "edit"))
 }
 
-/// Whether the model may have written or seen a newer version since these lines were read. Messages that are read again
-/// come before all that is noted.
+/// Returns whether the model may have written or seen a newer version since these lines were read. Messages that are
+/// read again come before all that is noted.
 fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> bool {
     let is_newer = |known: &KnownVersion| known.content.hash.is_some() && known.content.tx > lines.content.tx;
     !taking.again && state.written.contains_key(file) || state.known.get(file).is_some_and(is_newer)
 }
 
-/// What a call has written that is noted already; those before it never came as a result.
+/// Returns what a call has written that is noted already; those before it never came as a result.
 fn claimed(
     written: &mut Written,
     file: &ObjectId,

@@ -201,7 +201,7 @@ impl Inner {
         Ok(hash)
     }
 
-    /// What is on disk, as far as the client can read it.
+    /// Returns what is on disk, as far as the client can read it.
     async fn read_now(&self, place: Place) -> Result<Option<Seen>> {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);

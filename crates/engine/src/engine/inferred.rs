@@ -21,7 +21,7 @@ use super::{Inner, State, Written};
 use crate::ground::error::Result;
 
 impl Inner {
-    /// What a result says of the file that its call names; `None` if it says nothing.
+    /// Returns what a result says of the file that its call names; `None` if it says nothing.
     ///
     /// # Errors
     /// What the store reports.
@@ -50,7 +50,7 @@ impl Inner {
         self.read(state, &way.file, (call, tx), (first, is_limited), output, taking).await
     }
 
-    /// What a read of a file from a line on shows.
+    /// Returns what a read of a file from a line on shows.
     async fn read(
         &self,
         state: &State,
@@ -177,7 +177,7 @@ impl Inner {
     }
 }
 
-/// What a call has written that is noted already.
+/// Returns what a call has written that is noted already.
 fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Digest> {
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();

@@ -33,8 +33,8 @@ impl Inner {
         }
     }
 
-    /// What a call that is about to be recorded shows of a file, or has made of it: found by the call's ID where the
-    /// harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
+    /// Returns what a call that is about to be recorded shows of a file, or has made of it: found by the call's ID
+    /// where the harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
     ///
     /// # Errors
     /// What the store reports.

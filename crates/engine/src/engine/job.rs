@@ -72,7 +72,7 @@ impl Job {
         observed.iter().map(|(seen, _)| seen).chain(files)
     }
 
-    /// Whether it comes from an event and not from somebody's look.
+    /// Returns whether it comes from an event and not from somebody's look.
     pub fn is_tracked(&self) -> bool {
         matches!(self, Self::Files(_, Entry::Tracked))
     }
@@ -85,7 +85,7 @@ impl queue::Job for Job {
     }
 }
 
-/// Whether one job of a group writes an object that another one touches.
+/// Returns whether one job of a group writes an object that another one touches.
 pub(crate) fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
     let mut touched: HashMap<&ObjectId, usize> = HashMap::new();
     for (number, (job, done)) in jobs.iter().zip(done).enumerate() {

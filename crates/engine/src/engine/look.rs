@@ -61,7 +61,7 @@ pub struct Found {
     pub tool: Option<String>,
     /// The newest version with this content.
     pub tx_id: TxId,
-    /// Whether that is the object's latest version.
+    /// True if that is the object's latest version.
     pub is_latest: bool,
     /// The first line that matches, counted from 1.
     pub line: usize,

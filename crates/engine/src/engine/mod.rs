@@ -249,12 +249,13 @@ impl Inner {
         Ok(view.assembled())
     }
 
-    /// What tools have passed in and what has not yet come as a result, oldest first. Hold the lock only briefly.
+    /// Returns what tools have passed in and what has not yet come as a result, oldest first. Hold the lock only
+    /// briefly.
     pub fn in_flight(&self) -> std::sync::MutexGuard<'_, Vec<InFlight>> {
         self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is recorded about what results and notices tell the model. Hold the lock only briefly.
+    /// Returns what is recorded about what results and notices tell the model. Hold the lock only briefly.
     pub fn archive(&self) -> std::sync::MutexGuard<'_, Archive> {
         self.archive.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -263,7 +264,7 @@ impl Inner {
         self.ground.store()
     }
 
-    /// What looks at files.
+    /// Returns what looks at files.
     pub fn eye(&self) -> Eye {
         Eye { ground: Arc::clone(&self.ground), tracking: Arc::clone(&self.tracking) }
     }

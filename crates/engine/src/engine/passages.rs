@@ -146,8 +146,8 @@ impl Inner {
         Ok(best.map(|(lines, shows, _)| (lines, shows != Shows::More)))
     }
 
-    /// Whether an output that matches no version of a file is still the file's text, and not text that the tool has
-    /// numbered or decorated: its first line has nothing in common with that line in any version.
+    /// Returns whether an output that matches no version of a file is still the file's text, and not text that the tool
+    /// has numbered or decorated: its first line has nothing in common with that line in any version.
     pub async fn is_plain(&self, file: &ObjectId, mut tx: TxId, first: usize, output: &str) -> Result<bool> {
         let shown = output.lines().next().unwrap_or_default();
         let mut is_text = false;
@@ -163,8 +163,8 @@ impl Inner {
         Ok(is_text)
     }
 
-    /// Whether an output has the lines of a version with something beside each of them, such as its number. Tools that do this
-    /// leave out a byte order mark and carriage returns.
+    /// Returns whether an output has the lines of a version with something beside each of them, such as its number.
+    /// Tools that do this leave out a byte order mark and carriage returns.
     pub async fn is_adorned(
         &self,
         file: &ObjectId,
@@ -184,7 +184,7 @@ impl Inner {
         Ok(false)
     }
 
-    /// Whether a file had bytes after a transaction, and no text.
+    /// Returns whether a file had bytes after a transaction, and no text.
     pub async fn is_no_text(&self, file: &ObjectId, tx: TxId) -> Result<bool> {
         let version = self.version_at(file, tx).await?;
         Ok(version.is_some_and(|it| it.document.source_hash().is_some() && it.document.content().is_none()))

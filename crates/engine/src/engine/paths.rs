@@ -104,7 +104,7 @@ impl Inner {
     }
 }
 
-/// Whether there is a link at a place that leads nowhere.
+/// Returns whether there is a link at a place that leads nowhere.
 fn is_dangling(place: &Place) -> bool {
     let Disk::At(path) = &place.disk else { return false };
     std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) && !path.exists()

@@ -249,8 +249,8 @@ impl Inner {
         self.commit(state, steer).await
     }
 
-    /// What a result has to say that points to another one, if a host has removed that from the conversation: it would still
-    /// name it as above. What stands below it stays: lines for calls that have left.
+    /// Returns what a result has to say that points to another one, if a host has removed that from the conversation:
+    /// it would still name it as above. What stands below it stays: lines for calls that have left.
     async fn lost_pointer(
         &self,
         state: &State,

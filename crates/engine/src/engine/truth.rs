@@ -246,7 +246,8 @@ pub enum EditGuard {
 }
 
 impl State {
-    /// What the model knows about a file. What has left its sight no longer counts if something else is in sight.
+    /// Returns what the model knows about a file. What has left its sight no longer counts if something else is in
+    /// sight.
     pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
         let known = self.known.get(file)?;
         if !known.by_sight {
@@ -276,7 +277,7 @@ impl State {
         }
     }
 
-    /// What the request says about a file, as far as it is in sight.
+    /// Returns what the request says about a file, as far as it is in sight.
     pub fn sum(&self, file: &ObjectId) -> Sum {
         self.known.sum(file, |call| self.sight.pieces.shows(call))
     }

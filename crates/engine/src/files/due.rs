@@ -58,7 +58,7 @@ impl Due {
         self.rescan = true;
     }
 
-    /// Whether every tracked file must be compared. Asking resets this: the caller takes over the task.
+    /// Returns whether every tracked file must be compared. Asking resets this: the caller takes over the task.
     pub fn take_rescan(&mut self) -> bool {
         std::mem::take(&mut self.rescan)
     }

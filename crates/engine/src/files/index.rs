@@ -106,8 +106,8 @@ impl Eye {
         }
     }
 
-    /// Whether the directory of a file that is not there was removed, moved or renamed, or something else took the place
-    /// of one of its parents.
+    /// Returns whether the directory of a file that is not there was removed, moved or renamed, or something else took
+    /// the place of one of its parents.
     fn has_lost_its_folder(&self, path: &Utf8Path) -> bool {
         let Some(left) = nearest_directory(path) else { return false };
         match self.tracking.device_of_parent(path) {
@@ -117,7 +117,8 @@ impl Eye {
         }
     }
 
-    /// What a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its text.
+    /// Returns what a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its
+    /// text.
     pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> Need {
         let latest = session.catalog.get(file);
         let was_read =
@@ -131,7 +132,7 @@ impl Eye {
         if need == Need::Text { most } else { most.min(self.ground.options.named_text_bytes) }
     }
 
-    /// Whether a look has left out a text that is kept of a file that was read.
+    /// Returns whether a look has left out a text that is kept of a file that was read.
     fn has_waived(&self, one: &Seen) -> bool {
         let kept = self.limit(Need::Change) + 1..=self.limit(Need::Text);
         one.is_look() && !one.has_text() && kept.contains(&one.size())

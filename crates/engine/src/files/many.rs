@@ -145,7 +145,7 @@ mod tests {
         Reader { eye, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
     }
 
-    /// What one thread passes on: how many files, names of them and refusals each portion has.
+    /// Returns what one thread passes on: how many files, names of them and refusals each portion has.
     async fn portions(reader: Reader) -> Vec<[usize; 3]> {
         let (sender, mut portions) = mpsc::channel(100);
         tokio::task::spawn_blocking(move || reader.work(&sender)).await.unwrap();

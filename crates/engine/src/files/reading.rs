@@ -102,13 +102,13 @@ impl FileState {
         }
     }
 
-    /// Whether it is a regular file that the client could look at.
+    /// Returns whether it is a regular file that the client could look at.
     #[must_use]
     pub fn is_file(&self) -> bool {
         matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
     }
 
-    /// Whether it is confirmed that no regular file is at the path.
+    /// Returns whether it is confirmed that no regular file is at the path.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone | Self::Replaced { .. })
@@ -138,7 +138,7 @@ pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
     settled(path, || read_once(path, max_text_bytes))
 }
 
-/// What several attempts at reading come to, each `None` if the file changed meanwhile.
+/// Returns what several attempts at reading come to, each `None` if the file changed meanwhile.
 fn settled(path: &Utf8Path, mut attempt: impl FnMut() -> io::Result<Option<FileState>>) -> FileState {
     for _ in 0..ATTEMPTS {
         match attempt() {
@@ -176,7 +176,7 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
     Ok(is_same.then_some(state))
 }
 
-/// Whether a file that was opened is as it was, and still the one at its path.
+/// Returns whether a file that was opened is as it was, and still the one at its path.
 fn is_still(path: &Utf8Path, opened: &Facts, now: &Facts) -> bool {
     let there = || Facts::at(path.as_std_path()).is_ok_and(|there| there.identity() == opened.identity());
     (opened.size, opened.modified) == (now.size, now.modified) && there()

@@ -97,7 +97,7 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
     Ok(found)
 }
 
-/// Whether an object without content and hash had either in an earlier version: then it was deleted, not just
+/// Returns whether an object without content and hash had either in an earlier version: then it was deleted, not just
 /// discovered.
 async fn was_more(ground: &Ground, stored: &Stored) -> Result<bool> {
     let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
@@ -127,7 +127,7 @@ impl Stored {
         Some(Self { source, hash, is_null, lacks_text, tx: meta.tx, need, only_discovered: false })
     }
 
-    /// Whether it is only discovered, or deleted, or too large.
+    /// Returns whether it is only discovered, or deleted, or too large.
     fn is_blank(&self) -> bool {
         self.is_null && self.hash.is_none()
     }
@@ -145,7 +145,7 @@ enum Outcome {
     Same,
 }
 
-/// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
+/// Returns what has changed at a place, if anything. A path that was only discovered stays so until it is read.
 fn compare(eye: &Eye, disk: Disk, stored: Stored, (stamps, since): (&Stamps, TxId), limit: u64) -> Outcome {
     let Disk::At(path) = &disk else { return Outcome::Same };
     if stored.only_discovered {

@@ -44,7 +44,7 @@ impl Seen {
         Some(Self { reason, since, text: Text::Read(text), size, ..Self::plain(place, observation) })
     }
 
-    /// What is at the same place now.
+    /// Returns what is at the same place now.
     pub fn again(&self, state: FileState, since: Option<TxId>) -> Self {
         let place = || self.place.clone();
         Self::of(place(), state, since).unwrap_or_else(|| Self::plain(place(), Observation::Unreadable))
@@ -65,12 +65,12 @@ impl Seen {
         Self { id, place, observation, reason: None, since: None, text: Text::Read(None), size: 0 }
     }
 
-    /// Whether the file's latest version may show a later state of the disk than this.
+    /// Returns whether the file's latest version may show a later state of the disk than this.
     pub fn is_older_than(&self, latest: &Meta) -> bool {
         self.is_look() && self.since.is_some_and(|since| latest.tx > since)
     }
 
-    /// Whether this client has looked at the disk itself.
+    /// Returns whether this client has looked at the disk itself.
     pub fn is_look(&self) -> bool {
         matches!(self.place.disk, Disk::At(_)) && self.since.is_some()
     }
@@ -103,7 +103,7 @@ impl Seen {
         self.size
     }
 
-    /// Whether there is text.
+    /// Returns whether there is text.
     pub fn has_text(&self) -> bool {
         self.text().is_some()
     }
@@ -130,7 +130,7 @@ pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
 
 #[cfg(test)]
 impl Seen {
-    /// Whether its version is made already.
+    /// Returns whether its version is made already.
     pub fn is_made(&self) -> bool {
         matches!(self.text, Text::Made(_))
     }

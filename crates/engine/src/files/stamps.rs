@@ -37,8 +37,8 @@ impl Stamp {
         (kind == Kind::File).then_some(Self { device, inode: number, size, modified, changed })
     }
 
-    /// Whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that was just
-    /// written could be written again within the same tick.
+    /// Returns whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that
+    /// was just written could be written again within the same tick.
     #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());

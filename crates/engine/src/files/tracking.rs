@@ -112,7 +112,7 @@ impl Tracking {
         }
     }
 
-    /// What the tracker's thread tells listeners before a file is read.
+    /// Returns what the tracker's thread tells listeners before a file is read.
     pub fn touch(&self, paths: Paths) -> Touch {
         let attached = Arc::clone(&self.attached);
         Box::new(move |path| {
@@ -134,7 +134,7 @@ impl Tracking {
         self.attach(path, source);
     }
 
-    /// Whether only the path of a tracked file was seen, and the file has not changed since.
+    /// Returns whether only the path of a tracked file was seen, and the file has not changed since.
     pub fn is_unread(&self, path: &Utf8Path) -> bool {
         locked(&self.attached.only_seen).get(path).is_some_and(|seen| *seen == Stamp::of(path))
     }

@@ -78,7 +78,7 @@ impl Ground {
         }
     }
 
-    /// What takes secrets out of what this client records, if the options want that.
+    /// Returns what takes secrets out of what this client records, if the options want that.
     pub fn redaction(&self) -> Option<&Redaction> {
         self.redaction.as_ref()
     }

@@ -54,7 +54,7 @@ pub struct Options {
     /// waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
     /// every one (design change, which has a version for each event).
     pub pace: u64,
-    /// Whether unmapped paths are the client's own filesystem. Default: only without mounts.
+    /// True if unmapped paths are the client's own filesystem. Default: only without mounts.
     pub watch_unmapped: Option<bool>,
     /// Tell filesystems apart by device number where no mount covers them (an optional fallback).
     pub detect_devices: bool,

@@ -21,7 +21,7 @@ pub struct Paths {
     cwd: String,
     home: Option<String>,
     mounts: Mounts,
-    /// Whether unmapped paths are on the client's own filesystem.
+    /// True if unmapped paths are on the client's own filesystem.
     shares_unmapped: bool,
     /// The device of `/`, if filesystems are told apart by device number.
     root_device: Option<u64>,
@@ -154,7 +154,7 @@ impl Paths {
         (place.disk == Disk::At(path.to_owned())).then_some(place)
     }
 
-    /// Whether a directory on disk is, or is in, the working directory or a mapped one.
+    /// Returns whether a directory on disk is, or is in, the working directory or a mapped one.
     #[must_use]
     pub fn is_in_session(&self, directory: &Utf8Path) -> bool {
         let mapped = self.mounts.canonical_prefixes().map(to_disk);
@@ -187,7 +187,7 @@ impl Paths {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
     }
 
-    /// Whether a path is on a network share that this session has no other business with.
+    /// Returns whether a path is on a network share that this session has no other business with.
     fn is_elsewhere(&self, path: &str) -> bool {
         share(path).is_some_and(|share| !self.shares.contains(&share.to_lowercase()))
     }

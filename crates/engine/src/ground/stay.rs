@@ -32,7 +32,7 @@ pub struct Stays {
 }
 
 impl Stays {
-    /// What a missed use weighs after `calls` calls, in a harness that can shorten texts, or can't.
+    /// Returns what a missed use weighs after `calls` calls, in a harness that can shorten texts, or can't.
     pub(crate) fn weight(&self, shortens: bool, calls: u64, binding: Binding) -> f64 {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
         let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };

@@ -25,7 +25,7 @@ const HANDLE: usize = 8;
 pub struct Meta {
     /// What differs between files and tool calls.
     pub kind: Kind,
-    /// Whether the content is null.
+    /// True if the content is null.
     pub is_null: bool,
     /// The transaction of the version that this describes.
     pub tx: TxId,
@@ -95,7 +95,7 @@ impl Meta {
         Some(Self { kind, is_null, tx })
     }
 
-    /// What the index decision needs to know, for a file.
+    /// Returns what the index decision needs to know, for a file.
     #[must_use]
     pub fn current(&self) -> Option<Current> {
         match &self.kind {
@@ -115,7 +115,8 @@ impl Meta {
         }
     }
 
-    /// Whether only the hash of a file's bytes is known, and its text was never stored. An erased text keeps its length.
+    /// Returns whether only the hash of a file's bytes is known, and its text was never stored. An erased text keeps
+    /// its length.
     #[must_use]
     pub fn lacks_text(&self) -> bool {
         matches!(&self.kind, Kind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
@@ -255,8 +256,8 @@ impl Catalog {
     }
 }
 
-/// Whether any session may have given this handle to this object. The handle's length depends on the session's other
-/// objects.
+/// Returns whether any session may have given this handle to this object. The handle's length depends on the session's
+/// other objects.
 pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }

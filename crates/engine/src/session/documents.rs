@@ -34,7 +34,7 @@ impl Documents {
         }
     }
 
-    /// Whether there is a version of this object.
+    /// Returns whether there is a version of this object.
     pub fn has(&self, id: &ObjectId) -> bool {
         self.places.contains_key(id)
     }

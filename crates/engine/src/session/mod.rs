@@ -48,7 +48,7 @@ pub(crate) struct Session {
     pub seen: TxId,
     /// When other machines' writes were last fetched, in the harness's milliseconds.
     pub pulled_ms: i64,
-    /// Whether the session document has a `display_paths` field.
+    /// True if the session document has a `display_paths` field.
     pub has_displays: bool,
     /// True while the lock holder leaves fsync to `settle`.
     pub soon: bool,
@@ -89,7 +89,7 @@ impl Session {
         self.changes.push(SessionChange::Version { file: id.clone(), is_change });
     }
 
-    /// Whether nobody has read a file yet, as far as this process knows.
+    /// Returns whether nobody has read a file yet, as far as this process knows.
     pub fn is_first_read(&self, id: &ObjectId) -> bool {
         let current = self.catalog.get(id).and_then(Meta::current);
         current.is_some_and(|current| current.source_hash.is_none()) && !self.lost.contains(id)
@@ -103,17 +103,17 @@ impl Session {
         }
     }
 
-    /// Whether an object is a tool call.
+    /// Returns whether an object is a tool call.
     pub fn is_toolcall(&self, id: &ObjectId) -> bool {
         self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, Kind::Toolcall { .. }))
     }
 
-    /// Whether an object's whole text must stay in sight where it is: it is pinned, or somebody activated it.
+    /// Returns whether an object's whole text must stay in sight where it is: it is pinned, or somebody activated it.
     pub fn keeps_whole(&self, id: &ObjectId) -> bool {
         self.sets.pinned().contains(id) || (self.activated.contains(id) && self.sets.active().contains(id))
     }
 
-    /// Whether an object is neither active nor pinned.
+    /// Returns whether an object is neither active nor pinned.
     pub fn is_inactive(&self, id: &ObjectId) -> bool {
         !self.sets.active().contains(id) && !self.sets.pinned().contains(id)
     }

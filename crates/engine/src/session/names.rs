@@ -31,7 +31,7 @@ impl Names {
         self.write().ids.remove(id);
     }
 
-    /// Whether a handle is taken.
+    /// Returns whether a handle is taken.
     pub fn has_handle(&self, handle: &str) -> bool {
         self.read().by_handle.contains_key(handle)
     }

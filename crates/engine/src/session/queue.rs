@@ -23,7 +23,7 @@ pub(crate) trait Job {
 /// A job whose caller waits.
 pub(crate) struct Waiting<J, D> {
     pub job: J,
-    /// Whether its caller leaves fsync to `settle`.
+    /// True if its caller leaves fsync to `settle`.
     pub soon: bool,
     pub reply: oneshot::Sender<Result<D>>,
 }

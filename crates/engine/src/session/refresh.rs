@@ -140,7 +140,8 @@ async fn learn_newer(ground: &Ground, session: &mut Session, ids: &[ObjectId]) -
     Ok(())
 }
 
-/// Whether the bytes of a file that had none as of a transaction are a change: it had some before, or different ones since.
+/// Returns whether the bytes of a file that had none as of a transaction are a change: it had some before, or different
+/// ones since.
 async fn has_changed(ground: &Ground, id: &ObjectId, since: TxId) -> Result<bool> {
     /// A discovery, a hash and its text, and another hash.
     const VERSIONS: usize = 4;

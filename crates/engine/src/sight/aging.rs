@@ -109,7 +109,7 @@ impl Pieces {
         self.schedule.set(place, later);
     }
 
-    /// What decides when a piece leaves.
+    /// Returns what decides when a piece leaves.
     pub(super) fn standing(&self, place: usize, session: &Session) -> Standing {
         let piece = &self.pieces[place];
         if self.is_brought_back(place) {
@@ -190,7 +190,7 @@ impl Pieces {
         }
     }
 
-    /// Whether the newest text of an output that was brought back is in this piece.
+    /// Returns whether the newest text of an output that was brought back is in this piece.
     fn carries(&self, place: usize, object: &ObjectId, session: &Session) -> bool {
         session.is_toolcall(object)
             && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
@@ -207,7 +207,7 @@ impl Pieces {
         }
     }
 
-    /// Whether no user has spoken since.
+    /// Returns whether no user has spoken since.
     pub(super) fn is_in_newest_turn(&self, place: usize) -> bool {
         self.users.is_none_or(|(_, newest)| newest <= place)
     }
@@ -228,7 +228,7 @@ impl Pieces {
         if saves { Standing::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })]) } else { Standing::Last }
     }
 
-    /// Whether a piece of reasoning is older than the model's newest answer.
+    /// Returns whether a piece of reasoning is older than the model's newest answer.
     pub(super) fn is_past(&self, place: usize) -> bool {
         place < self.newest_answer
     }

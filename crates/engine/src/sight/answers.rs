@@ -137,7 +137,7 @@ impl Sight {
     }
 }
 
-/// Whether a provider has signed a call.
+/// Returns whether a provider has signed a call.
 fn is_signed(call: &Value) -> bool {
     call.get("thoughtSignature").is_some_and(|signature| !signature.is_null())
 }
@@ -177,7 +177,7 @@ impl Session {
         }
     }
 
-    /// What a call's output came to.
+    /// Returns what a call's output came to.
     pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(Kind::Toolcall { outcome, .. }) => outcome.as_deref(),
@@ -185,14 +185,14 @@ impl Session {
         }
     }
 
-    /// Whether a text is the reference to an object's output, with or without lines of later calls.
+    /// Returns whether a text is the reference to an object's output, with or without lines of later calls.
     pub fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
         let first = text.split('\n').next().unwrap_or_default();
         let first = first.strip_suffix(CHANGED).unwrap_or(first);
         !first.is_empty() && (first == self.reference(id) || first == self.plain_reference(id))
     }
 
-    /// Whether a call has failed.
+    /// Returns whether a call has failed.
     pub fn has_failed(&self, id: &ObjectId) -> bool {
         let kind = self.catalog.get(id).map(|meta| &meta.kind);
         matches!(kind, Some(Kind::Toolcall { status: Status::Fail, .. }))
@@ -221,7 +221,7 @@ pub(crate) fn excerpts(tool: &str, content: &str) -> Excerpts {
     Excerpts { born: Gate::for_tool(tool).and_then(|gate| short(content, &gate)), faded: None }
 }
 
-/// What rolls in older sessions left of an output, without a header.
+/// Returns what rolls in older sessions left of an output, without a header.
 pub(crate) fn faded(tool: &str, content: &str) -> Option<String> {
     short(content, &Gate::fading(tool))
 }

@@ -77,7 +77,7 @@ pub(super) fn size_in(piece: &Piece, form: Form) -> u64 {
 }
 
 impl Pieces {
-    /// What a roll makes of each piece.
+    /// Returns what a roll makes of each piece.
     pub fn shape(&self, roll: &Roll, session: &Session) -> Shape {
         let mut shape = Shape::default();
         let mut last = None;
@@ -122,7 +122,7 @@ impl Pieces {
         shape
     }
 
-    /// Whether a result is still shown as it came, and the file that it shows has other bytes now.
+    /// Returns whether a result is still shown as it came, and the file that it shows has other bytes now.
     fn has_changed(&self, place: usize, session: &Session) -> bool {
         self.output_at(place).is_some_and(|output| {
             let is_other = |lines: &ShownLines| session.hash_of(&lines.file) != Some(lines.hash);
@@ -140,7 +140,7 @@ impl Pieces {
         }
     }
 
-    /// Whether the next roll removes the whole answer with its calls.
+    /// Returns whether the next roll removes the whole answer with its calls.
     fn is_aimed_away(&self, number: usize) -> bool {
         let range = self.steps[number].range();
         range.is_some_and(|mut all| all.all(|place| self.pieces[place].next == Form::Gone))

@@ -164,8 +164,8 @@ impl Sight {
         object
     }
 
-    /// Whether the arguments of an object's call are collapsed in the visible request: by a roll of this process, or
-    /// by an earlier one whose edit the harness kept.
+    /// Returns whether the arguments of an object's call are collapsed in the visible request: by a roll of this
+    /// process, or by an earlier one whose edit the harness kept.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.pieces.hides_arguments(object) || self.rolled.hides_arguments(object)
     }

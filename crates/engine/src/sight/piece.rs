@@ -238,7 +238,7 @@ pub(crate) struct Excerpts {
 }
 
 impl ArgumentsOf {
-    /// What a form saves, in UTF-16 units.
+    /// Returns what a form saves, in UTF-16 units.
     fn saves(&self, form: Form) -> usize {
         match form {
             Form::Born => 0,
@@ -263,17 +263,17 @@ impl Arguments {
         self.units.saturating_sub(self.calls.iter().map(|call| call.saves(form)).sum())
     }
 
-    /// Whether all results are known; the forms name their calls by them.
+    /// Returns whether all results are known; the forms name their calls by them.
     pub fn is_answered(&self) -> bool {
         self.calls.iter().all(|call| call.object.is_some())
     }
 
-    /// Whether there is an edit's old text to leave out.
+    /// Returns whether there is an edit's old text to leave out.
     pub fn has_old_text(&self) -> bool {
         self.is_answered() && self.calls.iter().any(|call| call.new_text.is_some())
     }
 
-    /// What replaces the full arguments in a form.
+    /// Returns what replaces the full arguments in a form.
     pub fn in_form(&self, form: Form) -> Vec<CollapsedCall> {
         let shown = self.calls.iter().filter_map(|call| {
             Some(CollapsedCall {

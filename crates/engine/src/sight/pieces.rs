@@ -48,7 +48,7 @@ pub(crate) struct Pieces {
     pub(super) need: Option<Need>,
     /// How long text of some kinds stays.
     pub stays: Stays,
-    /// Whether the harness can leave out messages and shorten texts.
+    /// True if the harness can leave out messages and shorten texts.
     pub(super) shortens: bool,
     /// What the provider does with reasoning behind a change.
     pub(super) binding: Binding,
@@ -106,7 +106,7 @@ impl Pieces {
         }
     }
 
-    /// What a missed use weighs now.
+    /// Returns what a missed use weighs now.
     pub fn lambda(&self) -> f64 {
         self.stays.weight(self.shortens, self.calls, self.binding)
     }
@@ -293,12 +293,12 @@ impl Pieces {
         self.ledger.pay(roll);
     }
 
-    /// Whether reasoning of the running turn depends on what is before a place.
+    /// Returns whether reasoning of the running turn depends on what is before a place.
     pub fn has_running_reasoning(&self, place: usize) -> bool {
         !self.turn_is_over && self.ledger.reasoning_from(place).any(|(_, is_running)| is_running)
     }
 
-    /// What the provider of the next call does with reasoning behind a change.
+    /// Returns what the provider of the next call does with reasoning behind a change.
     pub fn binding(&self) -> Binding {
         self.binding
     }
@@ -322,7 +322,7 @@ impl Pieces {
         self.brought_back.contains_key(&place)
     }
 
-    /// Whether an answer in the current user turn points to lines here.
+    /// Returns whether an answer in the current user turn points to lines here.
     pub(super) fn is_pointed_at(&self, place: usize) -> bool {
         self.pointed_at.contains(&place)
     }
@@ -339,7 +339,7 @@ impl Pieces {
         own.or_else(|| named(self.carriers.get(object)).find(is_whole)).map(|output| &output.object)
     }
 
-    /// Whether a call's result is in the request as it came.
+    /// Returns whether a call's result is in the request as it came.
     pub fn shows(&self, call: &ObjectId) -> bool {
         self.born_at(self.places.get(call)).next().is_some()
     }
@@ -355,7 +355,7 @@ impl Pieces {
         born.filter_map(|place| self.output_at(*place))
     }
 
-    /// Whether the arguments of an object's call are not shown in full.
+    /// Returns whether the arguments of an object's call are not shown in full.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
             let Piece { kind, form, .. } = &self.pieces[*place];
@@ -384,7 +384,7 @@ impl Pieces {
         self.places.get(object)?.iter().find_map(|place| self.output_at(*place)?.shown.as_ref())
     }
 
-    /// Whether an object's output has a place in the request, in whatever form.
+    /// Returns whether an object's output has a place in the request, in whatever form.
     pub fn knows(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| self.output_at(*place).is_some())
     }
@@ -409,7 +409,7 @@ impl Pieces {
         self.ledger.stale_tokens()
     }
 
-    /// What rewriting the whole request would cost, given that the provider has part of it cached.
+    /// Returns what rewriting the whole request would cost, given that the provider has part of it cached.
     pub fn rewrite_cost(&self, policy: &Policy) -> f64 {
         self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite()
     }

@@ -48,11 +48,11 @@ pub struct Call {
     pub system_tokens: u64,
     /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix.
     pub only_at_user_turn: bool,
-    /// Whether the next call begins a user's turn.
+    /// True if the next call begins a user's turn.
     pub at_user_turn: bool,
-    /// Whether anything may collapse now, by rolls or as excerpts of large new outputs: the person's switch.
+    /// True if anything may collapse now, by rolls or as excerpts of large new outputs: the person's switch.
     pub rolls: bool,
-    /// Whether the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
+    /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
 }
 
@@ -138,8 +138,8 @@ pub struct Birth {
     pub header: Option<String>,
 }
 
-/// Whether the messages before the last answer are those that it answers: none of them is newer, as a compaction's
-/// summary would be.
+/// Returns whether the messages before the last answer are those that it answers: none of them is newer, as a
+/// compaction's summary would be.
 pub(crate) fn is_as_sent(messages: &[Incoming]) -> bool {
     let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_f64);
     let Some(last) = messages.iter().rposition(|one| one.message["role"] == "assistant") else {

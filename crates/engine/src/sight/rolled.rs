@@ -61,7 +61,7 @@ impl Rolled {
         &self.receipts
     }
 
-    /// What rolls have made of a call's result.
+    /// Returns what rolls have made of a call's result.
     pub fn form_of(&self, object: &ObjectId) -> Form {
         match object {
             id if self.sets.results.contains(id) => Form::Reference,
@@ -70,7 +70,7 @@ impl Rolled {
         }
     }
 
-    /// What rolls have made of the arguments of a call.
+    /// Returns what rolls have made of the arguments of a call.
     pub fn arguments_of(&self, object: &ObjectId) -> Form {
         match object {
             id if self.sets.arguments.contains(id) => Form::Reference,
@@ -79,23 +79,23 @@ impl Rolled {
         }
     }
 
-    /// Whether a roll left a short excerpt of a call's result and no later roll removed it.
+    /// Returns whether a roll left a short excerpt of a call's result and no later roll removed it.
     pub fn fades(&self, object: &ObjectId) -> bool {
         self.form_of(object) == Form::Faded
     }
 
-    /// Whether rolls have shortened the arguments of an object's call.
+    /// Returns whether rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.arguments_of(object) != Form::Born
             || self.entries.iter().flat_map(|entry| &entry.pages).flatten().any(|id| id == object)
     }
 
-    /// Whether rolls have shortened words or left them out.
+    /// Returns whether rolls have shortened words or left them out.
     pub fn hides_words(&self, id: &str) -> bool {
         self.sets.words.contains(id)
     }
 
-    /// Whether a call's file had changed by the time its result became a reference.
+    /// Returns whether a call's file had changed by the time its result became a reference.
     pub fn had_changed(&self, object: &ObjectId) -> bool {
         self.sets.changed.contains(object)
     }

@@ -91,7 +91,7 @@ pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
 }
 
 impl Pieces {
-    /// What a piece consists of.
+    /// Returns what a piece consists of.
     pub fn kind(&self, place: usize) -> &PieceKind {
         &self.pieces[place].kind
     }

@@ -23,7 +23,7 @@ const MARK: usize = 80;
 /// Files with rules for the model.
 const RULES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 
-/// Whether a path is a file with rules for the model, which always stays.
+/// Returns whether a path is a file with rules for the model, which always stays.
 pub(crate) fn is_rules_file(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     RULES.iter().any(|rule| name.eq_ignore_ascii_case(rule))
@@ -54,7 +54,7 @@ pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option
     Some(Words { block, id, chars, what: Said::Thinking, short, line: None })
 }
 
-/// What a roll may leave of an answer's reasoning if something else is left of the answer.
+/// Returns what a roll may leave of an answer's reasoning if something else is left of the answer.
 fn leaves(message: &Value, signature: &str) -> Short {
     let is_name = matches!(signature, "reasoning" | "reasoning_content" | "reasoning_text");
     match text_of(message, "api") {
@@ -70,7 +70,7 @@ fn leaves(message: &Value, signature: &str) -> Short {
     }
 }
 
-/// Whether an answer comes from Anthropic's API, or from Claude by another host in its format.
+/// Returns whether an answer comes from Anthropic's API, or from Claude by another host in its format.
 fn is_claudes(message: &Value) -> bool {
     let (provider, model) = (text_of(message, "provider"), text_of(message, "model"));
     match text_of(message, "api") {
@@ -87,7 +87,7 @@ fn has_calls(message: &Value) -> bool {
     blocks.any(|block| text_of(block, "type") == "toolCall")
 }
 
-/// Whether something is left of an answer without its reasoning.
+/// Returns whether something is left of an answer without its reasoning.
 fn stands_alone(message: &Value) -> bool {
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     let mut others = blocks.filter(|block| text_of(block, "type") != "thinking");
@@ -154,7 +154,8 @@ fn beginning(text: &str, units: usize) -> &str {
     &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
-/// What a call's line says besides its tool: the end of its path, or the beginning of its command or another text.
+/// Returns what a call's line says besides its tool: the end of its path, or the beginning of its command or another
+/// text.
 pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
     let text = |name: &str| args.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let path = ["path", "file_path"].iter().find_map(|name| text(name));

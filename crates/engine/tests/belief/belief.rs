@@ -15,7 +15,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// What it says once more where its lines are brought back.
+    /// Returns what it says once more where its lines are brought back.
     pub fn again(&self) -> Option<Self> {
         let (What::Shown { text, first, last } | What::Again { text, first, last }) = &self.what else {
             return None;
@@ -45,7 +45,7 @@ pub enum What {
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub notes: Vec<Note>,
-    /// Whether it is in the request as it was first.
+    /// True if it is in the request as it was first.
     pub whole: bool,
     /// It goes out with the next request: the model has not seen it when it calls a tool.
     pub open: bool,
@@ -91,7 +91,7 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Whether its lines are the same in a text.
+    /// Returns whether its lines are the same in a text.
     pub fn is_as_in(&self, text: Option<&str>) -> bool {
         let of = |text: &str| lines(text, self.first, self.last);
         of(&self.text) == text.and_then(of)
@@ -176,7 +176,7 @@ impl Belief {
         }
     }
 
-    /// What the model knows when it calls a tool: of the answer that it is giving only what it wrote itself.
+    /// Returns what the model knows when it calls a tool: of the answer that it is giving only what it wrote itself.
     pub fn seen<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
         let wrote = |note: &&Note| matches!(note.what, What::Wrote { .. });
         let heard: Vec<Heard> = heard
@@ -199,12 +199,12 @@ impl Belief {
             .chain(self.fragments.iter().map(|part| &part.text))
     }
 
-    /// Whether the model has written this version, or was led to it by a difference.
+    /// Returns whether the model has written this version, or was led to it by a difference.
     pub fn has_led_to(&self, version: &Content) -> bool {
         version.as_ref().is_some_and(|text| self.led_to.contains(text))
     }
 
-    /// Whether an announcement of a version would tell the model something.
+    /// Returns whether an announcement of a version would tell the model something.
     pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
         let told = self.told.as_ref() != Some(version);
         // A part that was read in the new version says nothing of the rest that is in sight.
@@ -219,13 +219,13 @@ impl Belief {
     }
 }
 
-/// Whether these are all lines of a text.
+/// Returns whether these are all lines of a text.
 fn is_whole(text: &str, first: usize, last: usize) -> bool {
     first == 1 && last == text.split('\n').count()
 }
 
-/// Whether who knows the old text and is shown these lines of the new one knows all of it: put over the old one by their
-/// numbers they give it, or they go to its end, or the last of them is where the old one goes on.
+/// Returns whether a reader who knows the old text and sees these lines of the new one knows all of the new one: put over
+/// the old text by their numbers they give it, or they go to its end, or the old text goes on after the last of them.
 pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let shown = &new[first - 1..last];

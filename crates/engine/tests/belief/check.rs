@@ -98,12 +98,12 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
     Ok(())
 }
 
-/// Whether a name is that of a version: the beginning of its hash.
+/// Returns whether a name is that of a version: the beginning of its hash.
 fn is_named(version: &Content, name: &str) -> bool {
     version.as_ref().is_some_and(|text| Digest::of(text.as_bytes()).to_string().starts_with(name))
 }
 
-/// Whether `+3 -1` can be the difference of two texts.
+/// Returns whether `+3 -1` can be the difference of two texts.
 fn is_count(what: &str, old: &str, new: &str) -> bool {
     let Some((added, removed)) = what.strip_prefix('+').and_then(|rest| rest.split_once(" -")) else {
         return false;
@@ -113,13 +113,13 @@ fn is_count(what: &str, old: &str, new: &str) -> bool {
     added + removed > 0 && count(old) + added == count(new) + removed && removed <= count(old)
 }
 
-/// What the client's store has of an object.
+/// Returns what the client's store has of an object.
 async fn stored(client: &Client, id: &ObjectId) -> Option<Content> {
     let version = client.store.inner().get(id, AsOf::default()).await.unwrap()?;
     Some(version.document.content().map(Into::into))
 }
 
-/// What new answers point to is in the request, and what is held is whole.
+/// Checks that what new answers point to is in the request, and that what is held is whole.
 pub async fn request(client: &mut Client, first: usize) -> Outcome {
     for message in client.messages.iter().skip(first) {
         for pointer in &message.pointers {
@@ -141,7 +141,7 @@ pub async fn request(client: &mut Client, first: usize) -> Outcome {
     held(client).await
 }
 
-/// What is pinned or activated is whole while it is.
+/// Returns what is pinned or activated is whole while it is.
 pub async fn held(client: &mut Client) -> Outcome {
     if client.held.is_empty() {
         return Ok(());

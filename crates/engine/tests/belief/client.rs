@@ -222,7 +222,7 @@ impl Client {
         true
     }
 
-    /// What is handed over to the engine: the messages from a place on, after the summary of those before them.
+    /// Returns what is handed over to the engine: the messages from a place on, after the summary of those before them.
     pub fn incoming(&self, from: usize) -> Vec<Incoming> {
         let summary = self.compactions.last().filter(|_| from == 0).map(|compaction| {
             let Compaction { key, now, .. } = compaction;
@@ -269,7 +269,7 @@ impl Client {
         }
     }
 
-    /// What the request says of files, one message after the other; what is on its way comes last.
+    /// Returns what the request says of files, one message after the other; what is on its way comes last.
     pub fn heard(&self) -> Vec<Heard> {
         let sent = self.visible().filter(|message| !message.gone);
         let sent = sent.map(|message| Heard {

@@ -83,7 +83,7 @@ impl Message {
         self.raw["role"].as_str().unwrap()
     }
 
-    /// Whether the model is shown it as it was first.
+    /// Returns whether the model is shown it as it was first.
     pub fn is_whole(&self) -> bool {
         self.shown == self.raw
     }
@@ -93,7 +93,7 @@ impl Message {
         self.shown["content"][0]["text"].as_str().unwrap_or_default()
     }
 
-    /// Whether whole lines are in sight.
+    /// Returns whether whole lines are in sight.
     pub fn shows(&self, lines: &str) -> bool {
         !self.gone && format!("\n{}\n", self.text()).contains(&format!("\n{lines}\n"))
     }

@@ -59,7 +59,7 @@ impl Faulty {
         *self.fault.lock().unwrap() = None;
     }
 
-    /// Whether a call may fail now.
+    /// Returns whether a call may fail now.
     pub fn is_faulty(&self) -> bool {
         self.fault.lock().unwrap().is_some_and(|fault| !matches!(fault, Fault::Slow | Fault::Beside))
     }
@@ -69,7 +69,7 @@ impl Faulty {
         (self.synced.load(Ordering::Relaxed), self.unsynced.load(Ordering::Relaxed))
     }
 
-    /// What stands behind it, which always works.
+    /// Returns what stands behind it, which always works.
     pub fn inner(&self) -> &Arc<dyn Store> {
         &self.inner
     }

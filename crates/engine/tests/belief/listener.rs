@@ -28,7 +28,7 @@ impl Listener {
         listener
     }
 
-    /// What was heard since the last time.
+    /// Returns what was heard since the last time.
     pub fn take(&self) -> HashMap<ObjectId, usize> {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }

@@ -68,7 +68,7 @@ impl Bench {
         self.runtime.block_on(run(schedule, &root))
     }
 
-    /// What is wrong with a schedule, if anything, with the shortest steps that show it.
+    /// Returns what is wrong with a schedule, if anything, with the shortest steps that show it.
     fn failure(&self, schedule: &Schedule) -> Option<(Kind, String)> {
         let (_, Err((_, wrong))) = self.run(schedule) else { return None };
         let fails = |less: &Schedule| matches!(self.run(less).1, Err((_, found)) if found.kind == wrong.kind);

@@ -144,7 +144,7 @@ async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String,
 }
 
 impl Node {
-    /// What is there last, whoever asks.
+    /// Returns what is there last, whoever asks.
     pub fn latest(&self, id: &str) -> Option<Value> {
         let data = self.data.lock().unwrap();
         data.at(id, Timestamp::from_millis(i64::MAX), usize::MAX).map(|put| put.document.clone())

@@ -55,7 +55,7 @@ impl World {
         [own].into_iter().chain(targets).map(|path| object_at(&path)).collect()
     }
 
-    /// Whether there is a link at a file's path now.
+    /// Returns whether there is a link at a file's path now.
     pub fn is_behind_link(&self, file: usize) -> bool {
         fs::symlink_metadata(&self.files[file].path).is_ok_and(|found| found.is_symlink())
     }
@@ -104,7 +104,7 @@ impl World {
         symlink(&self.targets(file)[target], path).unwrap();
     }
 
-    /// What happens to a path. `false` where nothing does.
+    /// Returns what happens to a path. `false` where nothing does.
     pub fn change_path(&mut self, file: usize, change: PathChange) -> bool {
         let path = PathBuf::from(&self.files[file].path);
         let folder = match self.files[file].shape {

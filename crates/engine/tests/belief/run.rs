@@ -247,7 +247,7 @@ impl Run {
         Ok(())
     }
 
-    /// What was on disk before is in the store behind this.
+    /// Returns what was on disk before is in the store behind this.
     pub async fn flush(&mut self, n: usize) -> Outcome {
         let client = &mut self.clients[n];
         let Some(engine) = client.engine.clone() else { return Ok(()) };

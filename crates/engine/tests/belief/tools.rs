@@ -228,7 +228,7 @@ async fn read(
     Ok(("read", args.into(), said))
 }
 
-/// Whether a result of this object shows these lines in the request as it is now.
+/// Returns whether a result of this object shows these lines in the request as it is now.
 pub fn in_sight(client: &Client, object: &ObjectId, lines: &str) -> bool {
     client.visible().any(|message| message.object.as_ref() == Some(object) && message.shows(lines))
 }

@@ -31,7 +31,7 @@ impl Wire {
         Arc::new(Scripted { wire: Arc::clone(self), number })
     }
 
-    /// Whether a client has a tracker on it.
+    /// Returns whether a client has a tracker on it.
     pub fn is_used(&self) -> bool {
         self.state().number > 0
     }

@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// What stands between a machine and the database, where something does.
+    /// Returns what stands between a machine and the database, where something does.
     pub fn port(&self, machine: usize) -> Option<&Port> {
         self.machines.get(machine % self.machines.len().max(1)).map(|machine| &machine.port)
     }
@@ -127,7 +127,7 @@ impl World {
         violation(Kind::Lost, format!("what a machine has queued is not sent: {last:?}"))
     }
 
-    /// What the database has of a file; `None` where it has nothing.
+    /// Returns what the database has of a file; `None` where it has nothing.
     pub fn shared(&self, file: usize) -> Option<Content> {
         let document = self.node.latest(self.id(file).as_str())?;
         Some(document["content"].as_str().map(Into::into))
@@ -164,7 +164,7 @@ impl World {
         file % self.files.len()
     }
 
-    /// What is on the disk now.
+    /// Returns what is on the disk now.
     pub fn now(&self, file: usize) -> Content {
         self.files[file].past.last().cloned().flatten()
     }
@@ -194,7 +194,7 @@ impl World {
         past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text)))).cloned().collect()
     }
 
-    /// Whether the model knows a text that was never stored.
+    /// Returns whether the model knows a text that was never stored.
     pub async fn was_lost(&self, file: usize, known: &Content) -> bool {
         let Some(known) = known else { return false };
         !self.stored(file).await.contains(known)

@@ -57,7 +57,7 @@ fn has_reasoning(content: &Value) -> bool {
     content.as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "thinking"))
 }
 
-/// Whether a message is an answer without calls, so that a user speaks next.
+/// Returns whether a message is an answer without calls, so that a user speaks next.
 fn is_final(message: &Value) -> bool {
     let blocks = message["content"].as_array();
     message["role"] == "assistant"

@@ -15,9 +15,9 @@ pub struct Chat {
     pub now_ms: i64,
     /// What all plans have told the model.
     pub notices: Vec<String>,
-    /// Whether it can shorten texts and leave out messages.
+    /// True if it can shorten texts and leave out messages.
     pub shortens: bool,
-    /// Whether anything may collapse: the person's switch.
+    /// True if anything may collapse: the person's switch.
     pub rolls: bool,
 }
 

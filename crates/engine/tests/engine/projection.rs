@@ -154,7 +154,7 @@ impl Harness {
         Call { binding, ..call(self.now) }
     }
 
-    /// Whether a user has to speak before this step: an answer follows a question or a result.
+    /// Returns whether a user has to speak before this step: an answer follows a question or a result.
     pub fn needs_a_user(&self, step: &Step) -> bool {
         let answers = matches!(step, Step::Work(_) | Step::Busy(_) | Step::Prose);
         let last = self.messages.last().map(|message| &message.raw["role"]);

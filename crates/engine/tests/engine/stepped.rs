@@ -46,7 +46,7 @@ impl Stepped {
         self.left.store(calls, Ordering::SeqCst);
     }
 
-    /// Whether what was armed has happened; takes it back where it has not.
+    /// Returns whether what was armed has happened; takes it back where it has not.
     pub fn disarm(&self) -> bool {
         self.left.swap(-1, Ordering::SeqCst) < 0
     }

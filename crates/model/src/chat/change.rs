@@ -131,7 +131,7 @@ impl ChatPatch {
         self.patch
     }
 
-    /// Whether nothing was added.
+    /// Returns whether nothing was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()

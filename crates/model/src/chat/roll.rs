@@ -30,7 +30,7 @@ pub struct RollEntry {
     pub receipt: Option<Receipt>,
     /// The reasoning behind what changed left, too, because the provider binds it to what comes before it.
     pub bound: bool,
-    /// Whether this undoes the latest roll, so that everything listed is shown as before that.
+    /// True if this undoes the latest roll, so that everything listed is shown as before that.
     pub undone: bool,
 }
 

@@ -31,7 +31,7 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// Whether some of the requested lines did not fit.
+    /// Returns whether some of the requested lines did not fit.
     pub fn is_cut(&self) -> bool {
         self.lines < self.of
     }
@@ -131,7 +131,7 @@ impl Pattern {
     }
 }
 
-/// Whether a pattern has a capital letter that stands for itself (`\S` and its like do not).
+/// Returns whether a pattern has a capital letter that stands for itself (`\S` and its like do not).
 fn has_capital(pattern: &str) -> bool {
     let mut escaped = false;
     pattern.chars().any(|c| {

@@ -35,7 +35,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Whether nothing was observed.
+    /// Returns whether nothing was observed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -3,13 +3,13 @@
 /// Longer texts are not paths on the systems on which agents run.
 const MAX_BYTES: usize = 4_096;
 
-/// Whether a text can be a path at all.
+/// Returns whether a text can be a path at all.
 pub(super) fn can_be_path(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= MAX_BYTES && !text.contains(['\0', '\n', '\r'])
 }
 
-/// Whether a path argument names an object (`id=05f49740`, `id=05f49740@7`) and not a file. Pi's `read` gets such names for
-/// outputs that have collapsed.
+/// Returns whether a path argument names an object (`id=05f49740`, `id=05f49740@7`) and not a file. Pi's `read` gets
+/// such names for outputs that have collapsed.
 pub(super) fn is_object(text: &str) -> bool {
     let Some(name) = text.strip_prefix("id=") else { return false };
     let (handle, version) = name.split_once('@').unwrap_or((name, "0"));
@@ -19,7 +19,7 @@ pub(super) fn is_object(text: &str) -> bool {
         && version.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a word can be a file where a command expects one: not a flag, directory, address or pattern.
+/// Returns whether a word can be a file where a command expects one: not a flag, directory, address or pattern.
 pub(super) fn can_be_file(word: &str) -> bool {
     can_be_path(word)
         && !word.starts_with(['-', '+', '!', '%', '@', '#'])
@@ -30,7 +30,7 @@ pub(super) fn can_be_file(word: &str) -> bool {
         && !matches!(last_segment(word), "" | "." | ".." | "~")
 }
 
-/// Whether a word anywhere looks like a file: as [`can_be_file`], and with a folder, an extension or a
+/// Returns whether a word anywhere looks like a file: as [`can_be_file`], and with a folder, an extension or a
 /// well-known name, and more than a number.
 pub(crate) fn looks_like_file(word: &str) -> bool {
     can_be_file(word)

@@ -6,7 +6,7 @@ use crate::observe::{entries, looks_like_file, match_path};
 /// As many files are named; of more, only the number is given.
 const NAMED: usize = 2;
 
-/// What the tool `grep` has found: lines `path:12: text`, or paths.
+/// Returns what the tool `grep` has found: lines `path:12: text`, or paths.
 pub(super) fn grep(output: &str) -> String {
     let lines = entries(output).filter(|line| !line.trim().is_empty() && !is_count(line));
     let (mut matches, mut paths, mut others, mut files) = (0, 0, 0, Vec::new());
@@ -37,13 +37,13 @@ pub(super) fn grep(output: &str) -> String {
     }
 }
 
-/// What the tools `find` and `ls` have found: a path on each line.
+/// Returns what the tools `find` and `ls` have found: a path on each line.
 pub(super) fn listing(output: &str) -> String {
     let paths = entries(output).filter(|line| !line.trim().is_empty() && !is_count(line)).count();
     if paths == 0 { "nothing".to_owned() } else { counted(paths as u64, "path") }
 }
 
-/// What a shell's search has found, if it prints lines with their places.
+/// Returns what a shell's search has found, if it prints lines with their places.
 pub(super) fn searched(output: &str) -> Option<String> {
     entries(output).any(|line| match_path(line).is_some()).then(|| grep(output))
 }

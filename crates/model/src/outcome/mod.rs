@@ -40,8 +40,8 @@ const READERS: [&str; 36] = [
 /// Those that search.
 const SEARCHES: [&str; 6] = ["ack", "ag", "egrep", "fgrep", "grep", "rg"];
 
-/// What a call's output came to; `None` where there is nothing to say that the status does not. `shows` are the lines of a
-/// file that the output is known to show.
+/// Returns what a call's output came to; `None` where there is nothing to say that the status does not. `shows` are the
+/// lines of a file that the output is known to show.
 #[must_use]
 pub fn outcome(
     tool: &str,
@@ -67,13 +67,13 @@ pub fn outcome(
     (tokens::utf16_len(&told) <= LONGEST).then_some(told)
 }
 
-/// What a line says of a call before its outcome, already escaped: in quotes where it could pose as an outcome.
+/// Returns what a line says of a call before its outcome, already escaped: in quotes where it could pose as an outcome.
 #[must_use]
 pub fn subject(gist: &str) -> String {
     if gist.contains("->") { format!("\"{}\"", gist.replace('"', "\\\"")) } else { gist.to_owned() }
 }
 
-/// Whether a text can stand in a line as an outcome: one that another program has recorded is not trusted.
+/// Returns whether a text can stand in a line as an outcome: one that another program has recorded is not trusted.
 #[must_use]
 pub fn is_outcome(text: &str) -> bool {
     !text.is_empty()
@@ -86,7 +86,7 @@ pub fn is_outcome(text: &str) -> bool {
         })
 }
 
-/// What a shell command came to, errors first.
+/// Returns what a shell command came to, errors first.
 fn command(args: &Map<String, Value>, content: &str, status: Status) -> Option<String> {
     let line = args.get("command").and_then(Value::as_str).unwrap_or_default();
     let exit = exit::of(content, status);

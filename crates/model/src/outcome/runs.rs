@@ -292,7 +292,7 @@ fn go(tally: &mut Tally, line: &str) -> bool {
     true
 }
 
-/// Whether a word is the path of a file with an extension.
+/// Returns whether a word is the path of a file with an extension.
 fn is_file(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     !word.contains([' ', '\t', '"', '(']) && name.rsplit_once('.').is_some_and(|(_, end)| !end.is_empty())

@@ -52,7 +52,7 @@ pub fn bare(line: &str) -> Option<String> {
     parts(line).map(|(bare, _)| bare)
 }
 
-/// Whether a text still says what an outcome quotes and names of it: somebody may have taken it out since.
+/// Returns whether a text still says what an outcome quotes and names of it: somebody may have taken it out since.
 #[must_use]
 pub fn is_said_by(outcome: &str, text: &str) -> bool {
     let text = uncoloured(text);

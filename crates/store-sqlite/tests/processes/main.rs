@@ -47,7 +47,7 @@ fn not_run(what: &str, why: &str) {
     eprintln!("not run: {what}: {why}");
 }
 
-/// Whether a program can be started and reports success.
+/// Returns whether a program can be started and reports success.
 fn works(program: &str, arguments: &[&str]) -> bool {
     let run = Command::new(program).args(arguments).output();
     run.is_ok_and(|output| output.status.success())

@@ -217,8 +217,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the journal has the n-th version like this one. Of an erased version it may have the original, or one that it
-    /// has erased itself; both stay as they are.
+    /// Returns whether the journal has the n-th version like this one. Of an erased version it may have the original,
+    /// or one that it has erased itself; both stay as they are.
     async fn has(&self, version: &Version, n: usize) -> Result<bool> {
         if version.erased.is_none() {
             return Ok(self.journal.count_like(version, TxId(u64::MAX)).await? >= n);

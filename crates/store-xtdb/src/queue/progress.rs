@@ -83,7 +83,7 @@ impl Progress {
         self.change(|marks| (marks.seen, marks.areas) = (Some(latest.0), Some(BTreeMap::new())))
     }
 
-    /// Whether the journal knows how far it has heard of each area.
+    /// Returns whether the journal knows how far it has heard of each area.
     pub fn has_areas(&self) -> bool {
         self.marks().areas.is_some()
     }

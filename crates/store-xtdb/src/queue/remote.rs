@@ -31,7 +31,7 @@ impl XtdbStore {
         Ok((names.len() <= most).then_some(names))
     }
 
-    /// What others wrote in an area.
+    /// Returns what others wrote in an area.
     pub(super) async fn news(&self, area: &Area, since: Heard, most: usize) -> Result<News> {
         self.open()?.news(area, since, most).await
     }
@@ -41,7 +41,7 @@ impl XtdbStore {
         self.open()?.content_hashes(ids).await
     }
 
-    /// What others wrote after a transaction, within this many transactions.
+    /// Returns what others wrote after a transaction, within this many transactions.
     pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
         self.open()?.changes_of_others(since, most).await
     }

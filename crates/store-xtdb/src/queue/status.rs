@@ -25,7 +25,7 @@ const MOST_AREAS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 /// The state of the queue, for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// Whether XTDB answered the last request.
+    /// True if XTDB answered the last request.
     pub is_connected: bool,
     /// The node that answers, or the first that is tried; without user name and password.
     pub url: String,
@@ -33,7 +33,7 @@ pub struct QueueState {
     pub queued: u64,
     /// Since when the oldest of them has been waiting.
     pub waiting_since: Option<Timestamp>,
-    /// Whether this process sends for the journal.
+    /// True if this process sends for the journal.
     pub is_sender: bool,
     /// How many objects that others changed have not been fetched yet, as far as known; 0 if the journal is up to date.
     pub behind: u64,
@@ -62,7 +62,7 @@ pub(super) struct Status {
     pub latest: TxId,
     /// How many objects have not been fetched yet.
     pub behind: u64,
-    /// Whether the last check for others' writes took longer than a turn waits.
+    /// True if the last check for others' writes took longer than a turn waits.
     pub is_late: bool,
     /// An error of the journal while versions were fetched, for the next caller.
     pub refused: Option<StoreError>,
@@ -119,7 +119,7 @@ impl Areas {
 #[derive(Default)]
 pub(super) struct Names {
     hashes: HashSet<u64>,
-    /// Whether the whole list was read; before that nothing is known to be absent.
+    /// True if the whole list was read; before that nothing is known to be absent.
     is_complete: bool,
 }
 
@@ -134,7 +134,7 @@ impl Names {
         self.is_complete = true;
     }
 
-    /// Whether XTDB had no such object at the last check for others' writes.
+    /// Returns whether XTDB had no such object at the last check for others' writes.
     pub fn lacks(&self, id: &ObjectId) -> bool {
         self.is_complete && !self.hashes.contains(&short(id))
     }
@@ -157,7 +157,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// What this process has just written.
+    /// Returns what this process has just written.
     pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
         let written = ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id);
         Self::counted(written, false)

@@ -5,7 +5,7 @@ use context_model::time::Timestamp;
 
 use crate::{Result, StoreError};
 
-/// Whether a path is this prefix or lies below it, at a segment border.
+/// Returns whether a path is this prefix or lies below it, at a segment border.
 pub fn is_below(path: &str, prefix: &str) -> bool {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

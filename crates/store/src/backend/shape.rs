@@ -19,7 +19,7 @@ pub struct Shape {
     pub scalars: Map<String, Value>,
     /// The lengths of the lists; `None` for an object.
     pub nested: BTreeMap<String, Option<usize>>,
-    /// Whether there is a `content` field that is text.
+    /// True if there is a `content` field that is text.
     pub has_text: bool,
 }
 
@@ -157,7 +157,7 @@ pub fn reserved<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
     }
 }
 
-/// Whether a patch may change the content.
+/// Returns whether a patch may change the content.
 pub fn touches_content(operations: &Value) -> bool {
     let touches = |path: &Value| path.as_str().is_some_and(|path| path.is_empty() || path == "/content");
     let parts =

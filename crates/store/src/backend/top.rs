@@ -14,7 +14,7 @@ pub struct Top {
     pub source: Option<Source>,
     /// The payload's fields but `content`.
     pub fields: Map<String, Value>,
-    /// Whether the version has no content text.
+    /// True if the version has no content text.
     pub is_null: bool,
 }
 

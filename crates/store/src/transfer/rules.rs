@@ -139,7 +139,7 @@ impl History {
         }
     }
 
-    /// Whether a patch may change this place, and how many elements that moves.
+    /// Returns whether a patch may change this place, and how many elements that moves.
     fn is_allowed(&mut self, tokens: &[String], value: Option<&Value>) -> Result<(), Refused> {
         const KEPT: [&str; 6] = ["xt/id", "type", "source", "identity_hash", "content_hash", "source_hash"];
         let Some(first) = tokens.first().filter(|first| !KEPT.contains(&first.as_str())) else {

@@ -60,7 +60,7 @@ impl From<Fragments> for BTreeSet<Fragment> {
 }
 
 impl Fragments {
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -41,7 +41,7 @@ pub enum Rest {
 }
 
 impl Gone {
-    /// Whether no text is erased.
+    /// Returns whether no text is erased.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty() && self.said.is_empty() && self.fragments.is_empty()
     }
@@ -186,7 +186,7 @@ impl Gone {
         if is_changed { Document::new(id, kind, source, payload).ok() } else { None }
     }
 
-    /// What is stored of this content instead; `None` if nothing in it is erased.
+    /// Returns what is stored of this content instead; `None` if nothing in it is erased.
     pub fn rest_of(&self, content: &str, key: &Digest) -> Option<Rest> {
         if content.is_empty() {
             return None;

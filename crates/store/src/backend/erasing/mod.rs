@@ -96,7 +96,7 @@ async fn of_session(store: &dyn Store, session: &SessionId) -> Result<Vec<Object
     Ok(known.into_iter().flatten().map(|outline| outline.id).collect())
 }
 
-/// What a session has encountered; `None` if there is no such session.
+/// Returns what a session has encountered; `None` if there is no such session.
 pub async fn index_of(store: &dyn Store, session: &ObjectId) -> Result<Option<HashSet<ObjectId>>> {
     let Some(version) = store.get(session, AsOf::default()).await? else { return Ok(None) };
     let index = version.document.field("session_index").and_then(Value::as_array);

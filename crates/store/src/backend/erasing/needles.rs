@@ -50,17 +50,17 @@ impl Needles {
         self.texts.iter().for_each(|text| use_it(text));
     }
 
-    /// Whether there is nothing to look for.
+    /// Returns whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.plain.patterns_len() == 0
     }
 
-    /// Whether a text contains one of them.
+    /// Returns whether a text contains one of them.
     pub fn is_in(&self, text: &str) -> bool {
         !self.is_empty() && self.plain.is_match(text)
     }
 
-    /// Whether a JSON text contains one of them.
+    /// Returns whether a JSON text contains one of them.
     pub fn is_in_json(&self, json: &str) -> bool {
         self.escaped.is_match(json)
     }

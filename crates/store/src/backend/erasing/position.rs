@@ -58,7 +58,7 @@ impl Position {
         path.split('/').skip(1).fold(Self::Payload, Self::of_field)
     }
 
-    /// Whether the strings here are somebody's words.
+    /// Returns whether the strings here are somebody's words.
     #[must_use]
     pub fn is_said(self) -> bool {
         matches!(self, Self::Turns | Self::Arguments | Self::Content)
