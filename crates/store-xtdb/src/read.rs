@@ -1,6 +1,6 @@
 //! Versions at a point of the two times, for one object or many.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
@@ -325,23 +325,52 @@ impl Inner {
         }
     }
 
-    /// A pull pattern of all fields in the database except contents and those that grow with a session.
+    /// A pull pattern of all fields except contents and those that grow with a session. XTDB counts the fields of new
+    /// documents with a delay, so those of this library are named in any case.
     async fn outline_fields(&self) -> Result<String> {
         let answer = self.nodes.send(&self.read("attribute-stats", Format::Json)).await?;
-        let Value::Object(fields) = answer.json()? else { return Err(answer.strange("no fields")) };
+        let Value::Object(counted) = answer.json()? else { return Err(answer.strange("no fields")) };
         let plain = |name: &String| {
             let mut bytes = name.bytes();
             let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
             first && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b'.'))
         };
-        if !fields.keys().all(|name| plain(name) && name.matches('/').count() <= 1 && !name.ends_with('/')) {
+        if !counted.keys().all(|name| plain(name) && name.matches('/').count() <= 1 && !name.ends_with('/')) {
             return Ok("[*]".to_owned());
         }
-        let names: Vec<String> =
-            fields.keys().filter(|name| !GROWING.contains(&name.as_str())).map(|n| format!(":{n}")).collect();
+        let mut names: BTreeSet<&str> = counted.keys().map(String::as_str).chain(FIELDS).collect();
+        names.retain(|name| !GROWING.contains(name));
+        let names: Vec<String> = names.into_iter().map(|name| format!(":{name}")).collect();
         Ok(format!("[{}]", names.join(" ")))
     }
 }
+
+/// The fields of this library's documents that an outline has.
+const FIELDS: [&str; 23] = [
+    "xt/id",
+    "type",
+    "source",
+    "identity_hash",
+    "content_hash",
+    "source_hash",
+    "file_type",
+    "char_count",
+    "tool",
+    "status",
+    "args",
+    "args_display",
+    "file_refs",
+    "evidence",
+    "outcome",
+    "redacted",
+    "chat_ref",
+    "parent_ref",
+    "session_id",
+    "session_ref",
+    "system_prompt_ref",
+    "turn_count",
+    "records_evidence",
+];
 
 /// Fields that an outline leaves out: the content, and the lists of a chat or session.
 const GROWING: [&str; 4] = ["content", "turns", "toolcall_refs", PATCH];
@@ -392,4 +421,45 @@ fn known(request: Request, known: Option<Known>) -> Request {
 
 pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
     known(valid_at(request, valid), Some(Known::Tx(tx)))
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_model::object::{Status, Toolcall};
+    use context_model::session::Sets;
+    use context_model::source::FilesystemSource;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn outlines_have_every_field_of_the_models_documents() {
+        let session = SessionId::new("s").unwrap();
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a.rs".into() };
+        let call = Toolcall {
+            tool: "read".into(),
+            args: serde_json::Map::new(),
+            args_display: Some("a.rs".into()),
+            content: "text".into(),
+            status: Status::Ok,
+            chat_ref: ObjectId::chat(&session),
+            file_refs: vec![ObjectId::new("file")],
+            parent: Some(ObjectId::new("parent")),
+        };
+        let documents = [
+            Document::file(source, Some("text".into()), None),
+            Document::toolcall_with(ObjectId::new("call"), call, Some(json!({})), Some("1 line")),
+            Document::chat(&session),
+            Document::system_prompt(&session, "be brief"),
+            Sets::default().document(&session),
+        ];
+        for document in documents {
+            let fields = document.to_json();
+            let lists = ["session_index", "metadata_pool", "active_set", "pinned_set"];
+            for name in fields.keys().map(String::as_str).filter(|name| !lists.contains(name)) {
+                assert!(FIELDS.contains(&name) || GROWING.contains(&name), "{name} of {}", document.id());
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::QueuedStore;
 use crate::{XtdbOptions, XtdbStore};
 use context_store::backend::erasing::{self, Needles};
 use context_store::sessions::{Prune, Pruned};
-use context_store::{Erase, ErasedCount, OwnedStore, Result, Store};
+use context_store::{Erase, ErasedCount, OwnedStore, Result, Store, StoreError};
 
 /// The time limit of one request while something is erased, in milliseconds.
 const TIMEOUT_MS: u64 = 60_000;
@@ -34,6 +34,8 @@ impl OwnedStore for QueuedStore {
         let texts = wanted.into_iter().filter(|one| matches!(one, Erase::Text(_)));
         let texts: Vec<Erase> = texts.collect();
         let here = named(&*self.shared.journal, &objects, &texts).await?;
+        let mut rest = objects.clone();
+        without(&mut rest, &here);
         let mut count = ErasedCount::default();
         if !here.is_empty() {
             count = self.shared.journal.erase(here, why).await?;
@@ -41,6 +43,12 @@ impl OwnedStore for QueuedStore {
         // What waits in the queue is sent as it is now, and is then found there.
         self.shared.work.notify_one();
         let there = named(&*remote, &objects, &texts).await?;
+        without(&mut rest, &there);
+        if let Some(id) = rest.first() {
+            return Err(StoreError::Unavailable(format!(
+                "the database did not show {id}, so it may still have its text; forget it again"
+            )));
+        }
         if !there.is_empty() {
             let sent = remote.erase(there, why).await?;
             count.texts = count.texts.max(sent.texts);
@@ -82,6 +90,14 @@ impl QueuedStore {
         // A node that is down is known after the time that a read waits.
         self.shared.connect().await?.latest_tx().await?;
         XtdbStore::connect(options).await
+    }
+}
+
+fn without(objects: &mut BTreeSet<ObjectId>, named: &[Erase]) {
+    for one in named {
+        if let Erase::Object(id) = one {
+            objects.remove(id);
+        }
     }
 }
 
