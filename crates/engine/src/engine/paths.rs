@@ -18,6 +18,17 @@ use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::commit::Work;
 
+/// What is at a path that the model knows, if that asks for something.
+enum Found {
+    /// The path leads to another object.
+    Elsewhere,
+    /// A link that leads nowhere, where nobody has stored what the model knows. There must be an object that the model can
+    /// be told about.
+    Dangling,
+    /// A file that was gone.
+    Back,
+}
+
 impl Inner {
     /// Finds out which paths that the model knows lead elsewhere now. Asks the disk only about paths through links, and
     /// about those of files that are gone.
@@ -36,21 +47,40 @@ impl Inner {
         let places = blocking("the paths of known files", move || {
             let places = doubtful.into_iter().filter_map(|(is_unmet, path, file)| {
                 let place = paths.resolve(&path).ok()?;
-                let is_moved = file_id(&place.source) != file;
-                (is_moved || is_unmet && is_dangling(&place)).then_some((is_moved, place))
+                if file_id(&place.source) != file {
+                    return Some((Found::Elsewhere, place));
+                }
+                let Disk::At(path) = &place.disk else { return None };
+                let found = std::fs::symlink_metadata(path).ok()?;
+                match found.is_symlink() {
+                    true => (is_unmet && !path.exists()).then_some((Found::Dangling, place)),
+                    false => found.is_file().then_some((Found::Back, place)),
+                }
             });
             places.collect::<Vec<_>>()
         })
         .await?;
-        for (is_moved, place) in places {
-            if is_moved {
-                self.follow_path(state, place).await?;
-            } else {
-                // What the model knows there nobody has stored, and it is gone. There must be an object that the model can be
-                // told about.
-                let mut found = Job::Files(vec![Seen::discovered(place)], Entry::Discovered);
-                self.perform_now(state, &mut found).await?;
+        for (found, place) in places {
+            match found {
+                Found::Elsewhere => self.follow_path(state, place).await?,
+                Found::Dangling => {
+                    let mut found = Job::Files(vec![Seen::discovered(place)], Entry::Discovered);
+                    self.perform_now(state, &mut found).await?;
+                }
+                Found::Back => self.read_again(state, place).await?,
             }
+        }
+        Ok(())
+    }
+
+    /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
+    /// by which the next one would track it.
+    async fn read_again(&self, state: &mut State, place: Place) -> Result<()> {
+        let (found, since) = self.eye().look(&place, None, Need::Text).await?;
+        if found.hash().is_some()
+            && let Some(seen) = Seen::of(place, found, since)
+        {
+            self.perform_now(state, &mut Job::Files(vec![seen], Entry::Tracked)).await?;
         }
         Ok(())
     }
@@ -102,10 +132,4 @@ impl Inner {
         state.known.uses(&way);
         Ok(())
     }
-}
-
-/// Returns whether there is a link at a place that leads nowhere.
-fn is_dangling(place: &Place) -> bool {
-    let Disk::At(path) = &place.disk else { return false };
-    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) && !path.exists()
 }

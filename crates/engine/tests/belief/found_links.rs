@@ -91,6 +91,21 @@ fn path(file: usize, change: PathChange) -> Step {
     path(3, PathChange::Point(0)),
     turn(0, TurnEnd::Open),
 ])]
+#[case::a_file_that_is_back_where_a_link_led_nowhere_is_read(3632, 1, 1, vec![
+    called(0, Tool::Edit { file: 2, line: 4 }, CallId::Repeated(0), false),
+    path(0, PathChange::FolderGone),
+    Step::Quiet,
+    turn(0, TurnEnd::Lost),
+    disk(2, Change::Line(33)),
+])]
+#[case::a_file_that_is_back_after_the_process_ended_is_read(7335, 2, 2, vec![
+    act(1, read(3)),
+    Step::Quiet,
+    disk(3, Change::Delete),
+    Step::Notices { client: 1 },
+    Step::Crash { client: 1, keep: true },
+    disk(1, Change::Append),
+])]
 #[case::a_file_that_is_back_after_it_was_met_as_gone_is_heard_of(4733, 3, 1, vec![
     called(2, Tool::Write { file: 0, lines: 60 }, CallId::Repeated(1), false),
     called(1, Tool::Edit { file: 3, line: 11 }, CallId::Repeated(1), false),
