@@ -14,17 +14,21 @@ use std::sync::atomic::Ordering;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::source::Source;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::http::Format;
 use super::inner::Inner;
-use super::wire::{FOREVER, number};
-use context_store::{Result, StoreError};
+use super::wire::{FOREVER, number, xtdb_number};
+use context_store::Result;
 
 /// The field with the list: a JSON text, so that XTDB does not index each ID.
 const CHANGES: &str = "context/changes";
+
+/// From so long before the last change that was heard of, in milliseconds, XTDB looks for later transactions: the clocks of
+/// a cluster's nodes may differ by that much.
+const OVERLAP: i64 = 60_000;
 
 /// An area's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,6 +39,9 @@ pub(crate) struct Area(String);
 pub(crate) struct Heard {
     /// The last transaction.
     pub tx: u64,
+    /// Its time, to the second, in milliseconds; 0 if it is not known.
+    #[serde(default)]
+    pub millis: i64,
 }
 
 /// What others wrote in an area.
@@ -43,8 +50,6 @@ pub(crate) struct News {
     pub changed: Vec<(TxId, ObjectId)>,
     /// How far the log was read.
     pub heard: Heard,
-    /// The log ends there.
-    pub is_all: bool,
 }
 
 /// The contents of `CHANGES`.
@@ -117,52 +122,46 @@ pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a
 }
 
 impl Inner {
-    /// Returns what others wrote in an area since this client heard of it last, within the next `most` transactions.
-    pub(super) async fn news(&self, area: &Area, since: Heard, most: usize) -> Result<News> {
+    /// Returns what others wrote in an area since this client heard of it last. It is asked for from the newest on, so that
+    /// XTDB need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for
+    /// the ID with the greatest hash: it looks for the key behind the start, and finds none.)
+    pub(super) async fn news(&self, area: &Area, since: Heard) -> Result<News> {
         let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
-        let request = request.with("sort-order", "asc").with("with-corrections", true);
-        // XTDB counts from 0, so this is the first transaction after that.
-        let request = request.with("with-docs", true).with("start-tx-id", since.tx);
-        // With `start-valid-time`, which would spare XTDB the older entries, a node of a cluster answers with none at all.
-        let request = request.with("valid-time", FOREVER);
+        let request = request.with("sort-order", "desc").with("with-corrections", true);
+        let mut request = request.with("with-docs", true).with("valid-time", FOREVER);
+        if let Some(last) = xtdb_number(TxId(since.tx)) {
+            request = request.with("end-tx-id", last);
+        }
+        if since.millis > OVERLAP {
+            request = request.with("end-valid-time", Timestamp::from_millis(since.millis - OVERLAP));
+        }
         let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
-        let (mut heard, mut count) = (since, 0);
-        // The request that finds a node gone has the next one asked, so that the turn still hears of what others wrote.
-        for attempt in 1.. {
-            (heard, count) = (since, 0);
-            changed.clear();
-            let each = |row: Value| {
-                let Some(tx) = row["txId"].as_u64().map(number).filter(|tx| tx.0 > since.tx) else {
-                    return Ok(true);
-                };
-                count += 1;
-                heard.tx = heard.tx.max(tx.0);
-                // What somebody else may have written under this ID lists nothing.
-                let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
-                if let Some(Changes { by, ids }) = list
-                    && by != self.writer
-                {
-                    for id in ids {
-                        let first = changed.entry(id).or_insert(tx);
-                        *first = tx.min(*first);
-                    }
-                }
-                Ok(count < most)
-            };
-            match self.nodes.each(&request, each).await {
-                Err(StoreError::Unavailable(_)) if attempt <= self.nodes.count() => {}
-                other => {
-                    other?;
-                    break;
+        let mut heard = since;
+        // Whatever is told twice, because a node ended in the middle, makes no difference.
+        let row = |row: Value| {
+            let Some(tx) = row["txId"].as_u64().map(number) else { return Ok(true) };
+            let time = row["txTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+            heard.tx = heard.tx.max(tx.0);
+            heard.millis = heard.millis.max(time.map_or(0, Timestamp::millis));
+            // What somebody else may have written under this ID lists nothing.
+            let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
+            if let Some(Changes { by, ids }) = list
+                && by != self.writer
+            {
+                for id in ids {
+                    let first = changed.entry(id).or_insert(tx);
+                    *first = tx.min(*first);
                 }
             }
-        }
+            Ok(true)
+        };
+        self.nodes.each(|| request.clone(), row).await?;
         // Whatever was seen must also be seen by later reads, whichever node answers them.
         self.known.fetch_max(heard.tx, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));
         let mut changed: Vec<(TxId, ObjectId)> = changed.into_iter().map(|(id, tx)| (tx, id)).collect();
         changed.sort();
-        Ok(News { changed, heard, is_all: count < most })
+        Ok(News { changed, heard })
     }
 }
 

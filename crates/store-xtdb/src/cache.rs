@@ -3,7 +3,7 @@
 //! Architecture invariant: a cached latest version is only a guess. Every transaction that is based on one has a `match`
 //! for it, and a read asks the node for the version's coordinates before it takes the document from here.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
@@ -12,7 +12,7 @@ use lru::LruCache;
 use serde_json::Value;
 
 use super::form::Form;
-use super::wire::{Place, Tx};
+use super::wire::Place;
 use context_store::Version;
 
 /// How many bytes of documents are remembered at most.
@@ -20,9 +20,6 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// How many names of ID hashes are remembered at most.
 const MOST_NAMES: usize = 200_000;
-
-/// How many of this client's own transactions are remembered at most.
-const MOST_OWN: usize = 10_000;
 
 /// An object's first transaction and, if that was needed, its position among that transaction's writes.
 pub(crate) type First = (TxId, Option<usize>);
@@ -56,9 +53,6 @@ pub(crate) struct Cache {
     grown: VecDeque<Arc<Version>>,
     names: HashMap<String, Option<ObjectId>>,
     firsts: HashMap<ObjectId, First>,
-    own: BTreeSet<TxId>,
-    /// The hash of this writer's own ID, once it has been seen.
-    pub own_hash: Option<String>,
 }
 
 impl Default for Cache {
@@ -69,8 +63,6 @@ impl Default for Cache {
             grown: VecDeque::new(),
             names: HashMap::new(),
             firsts: HashMap::new(),
-            own: BTreeSet::new(),
-            own_hash: None,
         }
     }
 }
@@ -161,18 +153,6 @@ impl Cache {
             self.firsts.clear();
         }
         self.firsts.insert(id, first);
-    }
-
-    /// Notes a transaction of this client, so that it is not taken for someone else's.
-    pub fn wrote(&mut self, tx: Tx) {
-        self.own.insert(tx.id);
-        if self.own.len() > MOST_OWN {
-            self.own.pop_first();
-        }
-    }
-
-    pub fn is_own(&self, tx: TxId) -> bool {
-        self.own.contains(&tx)
     }
 }
 

@@ -35,7 +35,7 @@ impl Format {
 }
 
 /// One request, without the node's address.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     path: String,
     separator: char,
@@ -148,11 +148,6 @@ impl Nodes {
         self.timeout
     }
 
-    /// How many nodes there are.
-    pub fn count(&self) -> usize {
-        self.bases.len()
-    }
-
     /// The URL that the next request goes to first.
     pub fn current(&self) -> &str {
         self.base(self.current.load(Ordering::Relaxed)).shown()
@@ -167,10 +162,18 @@ impl Nodes {
         &self.bases[place % self.bases.len()]
     }
 
-    /// Has the next request go to the next node, unless another request has seen to that.
-    fn pass_over(&self, place: usize) {
+    /// How often a request is sent.
+    fn attempts(&self) -> u32 {
+        self.attempts.max(u32::try_from(self.bases.len()).unwrap_or(1))
+    }
+
+    /// Has the next request go to the next node, unless another request has seen to that. Pauses once all nodes have failed.
+    async fn go_on(&self, place: usize, attempt: u32, most: Duration) {
         let next = place.wrapping_add(1);
         let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
+        if next.is_multiple_of(self.bases.len()) {
+            tokio::time::sleep(Duration::from_millis(40 << attempt.min(5)).min(most)).await;
+        }
     }
 
     /// Sends a request until a node answers it. After a failure it goes to the next node.
@@ -178,7 +181,7 @@ impl Nodes {
     pub async fn send(&self, request: &Request) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();
-        for attempt in 0..self.attempts.max(u32::try_from(self.bases.len()).unwrap_or(1)) {
+        for attempt in 0..self.attempts() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -192,12 +195,7 @@ impl Nodes {
                 Err(error) => cause = error.to_string(),
             }
             tracing::debug!(attempt, path = %request.path, %cause, "a request to XTDB failed");
-            self.pass_over(place);
-            // While there are nodes that have not been asked yet, there is no reason to wait.
-            if place.wrapping_add(1).is_multiple_of(self.bases.len()) {
-                let pause = Duration::from_millis(40 << attempt.min(5));
-                tokio::time::sleep(pause.min(deadline.saturating_duration_since(Instant::now()))).await;
-            }
+            self.go_on(place, attempt, deadline.saturating_duration_since(Instant::now())).await;
         }
         Err(StoreError::Unavailable(format!(
             "no XTDB node answers at {}: {cause}; check that it runs and that the URL is right",
@@ -205,29 +203,58 @@ impl Nodes {
         )))
     }
 
-    /// Reads a JSON array element by element from one node, in bounded memory. `false` ends it early.
-    ///
-    /// If it fails in the middle, the elements before that have been passed on, and the caller continues from there.
-    pub async fn each(&self, request: &Request, mut row: impl FnMut(Value) -> Result<bool>) -> Result<()> {
-        let place = self.current.load(Ordering::Relaxed);
+    /// Reads a JSON array element by element, in bounded memory. `false` ends it early. After a failure the next node is asked
+    /// for what `request` says then: for the rest, or for everything once more.
+    pub async fn each(
+        &self,
+        request: impl Fn() -> Request,
+        mut row: impl FnMut(Value) -> Result<bool>,
+    ) -> Result<()> {
+        let (mut asked, mut attempt, mut begin) = (request(), 0, Instant::now());
+        loop {
+            let place = self.current.load(Ordering::Relaxed);
+            let error = match self.rows(place, &asked, &mut row).await {
+                Err(error @ StoreError::Unavailable(_)) => error,
+                done => return done,
+            };
+            let next = request();
+            if next != asked {
+                (asked, attempt, begin) = (next, 0, Instant::now());
+            }
+            attempt += 1;
+            let left = (self.timeout * 2).saturating_sub(begin.elapsed());
+            if attempt >= self.attempts() || left.is_zero() {
+                return Err(error);
+            }
+            tracing::debug!(attempt, path = %asked.path, %error, "reading from XTDB failed");
+            self.go_on(place, attempt - 1, left).await;
+        }
+    }
+
+    /// Reads one answer of one node.
+    async fn rows(
+        &self,
+        place: usize,
+        request: &Request,
+        row: &mut impl FnMut(Value) -> Result<bool>,
+    ) -> Result<()> {
         let url = self.base(place).shown();
-        let failed = |failure: &Failure| {
-            self.pass_over(place);
+        let broken = |failure: Failure| {
             StoreError::Unavailable(format!("the connection to XTDB at {url} was interrupted: {failure}"))
         };
-        let late = || StoreError::Unavailable(format!("XTDB at {url} stopped answering"));
+        let late = |_| StoreError::Unavailable(format!("XTDB at {url} stopped answering"));
         let head = request.head();
         let sent = tokio::time::timeout(self.timeout, self.client.send(self.base(place), &head));
-        let mut response = sent.await.map_err(|_| late())?.map_err(|e| failed(&e))?;
+        let mut response = sent.await.map_err(late)?.map_err(broken)?;
         if !response.status().is_success() {
             let status = response.status();
             let body = response.text().await.unwrap_or_default();
             return Answer { status, body, request: format!("{url}{}", request.path) }.success();
         }
         let mut rows = Rows::default();
-        loop {
-            let chunk = tokio::time::timeout(self.timeout, response.chunk()).await.map_err(|_| late())?;
-            let Some(piece) = chunk.map_err(|e| failed(&e))? else { break };
+        while let Some(piece) =
+            tokio::time::timeout(self.timeout, response.chunk()).await.map_err(late)?.map_err(broken)?
+        {
             for value in rows.feed(&piece)? {
                 if !row(value)? {
                     return Ok(());

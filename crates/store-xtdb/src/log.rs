@@ -1,7 +1,7 @@
 //! What the transaction log shows: which objects changed, and everything that was ever written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
@@ -18,19 +18,6 @@ use context_store::{Damage, Hit, Result, Search, StoreError, Version};
 
 /// How many hashes are looked up in one query.
 const HASHES_A_QUERY: usize = 200;
-
-/// How often reading a log is resumed after an interruption.
-const MOST_RESUMES: u32 = 5;
-
-/// What others wrote.
-pub(super) struct Foreign {
-    /// The objects, each with the first of these transactions that wrote it, in that order.
-    pub changed: Vec<(TxId, ObjectId)>,
-    /// The newest transaction that was read.
-    pub newest: TxId,
-    /// The log ends there.
-    pub is_all: bool,
-}
 
 impl Inner {
     /// The objects that later transactions wrote.
@@ -54,42 +41,6 @@ impl Inner {
             }
         });
         Ok(named)
-    }
-
-    /// Returns what others wrote after this transaction, within the next `most` transactions of the log: for a journal
-    /// of an earlier version of this library, which does not know how far it has heard of each area.
-    pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
-        let mut rows: Vec<(TxId, Vec<String>)> = Vec::new();
-        let mut count = 0;
-        let mut newest = since;
-        self.each_tx(since, false, |tx, row| {
-            newest = tx;
-            count += 1;
-            if !self.cache(|cache| cache.is_own(tx)) {
-                rows.push((tx, hashes(row).map(str::to_owned).collect()));
-            }
-            Ok(count < most)
-        })
-        .await?;
-        // Whatever was seen must also be seen by later reads, whichever node answers them.
-        self.known.fetch_max(newest.0, Ordering::AcqRel);
-        self.resolve(rows.iter().flat_map(|(_, hashes)| hashes)).await?;
-        let mut known: HashMap<ObjectId, TxId> = HashMap::new();
-        self.cache(|cache| {
-            for (tx, hashes) in &rows {
-                // Those of this writer from before it started, or of another process that shares its journal.
-                if cache.own_hash.as_ref().is_some_and(|own| hashes.contains(own)) {
-                    continue;
-                }
-                for id in hashes.iter().filter_map(|hash| cache.name(hash).flatten()) {
-                    known.entry(id).or_insert(*tx);
-                }
-            }
-            known.keys().for_each(|id| cache.forget(id));
-        });
-        let mut changed: Vec<(TxId, ObjectId)> = known.into_iter().map(|(id, tx)| (tx, id)).collect();
-        changed.sort();
-        Ok(Foreign { changed, newest, is_all: count < most })
     }
 
     /// The objects that one transaction wrote, in order.
@@ -196,40 +147,23 @@ impl Inner {
         with_documents: bool,
         mut row: impl FnMut(TxId, &Value) -> Result<bool>,
     ) -> Result<()> {
-        let mut after = after;
-        let mut resumes = 0;
-        loop {
+        let last = AtomicU64::new(after.0);
+        let request = || {
             let mut request = self.read("tx-log", Format::Json);
-            if let Some(number) = xtdb_number(after) {
+            if let Some(number) = xtdb_number(TxId(last.load(Ordering::Relaxed))) {
                 request = request.with("after-tx-id", number);
             }
-            if with_documents {
-                request = request.with("with-ops?", true);
-            }
-            let mut advanced = after;
-            let read = self
-                .nodes
-                .each(&request, |value| {
-                    let tx = value["txId"].as_u64().map(number).ok_or_else(|| {
-                        StoreError::Unavailable("a row of XTDB's log has no transaction number".into())
-                    })?;
-                    let goes_on = row(tx, &value)?;
-                    advanced = tx;
-                    Ok(goes_on)
-                })
-                .await;
-            match read {
-                Ok(()) => return Ok(()),
-                Err(error) => {
-                    resumes = if advanced > after { 0 } else { resumes + 1 };
-                    if resumes >= MOST_RESUMES {
-                        return Err(error);
-                    }
-                    after = advanced;
-                    tokio::time::sleep(std::time::Duration::from_millis(40 << resumes)).await;
-                }
-            }
-        }
+            if with_documents { request.with("with-ops?", true) } else { request }
+        };
+        let each = |value: Value| {
+            let tx = value["txId"].as_u64().map(number).ok_or_else(|| {
+                StoreError::Unavailable("a row of XTDB's log has no transaction number".into())
+            })?;
+            let goes_on = row(tx, &value)?;
+            last.store(tx.0, Ordering::Relaxed);
+            Ok(goes_on)
+        };
+        self.nodes.each(request, each).await
     }
 
     /// Looks up the IDs behind hashes that are not known yet.
@@ -247,9 +181,6 @@ impl Inner {
                     let (Some(hash), Some(id)) = (row[0].as_str(), row[1]["xt/id"].as_str()) else {
                         continue;
                     };
-                    if id == self.writer.as_str() {
-                        cache.own_hash = Some(hash.to_owned());
-                    }
                     let is_ours = row[1]["type"].as_str().is_some_and(|t| t.parse::<ObjectType>().is_ok());
                     cache.learn(hash.to_owned(), is_ours.then(|| ObjectId::new(id)));
                 }

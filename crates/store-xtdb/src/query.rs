@@ -57,7 +57,7 @@ impl Inner {
         let query = format!("{{:find [e] :where [(or {types})]}}");
         let request = self.read("query", Format::Json).with("query-edn", query).with("valid-time", FOREVER);
         let each = |value: Value| Ok(value[0].as_str().is_none_or(|id| row(ObjectId::new(id))));
-        self.nodes.each(&request, each).await
+        self.nodes.each(|| request.clone(), each).await
     }
 
     /// Each object's first transaction and, if asked for, the time of its latest version's transaction.

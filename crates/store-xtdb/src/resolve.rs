@@ -83,7 +83,8 @@ impl Inner {
             return wanted.resolve(known.document.clone());
         }
         let nearer = known.filter(|known| (wanted.since()..=place.valid_time).contains(&known.valid_time));
-        // If several clients wrote, the version that it is based on may belong to a chain that begins earlier.
+        // If several clients wrote, the version that it is based on may belong to a chain that begins earlier. And XTDB may
+        // have no answer to a question with a start (see `areas`).
         for (since, known) in [
             (nearer.as_ref().map(|known| known.valid_time), nearer.as_ref()),
             (Some(wanted.since()), None),

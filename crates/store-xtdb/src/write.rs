@@ -298,7 +298,6 @@ impl Inner {
             ops.put(notice, Some(Timestamp::from_millis(MARK_TIME)));
         }
         let committed = |tx| {
-            self.cache(|cache| cache.wrote(tx));
             notice.clone().into_iter().for_each(|notice| self.noticed(notice));
             Ok(Outcome::Committed(tx))
         };

@@ -8,6 +8,7 @@ mod node;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -79,6 +80,30 @@ async fn a_turn_asks_for_the_same_however_much_others_write_elsewhere() {
     put(&*others, file("here", "/a", "two")).await;
     one.store.pull().await.unwrap();
     assert_eq!(text(&*one.store, &file("here", "/a", "")).await.as_deref(), Some("two"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_does_not_have_the_node_walk_through_the_past_of_an_area() {
+    let (node, port) = node().await;
+    let one = machine(&port.url).await;
+    let others = XtdbStore::connect(XtdbOptions::new([port.url.clone()])).await.unwrap();
+    put(&*one.store, file("here", "/a", "one")).await;
+    one.store.flush().await.unwrap();
+    let mut walked = Vec::new();
+    for round in 0..40 {
+        for n in 0..5 {
+            put(&*others, file("here", "/a", &format!("{round}, {n}"))).await;
+        }
+        node.pass(Duration::from_secs(120));
+        put(&*others, file("here", "/a", &format!("{round}, last"))).await;
+        one.store.pull().await.unwrap();
+        walked.push(node.walked());
+        let seen = text(&*one.store, &file("here", "/a", "")).await;
+        assert_eq!(seen, Some(format!("{round}, last")));
+    }
+    // What is new, and what was there at the last turn.
+    assert!(walked.iter().skip(1).all(|count| *count <= 7), "{walked:?}");
+    assert_eq!(one.store.history(file("here", "/a", "").id()).await.unwrap().len(), 1 + 40 * 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 //! of its own to it, which can be away, slow, or lose answers.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,6 +48,10 @@ pub struct Node {
 struct Data {
     transactions: Vec<Tx>,
     puts: Vec<Put>,
+    /// How far its clock is ahead, in milliseconds.
+    ahead: i64,
+    /// How many versions it has walked through from the newest on.
+    walked: usize,
 }
 
 struct Tx {
@@ -156,6 +160,18 @@ impl Node {
         (self.sent.swap(0, Ordering::Relaxed), self.answered.swap(0, Ordering::Relaxed))
     }
 
+    /// Lets time pass for its clock.
+    #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
+    pub fn pass(&self, time: Duration) {
+        self.data.lock().unwrap().ahead += i64::try_from(time.as_millis()).unwrap();
+    }
+
+    /// How many versions it has walked through from the newest on, since the last time that somebody asked.
+    #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
+    pub fn walked(&self) -> usize {
+        std::mem::take(&mut self.data.lock().unwrap().walked)
+    }
+
     fn answer(&self, target: &str, body: &str) -> Answer {
         let mut data = self.data.lock().unwrap();
         let (in_edn, target) = target.strip_prefix("edn ").map_or((false, target), |target| (true, target));
@@ -187,7 +203,11 @@ impl Node {
             }
             "entity" if parameters.contains_key("history") => {
                 let bounds = time("start-valid-time")..time("end-valid-time");
-                (200, data.history(eid, number("start-tx-id").unwrap_or(0)..=until, bounds, in_edn))
+                let rows = match parameters.get("sort-order").map(String::as_str) {
+                    Some("desc") => data.newest(eid, number("end-tx-id"), bounds.end),
+                    _ => data.history(eid, until, bounds, in_edn),
+                };
+                (200, rows)
             }
             "entity" => match data.at(eid, valid, until) {
                 Some(put) => (200, put.document.to_string()),
@@ -218,7 +238,7 @@ impl Data {
     fn submit(&mut self, body: &Value) -> String {
         let ops = body["tx-ops"].as_array().unwrap();
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        let now = Timestamp::from_millis(i64::try_from(clock.as_millis()).unwrap());
+        let now = Timestamp::from_millis(i64::try_from(clock.as_millis()).unwrap() + self.ahead);
         let now = self.transactions.last().map_or(now, |last| last.time.max(now));
         let at =
             |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(now);
@@ -246,24 +266,32 @@ impl Data {
         format!("{}, :xtdb.api/valid-time {}}}", tx.trim_end_matches('}'), instant(put.valid))
     }
 
-    fn history(
-        &self,
-        id: &str,
-        within_log: RangeInclusive<usize>,
-        bounds: Range<Option<Timestamp>>,
-        in_edn: bool,
-    ) -> String {
+    fn history(&self, id: &str, until: usize, bounds: Range<Option<Timestamp>>, in_edn: bool) -> String {
         let within = |put: &&Put| {
             bounds.start.is_none_or(|start| put.valid >= start)
                 && bounds.end.is_none_or(|end| put.valid < end)
         };
-        let puts = self.puts.iter().filter(|put| put.id == id && within_log.contains(&put.tx));
+        let puts = self.puts.iter().filter(|put| put.id == id && put.tx <= until);
         let mut puts: Vec<&Put> = puts.filter(within).collect();
         puts.sort_by_key(|put| (put.valid, put.tx));
         if in_edn {
             let places: Vec<String> = puts.into_iter().map(|put| self.place(put)).collect();
             return format!("[{}]", places.join(" "));
         }
+        self.rows(puts)
+    }
+
+    /// The versions after a transaction, from the newest on. XTDB walks to the valid time and no further.
+    fn newest(&mut self, id: &str, after: Option<usize>, end: Option<Timestamp>) -> String {
+        let puts = self.puts.iter().filter(|put| put.id == id && end.is_none_or(|end| put.valid > end));
+        let mut puts: Vec<&Put> = puts.collect();
+        self.walked += puts.len();
+        puts.retain(|put| after.is_none_or(|after| put.tx > after));
+        puts.sort_by_key(|put| std::cmp::Reverse((put.valid, put.tx)));
+        self.rows(puts)
+    }
+
+    fn rows(&self, puts: Vec<&Put>) -> String {
         let row = |put: &Put| {
             let time = Timestamp::from_millis(self.transactions[put.tx].time.millis() / 1_000 * 1_000);
             json!({ "txId": put.tx, "txTime": time, "doc": put.document })

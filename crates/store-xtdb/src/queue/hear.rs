@@ -9,19 +9,11 @@ use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
 use crate::areas::{Area, Heard, News};
-use crate::log::Foreign;
 use context_store::{AsOf, Outline, Result, Store};
 
-/// How many transactions of a log are read before their changes are fetched.
-const TRANSACTIONS: usize = 2_000;
-
 impl Shared {
-    /// Fetches others' changes in the areas that this process works in until nothing is left, and saves the progress on the
-    /// way.
+    /// Fetches others' changes in the areas that this process works in, and saves the progress on the way.
     pub(super) async fn catch_up(&self) -> Result<()> {
-        if !self.progress.has_areas() {
-            self.catch_up_with_all().await?;
-        }
         let areas = self.status().areas.due();
         for area in areas {
             self.hear_of(&area).await?;
@@ -32,36 +24,12 @@ impl Shared {
     /// The same in one area.
     async fn hear_of(&self, area: &Area) -> Result<()> {
         self.status().areas.asks(area);
-        loop {
-            let Some(remote) = self.reachable() else { return Ok(()) };
-            let since = self.progress.heard(area);
-            let News { changed, heard, is_all } = remote.news(area, since, TRANSACTIONS).await?;
-            let note = |tx: TxId| self.progress.note_heard(area, Heard { tx: tx.0.max(since.tx) });
-            self.fetch(&remote, changed, TxId(since.tx), is_all, note).await?;
-            if heard != since {
-                self.progress.note_heard(area, heard)?;
-            }
-            self.status().behind = u64::from(!is_all);
-            if is_all {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The same in the whole database, once for a journal of an earlier version of this library.
-    async fn catch_up_with_all(&self) -> Result<()> {
-        loop {
-            let Some(remote) = self.reachable() else { return Ok(()) };
-            let seen = self.progress.seen();
-            let Foreign { changed, newest, is_all } = remote.changes_of_others(seen, TRANSACTIONS).await?;
-            let note = |tx: TxId| self.progress.note_seen(tx.max(seen));
-            self.fetch(&remote, changed, seen, is_all, note).await?;
-            self.progress.note_seen(newest)?;
-            self.status().behind = u64::from(!is_all);
-            if is_all {
-                return self.progress.note_areas();
-            }
-        }
+        let Some(remote) = self.reachable() else { return Ok(()) };
+        let since = self.progress.heard(area);
+        let News { changed, heard } = remote.news(area, since).await?;
+        let note = |tx: TxId| self.progress.note_heard(area, Heard { tx: tx.0.max(since.tx), ..since });
+        self.fetch(&remote, changed, TxId(since.tx), note).await?;
+        self.progress.note_heard(area, heard)
     }
 
     /// Fetches those of the changed objects that the journal knows, as they have been written since a transaction. After each
@@ -71,7 +39,6 @@ impl Shared {
         remote: &XtdbStore,
         changed: Vec<(TxId, ObjectId)>,
         since: TxId,
-        is_all: bool,
         note: impl Fn(TxId) -> Result<()>,
     ) -> Result<()> {
         if changed.is_empty() {
@@ -93,7 +60,7 @@ impl Shared {
             .collect();
         for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
             let done = n * OBJECTS;
-            self.status().behind = (wanted.len() - done) as u64 + u64::from(!is_all);
+            self.status().behind = (wanted.len() - done) as u64;
             let objects = batch.iter().map(|(_, id, kind)| (id.clone(), *kind)).collect();
             let versions = remote.versions_after(objects, since).await?;
             self.bring_in(versions).await?;
@@ -103,6 +70,7 @@ impl Shared {
                 note(TxId(next.0.saturating_sub(1)))?;
             }
         }
+        self.status().behind = 0;
         Ok(())
     }
 

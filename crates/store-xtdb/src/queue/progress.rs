@@ -25,12 +25,11 @@ pub(super) fn private(path: &Path) -> std::io::Result<File> {
 struct Marks {
     /// The journal's newest transaction that XTDB is known to have.
     sent: u64,
-    /// XTDB's newest transaction whose changes the journal has; `None` before the first contact.
+    /// XTDB's newest transaction at the first contact; `None` before that.
     seen: Option<u64>,
-    /// The same for the areas of which the journal has heard more than that. `None` in the file of an earlier version of
-    /// this library, which has read the log of the whole database up to `seen`.
+    /// The same for the areas of which the journal has heard more than that.
     #[serde(default)]
-    areas: Option<BTreeMap<Area, Heard>>,
+    areas: BTreeMap<Area, Heard>,
 }
 
 /// The file, and what it says.
@@ -44,7 +43,7 @@ impl Progress {
         let marks = match std::fs::read(&path) {
             // A damaged hint is ignored: XTDB is asked for everything again.
             Ok(bytes) => {
-                serde_json::from_slice(&bytes).unwrap_or(Marks { sent: 0, seen: Some(0), areas: None })
+                serde_json::from_slice(&bytes).unwrap_or(Marks { seen: Some(0), ..Marks::default() })
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Marks::default(),
             Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),
@@ -74,35 +73,21 @@ impl Progress {
         TxId(self.marks().sent)
     }
 
-    pub fn seen(&self) -> TxId {
-        TxId(self.marks().seen.unwrap_or(0))
-    }
-
     /// Notes the first contact. Whatever was in the database at that time is read when it is needed.
     pub fn connected(&self, latest: TxId) -> Result<()> {
-        self.change(|marks| (marks.seen, marks.areas) = (Some(latest.0), Some(BTreeMap::new())))
-    }
-
-    /// Returns whether the journal knows how far it has heard of each area.
-    pub fn has_areas(&self) -> bool {
-        self.marks().areas.is_some()
-    }
-
-    /// Notes that it knows that from now on.
-    pub fn note_areas(&self) -> Result<()> {
-        self.change(|marks| marks.areas = Some(marks.areas.take().unwrap_or_default()))
+        self.change(|marks| marks.seen = Some(latest.0))
     }
 
     /// How far the journal has heard of an area.
     pub fn heard(&self, area: &Area) -> Heard {
         let marks = self.marks();
-        let heard = marks.areas.as_ref().and_then(|areas| areas.get(area)).copied().unwrap_or_default();
-        if heard.tx >= marks.seen.unwrap_or(0) { heard } else { Heard { tx: marks.seen.unwrap_or(0) } }
+        let seen = Heard { tx: marks.seen.unwrap_or(0), millis: 0 };
+        marks.areas.get(area).copied().filter(|heard| heard.tx >= seen.tx).unwrap_or(seen)
     }
 
     pub fn note_heard(&self, area: &Area, heard: Heard) -> Result<()> {
         self.change(|marks| {
-            let areas = marks.areas.get_or_insert_default();
+            let areas = &mut marks.areas;
             areas.insert(area.clone(), heard);
             // Of an area that is left out, everything is read again.
             while areas.len() > MOST_AREAS {
@@ -114,10 +99,6 @@ impl Progress {
 
     pub fn note_sent(&self, tx: TxId) -> Result<()> {
         self.change(|marks| marks.sent = tx.0)
-    }
-
-    pub fn note_seen(&self, tx: TxId) -> Result<()> {
-        self.change(|marks| marks.seen = Some(tx.0))
     }
 
     fn change(&self, change: impl FnOnce(&mut Marks)) -> Result<()> {

@@ -12,7 +12,6 @@ use super::status::short;
 use crate::XtdbStore;
 use crate::areas::{Area, Heard, News};
 use crate::form::growth;
-use crate::log::Foreign;
 use crate::parallel::in_parallel;
 use crate::wire::document_length;
 use crate::write::Late;
@@ -32,18 +31,13 @@ impl XtdbStore {
     }
 
     /// Returns what others wrote in an area.
-    pub(super) async fn news(&self, area: &Area, since: Heard, most: usize) -> Result<News> {
-        self.open()?.news(area, since, most).await
+    pub(super) async fn news(&self, area: &Area, since: Heard) -> Result<News> {
+        self.open()?.news(area, since).await
     }
 
     /// The content hashes of the latest versions of those objects that XTDB has.
     pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
         self.open()?.content_hashes(ids).await
-    }
-
-    /// Returns what others wrote after a transaction, within this many transactions.
-    pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
-        self.open()?.changes_of_others(since, most).await
     }
 
     /// Versions of many objects that were written after a transaction, one list for each object.
