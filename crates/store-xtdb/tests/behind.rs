@@ -10,12 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
 use context_model::object::Document;
-use context_model::source::FilesystemSource;
 use context_store::{AsOf, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+use rig::objects::{file, texts};
 use rig::proxy::Proxy;
 use rig::{Kind, Node};
 
@@ -34,19 +33,9 @@ async fn open(place: &Path, url: &str) -> Arc<QueuedStore> {
     QueuedStore::open(options(place, url)).await.unwrap()
 }
 
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
 async fn write(store: &dyn Store, documents: impl IntoIterator<Item = Document>) {
     let writes = documents.into_iter().map(Write::put).collect();
     store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
-}
-
-async fn texts(store: &dyn Store, path: &str) -> Vec<String> {
-    let history = store.history(file(path, "").id()).await.unwrap();
-    history.iter().map(|v| v.document.content().unwrap_or("(null)").to_owned()).collect()
 }
 
 /// Each answer takes longer than it takes to say that nothing is new; many more changes than fit into one time limit.

@@ -7,14 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
 use context_store::{AsOf, Store, StoreError, Transaction, Write};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 use rig::Node;
+use rig::objects::{file, latest, put, texts};
 use rig::postgres::Postgres;
 use serde_json::json;
 
@@ -57,26 +56,6 @@ async fn queued(place: &Path, urls: [String; 2]) -> Arc<QueuedStore> {
     QueuedStore::open(options).await.unwrap()
 }
 
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-async fn put(store: &dyn Store, path: &str, text: &str) {
-    let writes = vec![Write::put(file(path, text))];
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
-}
-
-async fn latest(store: &dyn Store, path: &str) -> Option<String> {
-    let version = store.get(file(path, "").id(), AsOf::default()).await.unwrap();
-    version.and_then(|v| v.document.content().map(str::to_owned))
-}
-
-async fn texts(store: &dyn Store, path: &str) -> Vec<String> {
-    let history = store.history(file(path, "").id()).await.unwrap();
-    history.iter().map(|v| v.document.content().unwrap_or("(null)").to_owned()).collect()
-}
-
 /// Looks, turn after turn, until the other node has read the common log; it does so every 100 ms.
 async fn see(store: &dyn Store, path: &str, text: &str) {
     let seen = tokio::time::timeout(Duration::from_secs(30), async {
@@ -99,19 +78,19 @@ async fn clients_of_two_nodes_share_files_and_survive_one_of_them() {
     let one = queued(places[0].path(), urls.clone()).await;
     let two = queued(places[1].path(), swapped.clone()).await;
     assert_eq!([one.state().url, two.state().url], urls);
-    put(&*one, "/a", "1 by one").await;
+    put(&*one, file("/a", "1 by one")).await;
     one.flush().await.unwrap();
     see(&*two, "/a", "1 by one").await;
-    put(&*two, "/a", "2 by two").await;
+    put(&*two, file("/a", "2 by two")).await;
     two.flush().await.unwrap();
     see(&*one, "/a", "2 by two").await;
 
     cluster.one.kill();
-    put(&*one, "/a", "3 by one").await;
+    put(&*one, file("/a", "3 by one")).await;
     one.flush().await.unwrap();
     assert_eq!(one.state().url, urls[1]);
     see(&*two, "/a", "3 by one").await;
-    put(&*two, "/a", "4 by two").await;
+    put(&*two, file("/a", "4 by two")).await;
     two.flush().await.unwrap();
     see(&*one, "/a", "4 by two").await;
 
@@ -119,7 +98,7 @@ async fn clients_of_two_nodes_share_files_and_survive_one_of_them() {
     let script = cluster.script.clone();
     cluster.one.restart(&script);
     cluster.two.kill();
-    put(&*two, "/a", "5 by two").await;
+    put(&*two, file("/a", "5 by two")).await;
     two.flush().await.unwrap();
     see(&*one, "/a", "5 by two").await;
     let expected = ["1 by one", "2 by two", "3 by one", "4 by two", "5 by two"];

@@ -23,8 +23,9 @@ use context_model::patch::Patch;
 use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
 use context_store::sessions::Prune;
-use context_store::{AsOf, Erase, Filter, OwnedStore, Search, Store, Transaction, Version, Write};
-use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+use context_store::{AsOf, Erase, Filter, OwnedStore, Search, Store, Version, Write};
+use context_store_xtdb::{XtdbOptions, XtdbStore};
+use rig::objects::{queued, write};
 use rig::{Kind, Node};
 use secrets::{call, file};
 use serde_json::{Value, json};
@@ -52,17 +53,6 @@ async fn connected(url: String) -> Arc<XtdbStore> {
     XtdbStore::connect(options).await.unwrap()
 }
 
-async fn queued(place: &Path, node: &Node) -> Arc<QueuedStore> {
-    let mut xtdb = XtdbOptions::new([node.url()]);
-    xtdb.timeout_ms = 3_000;
-    let options = QueueOptions {
-        read_timeout_ms: 3_000,
-        pull_wait_ms: 3_000,
-        ..QueueOptions::new(place.join("journal.db"), xtdb)
-    };
-    QueuedStore::open(options).await.unwrap()
-}
-
 fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
@@ -72,10 +62,6 @@ fn turn(n: usize, said: &str) -> Patch {
     patch.append(&["turns"], json!({ "user": said, "toolcall_ids": [] }));
     patch.set(&["turn_count"], json!(n));
     patch
-}
-
-async fn write(store: &dyn Store, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
 }
 
 /// Long enough that most versions of the chat are stored as changes.

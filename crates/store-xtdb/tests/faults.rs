@@ -9,11 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
-use context_model::object::Document;
-use context_model::source::FilesystemSource;
 use context_store::{AsOf, Store, StoreError, Transaction, Write};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+use rig::objects::{file, texts};
 use rig::proxy::Proxy;
 use rig::{Kind, Node};
 
@@ -37,19 +35,9 @@ async fn queued(place: &Path, urls: &[String]) -> Arc<QueuedStore> {
     QueuedStore::open(options).await.unwrap()
 }
 
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
 async fn put(store: &dyn Store, path: &str, text: &str) -> Result<(), StoreError> {
     let writes = vec![Write::put(file(path, text))];
     store.transact(Transaction { writes, expected: Vec::new() }).await.map(|_| ())
-}
-
-async fn texts(store: &dyn Store, path: &str) -> Vec<String> {
-    let history = store.history(file(path, "").id()).await.unwrap();
-    history.iter().map(|v| v.document.content().unwrap_or("(null)").to_owned()).collect()
 }
 
 fn numbers(count: usize) -> Vec<String> {

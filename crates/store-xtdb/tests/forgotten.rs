@@ -6,35 +6,17 @@ mod rig;
 #[path = "../../store-sqlite/tests/secrets/mod.rs"]
 mod secrets;
 
-use std::path::Path;
-use std::sync::Arc;
-
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
-use context_store::{AsOf, Erase, Filter, OwnedStore, Store, Transaction, Write};
-use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions};
+use context_store::{AsOf, Erase, Filter, OwnedStore, Store, Write};
+use rig::objects::{queued, write};
 use rig::{Kind, Node};
 use secrets::{call, file};
 use serde_json::json;
 
 /// Texts of messages, arguments and outputs, all of them short.
 const TEXTS: [&str; 3] = ["my pin is 4711 zq", "zqk", "the name of the customer is zqzq"];
-
-async fn machine(place: &Path, node: &Node) -> Arc<QueuedStore> {
-    let mut xtdb = XtdbOptions::new([node.url()]);
-    xtdb.timeout_ms = 3_000;
-    let options = QueueOptions {
-        read_timeout_ms: 3_000,
-        pull_wait_ms: 3_000,
-        ..QueueOptions::new(place.join("journal.db"), xtdb)
-    };
-    QueuedStore::open(options).await.unwrap()
-}
-
-async fn write(store: &dyn Store, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
-}
 
 /// Says all texts in a chat, and in a call and a file with these names. Returns the objects.
 async fn say(store: &dyn Store, chat: &SessionId, name: &str) -> Vec<ObjectId> {
@@ -77,8 +59,8 @@ async fn text_said_again_on_another_machine_stays_forgotten() {
     let Some(script) = rig::start_script("forgotten", include_str!("forgotten.rs")) else { return };
     let node = Node::start(&script, Kind::Memory);
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let one = machine(places[0].path(), &node).await;
-    let two = machine(places[1].path(), &node).await;
+    let one = queued(places[0].path(), &node).await;
+    let two = queued(places[1].path(), &node).await;
     let (own, other) = (SessionId::new("own").unwrap(), SessionId::new("other").unwrap());
     for _ in 0..2 {
         say(&*two, &own, "first").await;

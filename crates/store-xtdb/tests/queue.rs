@@ -1,68 +1,30 @@
 //! The queued store on a real XTDB node.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ask;
 mod rig;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
 use context_model::time::Timestamp;
 use context_store::conformance::run_all;
-use context_store::{AsOf, Filter, OwnedStore, Store, Transaction, Write};
-use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+use context_store::{Filter, OwnedStore, Store, Write};
+use context_store_xtdb::{QueuedStore, XtdbOptions, XtdbStore};
+use rig::objects::{file, file_in, latest, latest_of, options, put, queued, texts, write};
 use rig::{Kind, Node};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn script() -> Option<std::path::PathBuf> {
     rig::start_script("queue", include_str!("queue.rs"))
 }
 
-fn options(place: &Path, urls: &[String]) -> QueueOptions {
-    let mut xtdb = XtdbOptions::new(urls.to_vec());
-    xtdb.timeout_ms = 3_000;
-    QueueOptions {
-        read_timeout_ms: 3_000,
-        pull_wait_ms: 3_000,
-        ..QueueOptions::new(place.join("journal.db"), xtdb)
-    }
-}
-
-async fn open(place: &Path, node: &Node) -> Arc<QueuedStore> {
-    QueuedStore::open(options(place, &[node.url()])).await.unwrap()
-}
-
 async fn direct(node: &Node) -> Arc<XtdbStore> {
     XtdbStore::connect(XtdbOptions::new([node.url()])).await.unwrap()
-}
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-async fn put(store: &dyn Store, document: Document) {
-    write(store, vec![Write::put(document)]).await;
-}
-
-async fn write(store: &dyn Store, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
-}
-
-async fn texts(store: &dyn Store, path: &str) -> Vec<String> {
-    let history = store.history(file(path, "").id()).await.unwrap();
-    history.iter().map(|v| v.document.content().unwrap_or("(null)").to_owned()).collect()
-}
-
-async fn latest(store: &dyn Store, path: &str) -> Option<String> {
-    let version = store.get(file(path, "").id(), AsOf::default()).await.unwrap();
-    version.map(|v| v.document.content().unwrap_or("(null)").to_owned())
 }
 
 fn turn(n: usize) -> Patch {
@@ -84,7 +46,7 @@ async fn conformance_with_everything_sent() {
         let node = &node;
         async move {
             std::fs::create_dir(&place).unwrap();
-            open(&place, node).await as Arc<dyn OwnedStore>
+            queued(&place, node).await as Arc<dyn OwnedStore>
         }
     };
     run_all(factory, |name| rig::say(&format!("queue: {name}"))).await;
@@ -95,7 +57,7 @@ async fn what_the_journal_has_arrives_in_order_and_once() {
     let Some(script) = script() else { return };
     let node = Node::start(&script, Kind::Memory);
     let place = tempfile::tempdir().unwrap();
-    let store = open(place.path(), &node).await;
+    let store = queued(place.path(), &node).await;
     let session = SessionId::new("s").unwrap();
     let chat = ObjectId::chat(&session);
     put(&*store, Document::chat(&session)).await;
@@ -134,7 +96,7 @@ async fn what_the_journal_has_arrives_in_order_and_once() {
     let count = remote.latest_tx().await.unwrap().0;
     assert!(count < 60, "{count} transactions for 122 versions");
     store.close().await.unwrap();
-    let again = open(place.path(), &node).await;
+    let again = queued(place.path(), &node).await;
     again.flush().await.unwrap();
     assert_eq!(remote.latest_tx().await.unwrap().0, count);
 }
@@ -144,7 +106,7 @@ async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
     let Some(script) = script() else { return };
     let mut node = Node::start(&script, Kind::RocksDb);
     let place = tempfile::tempdir().unwrap();
-    let store = open(place.path(), &node).await;
+    let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "0")).await;
     store.flush().await.unwrap();
     node.kill();
@@ -160,7 +122,7 @@ async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
     assert!(state.last_error.unwrap().contains(&node.url()));
     // The process ends and comes back while the node is still away.
     drop(store);
-    let store = open(place.path(), &node).await;
+    let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "31")).await;
     assert_eq!((store.state().queued, store.state().waiting_since), (31, Some(first)));
     node.restart(&script);
@@ -187,7 +149,7 @@ async fn closing_is_bounded_and_the_next_open_sends_the_rest() {
     assert_eq!(store.state().queued, 1);
     assert_eq!(store.latest_tx().await.unwrap_err().code(), ErrorCode::Closed);
     node.freeze(false);
-    let store = open(place.path(), &node).await;
+    let store = queued(place.path(), &node).await;
     store.flush().await.unwrap();
     assert_eq!(latest(&*direct(&node).await, "/a").await.unwrap(), "x");
 }
@@ -197,8 +159,8 @@ async fn machines_see_each_other_at_the_next_look() {
     let Some(script) = script() else { return };
     let node = Node::start(&script, Kind::Memory);
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let one = open(places[0].path(), &node).await;
-    let two = open(places[1].path(), &node).await;
+    let one = queued(places[0].path(), &node).await;
+    let two = queued(places[1].path(), &node).await;
     put(&*one, file("/a", "one")).await;
     one.flush().await.unwrap();
     // Met on demand.
@@ -237,12 +199,43 @@ async fn machines_see_each_other_at_the_next_look() {
     assert_eq!(found, [file("/b", "").id().clone()]);
 }
 
+/// XTDB on RocksDB answers the question for a history from a time on with nothing, for the ID with the greatest hash.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_area_with_the_greatest_hash_is_heard_of() {
+    let Some(script) = script() else { return };
+    let node = Node::start(&script, Kind::RocksDb);
+    let ops: Vec<_> = (0..2_000).map(|n| json!(["put", { "xt/id": format!("changes:files:{n}") }])).collect();
+    let (json, url) = (("accept", "application/json"), format!("{}/_xtdb", node.url()));
+    let headers = [json, ("content-type", "application/json")];
+    let body = json!({ "tx-ops": ops }).to_string();
+    assert_eq!(ask::ask(&format!("{url}/submit-tx"), &headers, Some(body)).await.0, 202);
+    let remote = direct(&node).await;
+    while remote.latest_tx().await.unwrap().0 == 0 {}
+    let log = ask::ask(&format!("{url}/tx-log"), &[json], None).await.1;
+    let log: Value = serde_json::from_str(&log).unwrap();
+    let events = log[0]["txEvents"].as_array().unwrap().iter().enumerate();
+    let (n, _) = events.max_by_key(|(_, event)| event[1].as_str().unwrap()).unwrap();
+    let document = |text: &str| file_in(&n.to_string(), "/a", text);
+
+    let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let one = queued(places[0].path(), &node).await;
+    let two = queued(places[1].path(), &node).await;
+    put(&*one, document("none")).await;
+    one.flush().await.unwrap();
+    for text in ["one", "two", "three"] {
+        put(&*two, document(text)).await;
+        two.flush().await.unwrap();
+        one.pull().await.unwrap();
+        assert_eq!(latest_of(&*one, &document("")).await.as_deref(), Some(text));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_machine_told_sooner_is_not_told_again() {
     let Some(script) = script() else { return };
     let node = Node::start(&script, Kind::Memory);
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let one = open(places[0].path(), &node).await;
+    let one = queued(places[0].path(), &node).await;
     put(&*one, file("/a", "old")).await;
     one.close().await.unwrap();
     // Without the network: it notices a change of the file, and another one.
@@ -253,10 +246,10 @@ async fn what_another_machine_told_sooner_is_not_told_again() {
     put(&*one, file("/a", "between")).await;
     put(&*one, file("/a", "new")).await;
     one.close().await.unwrap();
-    let two = open(places[1].path(), &node).await;
+    let two = queued(places[1].path(), &node).await;
     put(&*two, file("/a", "new")).await;
     two.close().await.unwrap();
-    let one = open(places[0].path(), &node).await;
+    let one = queued(places[0].path(), &node).await;
     one.flush().await.unwrap();
     let remote = direct(&node).await;
     let mut texts = texts(&*remote, "/a").await;
@@ -274,7 +267,7 @@ async fn a_machine_with_a_slow_clock_can_replace_what_a_fast_one_wrote() {
     let ahead = Some(Timestamp::from_millis(i64::try_from(now).unwrap() + 3_600_000));
     write(&*remote, vec![Write::Put { document: file("/a", "fast"), valid_time: ahead }]).await;
     let place = tempfile::tempdir().unwrap();
-    let store = open(place.path(), &node).await;
+    let store = queued(place.path(), &node).await;
     assert_eq!(latest(&*store, "/a").await.unwrap(), "fast");
     put(&*store, file("/a", "slow")).await;
     assert_eq!(latest(&*store, "/a").await.unwrap(), "slow");
@@ -287,7 +280,7 @@ async fn a_frozen_node_costs_a_reader_one_time_limit() {
     let Some(script) = script() else { return };
     let node = Node::start(&script, Kind::Memory);
     let place = tempfile::tempdir().unwrap();
-    let store = open(place.path(), &node).await;
+    let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "0")).await;
     store.flush().await.unwrap();
     node.freeze(true);
@@ -310,8 +303,8 @@ async fn two_processes_on_one_journal_send_each_version_once() {
     let Some(script) = script() else { return };
     let node = Node::start(&script, Kind::Memory);
     let place = tempfile::tempdir().unwrap();
-    let one = open(place.path(), &node).await;
-    let two = open(place.path(), &node).await;
+    let one = queued(place.path(), &node).await;
+    let two = queued(place.path(), &node).await;
     for n in 0..20 {
         put(&*one, file("/one", &n.to_string())).await;
         put(&*two, file("/two", &n.to_string())).await;

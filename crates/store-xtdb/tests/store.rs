@@ -13,7 +13,7 @@ use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
-use context_model::source::{FilesystemSource, Source};
+use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::run_all;
 use context_store::memory::MemoryStore;
@@ -21,6 +21,7 @@ use context_store::transfer::{all_objects, export, import};
 use context_store::{AsOf, Filter, Known, OwnedStore, Search, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use context_store_xtdb::{XtdbOptions, XtdbStore};
+use rig::objects::file;
 use rig::{Kind, Node};
 use serde_json::{Value, json};
 
@@ -31,11 +32,6 @@ fn node() -> Option<Node> {
 
 async fn open(node: &Node) -> Arc<XtdbStore> {
     XtdbStore::connect(XtdbOptions::new([node.url()])).await.unwrap()
-}
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
 }
 
 fn puts(documents: impl IntoIterator<Item = Document>) -> Transaction {

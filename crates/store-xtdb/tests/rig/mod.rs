@@ -10,6 +10,7 @@ use std::sync::Once;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+pub mod objects;
 pub mod postgres;
 pub mod proxy;
 
