@@ -9,6 +9,7 @@ mod secrets;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
+use context_model::session::Sets;
 use context_store::{AsOf, Erase, Filter, OwnedStore, Store, Write};
 use rig::objects::{queued, write};
 use rig::{Kind, Node};
@@ -88,6 +89,39 @@ async fn text_said_again_on_another_machine_stays_forgotten() {
         assert_eq!(TEXTS.iter().find(|text| read.contains(**text)), None, "{id}");
     }
     assert_eq!(one.verify().await.unwrap(), []);
+    one.close().await.unwrap();
+    two.close().await.unwrap();
+}
+
+/// The list of names that the first machine read at its start does not have what the second one writes later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_begun_elsewhere_later_is_forgotten_with_all_its_objects() {
+    let Some(script) = rig::start_script("forgotten", include_str!("forgotten.rs")) else { return };
+    let node = Node::start(&script, Kind::Memory);
+    let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let one = queued(places[0].path(), &node).await;
+    let two = queued(places[1].path(), &node).await;
+    // Until the list has been read, the first machine asks for each.
+    for n in 0.. {
+        let file = file(&format!("/before/{n}"), "nothing to hide");
+        let id = file.id().clone();
+        write(&*two, vec![Write::put(file)]).await;
+        two.flush().await.unwrap();
+        if one.outlines(&[id]).await.unwrap()[0].is_none() {
+            break;
+        }
+    }
+    let late = SessionId::new("late").unwrap();
+    let ids = say(&*two, &late, "first").await;
+    let mut sets = Patch::new();
+    sets.set(&["session_index"], json!(ids[1..]));
+    let wrapper =
+        vec![Write::put(Sets::default().document(&late)), Write::patch(ObjectId::session(&late), sets)];
+    write(&*two, wrapper).await;
+    two.flush().await.unwrap();
+    assert!(TEXTS.iter().all(|text| node_has(&node, text)));
+    one.erase(vec![Erase::Session(late)], "over").await.unwrap();
+    assert_eq!(TEXTS.iter().find(|text| node_has(&node, text)), None);
     one.close().await.unwrap();
     two.close().await.unwrap();
 }

@@ -16,7 +16,7 @@ use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Versio
 const LIST_PAUSE: Duration = Duration::from_millis(500);
 
 /// If a database has more objects than this, it is asked about each object that the journal lacks.
-const MOST_NAMES: usize = 500_000;
+pub(super) const MOST_NAMES: usize = 500_000;
 
 /// How many objects are fetched before the progress is saved.
 pub(super) const OBJECTS: usize = 128;

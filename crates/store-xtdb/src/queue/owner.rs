@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use context_model::id::ObjectId;
 
 use super::QueuedStore;
+use super::contact::MOST_NAMES;
 use crate::{XtdbOptions, XtdbStore};
 use context_store::backend::erasing::{self, Needles};
 use context_store::sessions::{Prune, Pruned};
@@ -23,34 +24,33 @@ impl OwnedStore for QueuedStore {
         self.shared.check_open()?;
         Needles::new(&wanted)?;
         let remote = self.owner().await?;
-        // Whoever names an object knows of it, whether or not this machine has heard of its area.
-        let ids: Vec<&ObjectId> = wanted
-            .iter()
-            .filter_map(|one| if let Erase::Object(id) = one { Some(id) } else { None })
-            .collect();
-        self.shared.status().names.add(ids);
+        // What is named may be in an area that this machine has not heard of, so its list of names is too old for this.
+        if let Some(names) = remote.names(MOST_NAMES).await? {
+            let mut status = self.shared.status();
+            status.names.complete(names);
+            status.absent.clear();
+        }
         // Each of both may lack some of them, but not both.
         let objects = erasing::objects(self, &wanted).await?;
-        let texts = wanted.into_iter().filter(|one| matches!(one, Erase::Text(_)));
-        let texts: Vec<Erase> = texts.collect();
-        let here = named(&*self.shared.journal, &objects, &texts).await?;
-        let mut rest = objects.clone();
-        without(&mut rest, &here);
+        let texts: Vec<Erase> = wanted.into_iter().filter(|one| matches!(one, Erase::Text(_))).collect();
+        let with_texts = |ids: &BTreeSet<ObjectId>| -> Vec<Erase> {
+            ids.iter().cloned().map(Erase::Object).chain(texts.iter().cloned()).collect()
+        };
+        let here = known(&*self.shared.journal, &objects).await?;
         let mut count = ErasedCount::default();
-        if !here.is_empty() {
-            count = self.shared.journal.erase(here, why).await?;
+        if !with_texts(&here).is_empty() {
+            count = self.shared.journal.erase(with_texts(&here), why).await?;
         }
         // What waits in the queue is sent as it is now, and is then found there.
         self.shared.work.notify_one();
-        let there = named(&*remote, &objects, &texts).await?;
-        without(&mut rest, &there);
-        if let Some(id) = rest.first() {
+        let there = known(&*remote, &objects).await?;
+        if let Some(id) = objects.iter().find(|id| !here.contains(id) && !there.contains(id)) {
             return Err(StoreError::Unavailable(format!(
                 "the database did not show {id}, so it may still have its text; forget it again"
             )));
         }
-        if !there.is_empty() {
-            let sent = remote.erase(there, why).await?;
+        if !with_texts(&there).is_empty() {
+            let sent = remote.erase(with_texts(&there), why).await?;
             count.texts = count.texts.max(sent.texts);
             count.versions = count.versions.max(sent.versions);
         }
@@ -93,17 +93,8 @@ impl QueuedStore {
     }
 }
 
-fn without(objects: &mut BTreeSet<ObjectId>, named: &[Erase]) {
-    for one in named {
-        if let Erase::Object(id) = one {
-            objects.remove(id);
-        }
-    }
-}
-
-/// Those objects that a store has, and the texts.
-async fn named(store: &dyn Store, objects: &BTreeSet<ObjectId>, texts: &[Erase]) -> Result<Vec<Erase>> {
+/// Those of these objects that a store has.
+async fn known(store: &dyn Store, objects: &BTreeSet<ObjectId>) -> Result<BTreeSet<ObjectId>> {
     let ids: Vec<ObjectId> = objects.iter().cloned().collect();
-    let known = store.outlines(&ids).await?.into_iter().flatten();
-    Ok(known.map(|outline| Erase::Object(outline.id)).chain(texts.iter().cloned()).collect())
+    Ok(store.outlines(&ids).await?.into_iter().flatten().map(|outline| outline.id).collect())
 }
