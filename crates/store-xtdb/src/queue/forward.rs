@@ -29,8 +29,9 @@ const MOST_BYTES: usize = 1 << 20;
 /// How long the sender waits for the end of a turn after its first write, so that a turn becomes one transaction of XTDB.
 const MOST_LINGER: Duration = Duration::from_secs(1);
 
-/// How long it waits after that for the writes at the end of the turn.
-const LINGER: Duration = Duration::from_millis(10);
+/// How long it waits after that for the writes that follow the turn's check for others' writes: those of the messages and
+/// of the session. A caller that waits for everything to be sent ends it sooner.
+const LINGER: Duration = Duration::from_millis(100);
 
 /// How often the sender checks for writes of other processes to the journal.
 const LOOK: Duration = Duration::from_millis(500);
@@ -158,14 +159,16 @@ async fn send_all(shared: &Shared) -> Result<()> {
     }
 }
 
-/// Waits for the next check for others' writes, which marks the end of a turn, or for a request to send now.
+/// Waits for the next check for others' writes and for what the turn writes after it, or for a request to send now.
 async fn turn_end(shared: &Shared) {
     let mut turn = shared.turn.subscribe();
-    // In this order, so that no waiting caller is missed.
-    if shared.waiting.load(Ordering::Acquire) == 0 {
-        let _ = tokio::time::timeout(MOST_LINGER, turn.changed()).await;
+    for limit in [MOST_LINGER, LINGER] {
+        // After the subscription, so that no waiting caller is missed.
+        if shared.waiting.load(Ordering::Acquire) > 0 {
+            return;
+        }
+        let _ = tokio::time::timeout(limit, turn.changed()).await;
     }
-    tokio::time::sleep(LINGER).await;
 }
 
 fn sent(shared: &Shared, position: Position) -> Result<()> {
