@@ -5,8 +5,7 @@
 //! A client reads the logs of the areas that it works in, and not that of the database, which grows with everybody's
 //! writes.
 //!
-//! Architecture invariant: every client of a database lists its changes. Versions of this library that don't are kept from
-//! writing (see `erasures`).
+//! Architecture invariant: every client of a database lists its changes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

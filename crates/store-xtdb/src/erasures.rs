@@ -5,9 +5,6 @@
 //! has versions in its queue, is refused, reads the records that it lacks, and sends nothing of what was erased. The records
 //! have hashes only, and what stands in place of a text of which only a part was erased.
 //!
-//! The notice also keeps versions of this library from writing that do not list their changes (see `areas`): nobody would
-//! hear of what they write. They read another number in it, of a record that does not exist.
-//!
 //! Architecture invariant: a notice is replaced by every transaction of the client that erases. A notice that stays the
 //! same for as long as a request may take shows that this client has ended; then any other client completes its work (see `erase`).
 
@@ -25,13 +22,6 @@ use context_store::backend::erasing::Gone;
 
 /// The ID of the notice.
 pub(super) const ERASURES: &str = "context:erasures";
-
-/// The field of the notice with the number of the last record.
-const RECORDS: &str = "records";
-
-/// The number that versions of this library read which do not list their changes (see `areas`): they look for a record
-/// that is not there, say so, and keep in their queue what they would have written unseen.
-const FENCE: u64 = 1 << 53;
 
 /// The field of a record's document with its contents, as a JSON text.
 pub(super) const RECORD: &str = "context/erasure";
@@ -79,19 +69,13 @@ impl Erasures {
 
     /// The number of the last record.
     pub fn number(&self) -> u64 {
-        let number = |field: &str| self.notice.as_ref()?[field].as_u64();
-        number(RECORDS).or_else(|| number("number")).unwrap_or(0)
-    }
-
-    /// Returns whether clients may still write that do not list their changes.
-    pub fn lacks_fence(&self) -> bool {
-        self.notice.as_ref().is_none_or(|notice| notice[RECORDS].is_null())
+        self.notice.as_ref().and_then(|notice| notice["number"].as_u64()).unwrap_or(0)
     }
 
     /// The next notice: with this number of the last record, for a client that erases.
     pub fn next(&self, number: u64, erasing: Option<&str>) -> Value {
         let step = self.notice.as_ref().and_then(|notice| notice["step"].as_u64()).unwrap_or(0) + 1;
-        json!({ "xt/id": ERASURES, "number": FENCE, RECORDS: number, "step": step, "erasing": erasing })
+        json!({ "xt/id": ERASURES, "number": number, "step": step, "erasing": erasing })
     }
 
     /// The name of the client that erases.

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::cache::First;
 use super::edn::quote;
-use super::http::{Format, Request};
+use super::http::Format;
 use super::inner::Inner;
 use super::parallel::in_parallel;
-use super::wire::{FOREVER, xtdb_number};
+use super::wire::FOREVER;
 use context_store::backend::rules::is_below;
 use context_store::{AsOf, Filter, Known, Result};
 
@@ -26,17 +26,12 @@ impl Inner {
         let Some(Known::Tx(tx)) = at.known.filter(|known| *known != Known::Tx(TxId(0))) else {
             return Ok(Vec::new());
         };
-        let types = match filter.object_type {
-            Some(t) => quote(t.as_str()),
-            None => TYPES.map(quote).join(" "),
+        let types: Vec<&str> = match &filter.object_type {
+            Some(t) => vec![t.as_str()],
+            None => TYPES.to_vec(),
         };
         let query = "{:find [e s] :in [[t ...]] :where [[e :type t] [e :source s]]}";
-        let body = format!("{{:query {query} :in-args [[{types}]]}}");
-        let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
-        let request = request.with("valid-time", FOREVER).with("tx-id", xtdb_number(tx).unwrap_or_default());
-        let answer = self.nodes.send(&request).await?;
-        let rows = answer.json()?;
-        let rows = rows.as_array().ok_or_else(|| answer.strange("no list of rows"))?;
+        let (_, rows) = self.datalog(query, types.into_iter(), at).await?;
         let ids: Vec<ObjectId> = rows
             .iter()
             .filter(|row| fits(&row[1], filter))

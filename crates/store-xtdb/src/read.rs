@@ -38,18 +38,13 @@ impl Inner {
         if let Some(head) = self.cache(|cache| cache.at(id, place)) {
             return Ok(Some(head));
         }
-        let request = self.read("entity", Format::Json).with("eid", id);
-        let request = at_place(request, at.valid_time, place.tx.id);
-        let answer = self.nodes.send(&request).await?;
-        if answer.is_missing() {
-            return Ok(None);
-        }
-        let (document, form) = self.resolved(id, place, answer.json()?).await?;
-        let head = Head { version: Arc::new(version(document, place, form.mark())), form, bytes: 0 };
-        if at == AsOf::default() {
+        let head = self.at(id, place).await?;
+        if at == AsOf::default()
+            && let Some(head) = &head
+        {
             self.cache(|cache| cache.keep(head.clone()));
         }
-        Ok(Some(head))
+        Ok(head)
     }
 
     /// The coordinates of an object's version at a point of the two times.
@@ -196,7 +191,7 @@ impl Inner {
             async move {
                 let mut versions = Vec::new();
                 for place in places {
-                    versions.extend(inner.at(&id, place).await?);
+                    versions.extend(inner.at(&id, place).await?.map(|head| (*head.version).clone()));
                 }
                 versions.sort_by_key(|version| (version.tx_id, version.valid_time));
                 Ok(versions)
@@ -207,14 +202,15 @@ impl Inner {
     }
 
     /// The version at these coordinates, if it has a document.
-    async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Version>> {
+    async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Head>> {
         let request = self.read("entity", Format::Json).with("eid", id);
         let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
         if answer.is_missing() {
             return Ok(None);
         }
         let (document, form) = self.resolved(id, place, answer.json()?).await?;
-        Ok(Some(version(document, place, form.mark())))
+        let version = Arc::new(version(document, place, form.mark()));
+        Ok(Some(Head { version, form, bytes: 0 }))
     }
 
     /// How many versions of an object have the same valid time and content as this one, of which the second part says whether it
@@ -232,7 +228,7 @@ impl Inner {
         let mut count = 0;
         for place in self.history_places(id, place.tx.id).await? {
             if place.valid_time == valid_time
-                && let Some(version) = self.at(id, place).await?
+                && let Some(Head { version, .. }) = self.at(id, place).await?
             {
                 // Both sides may have erased it, and differ in how much of it they have left.
                 let is_erased = version.erased.is_some() && like.1;
@@ -277,7 +273,7 @@ impl Inner {
     /// Fields of documents, by one Datalog query. `pattern` is a pull pattern.
     async fn pull(&self, ids: &[ObjectId], pattern: &str, at: AsOf) -> Result<Vec<(ObjectId, Value)>> {
         let query = format!("{{:find [e (pull e {pattern})] :in [[e ...]] :where [[e :xt/id]]}}");
-        let (answer, rows) = self.datalog(&query, ids, at).await?;
+        let (answer, rows) = self.datalog(&query, ids.iter().map(ObjectId::as_str), at).await?;
         let mut found = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
@@ -297,7 +293,7 @@ impl Inner {
     /// The content hashes of the latest versions of those objects that the database has.
     pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
         let query = "{:find [e h] :in [[e ...]] :where [[e :content_hash h]]}";
-        let (_, rows) = self.datalog(query, ids, AsOf::default()).await?;
+        let (_, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), AsOf::default()).await?;
         let pair = |mut row: Value| Some((ObjectId::new(row[0].as_str()?), row[1].take()));
         Ok(rows.into_iter().filter_map(pair).collect())
     }
@@ -305,17 +301,18 @@ impl Inner {
     /// Which of these objects have text as their content.
     async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
         let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
-        let (_, rows) = self.datalog(query, ids, at).await?;
+        let (_, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), at).await?;
         Ok(rows.iter().filter_map(|row| row[0].as_str()).map(ObjectId::new).collect())
     }
 
+    /// The rows that a query finds, given a list of texts.
     pub(super) async fn datalog(
         &self,
         query: &str,
-        ids: &[ObjectId],
+        texts: impl Iterator<Item = &str>,
         at: AsOf,
     ) -> Result<(Answer, Vec<Value>)> {
-        let args: Vec<String> = ids.iter().map(|id| quote(id.as_str())).collect();
+        let args: Vec<String> = texts.map(quote).collect();
         let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
         let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
         let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;

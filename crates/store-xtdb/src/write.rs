@@ -291,9 +291,7 @@ impl Inner {
         for list in listed(&writer.id, written) {
             ops.put(&list, None);
         }
-        // The first transaction of a client that lists its changes keeps those from writing that don't.
-        let fence = || erasures.lacks_fence().then(|| erasures.next(erasures.number(), erasures.erasing()));
-        let notice = writer.notice.take().or_else(fence);
+        let notice = writer.notice.take();
         if let Some(notice) = &notice {
             ops.put(notice, Some(Timestamp::from_millis(MARK_TIME)));
         }
@@ -338,9 +336,7 @@ impl Inner {
         if writer.is_known {
             return Ok(());
         }
-        let request = self.read("entity", Format::Json).with("eid", &writer.id).with("valid-time", FOREVER);
-        let answer = self.nodes.send(&request).await?;
-        writer.mark = if answer.is_missing() { None } else { Some(answer.json()?) };
+        writer.mark = self.newest(writer.id.as_str()).await?;
         let number = writer.mark.as_ref().and_then(|mark| mark["number"].as_u64()).unwrap_or(0);
         writer.next = writer.next.max(number + 1);
         writer.is_known = true;

@@ -132,9 +132,9 @@ async fn another_machine_reads_what_is_new_and_not_the_whole_chat() {
     assert_eq!(documents(versions).pop().unwrap(), whole);
 }
 
-/// What an earlier version of this library wrote: each version whole.
+/// As another program writes: each version whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn whole_versions_of_before_are_read_and_grown_on() {
+async fn whole_versions_of_another_program_are_read_and_grown_on() {
     let node = Arc::new(Node::default());
     let port = Port::open(Arc::clone(&node)).await;
     let before = versions_of(30).await;
