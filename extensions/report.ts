@@ -1,6 +1,6 @@
 /** What fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
-import type { Assembled, RollReceipt } from '../index.js'
+import type { Assembled, ContextManager, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
 import { nameOf } from './names.ts'
@@ -184,8 +184,8 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
         const name = nameOf(message.toolName, calls.get(message.toolCallId) ?? {}, ctx.cwd, names)
         names.set(id, name)
         const isPinned = sets.pinned.has(full)
-        const gains = size > `toolcall_ref id=${id} tool=${message.toolName} status=fail`.length
-        const inactive = form !== 'reference' && !active.has(full) && !isPinned && gains
+        const ages = form !== 'reference' && !active.has(full) && !isPinned
+        const inactive = ages && size > (await referenceLength(manager, full, id, message.toolName, size))
         const { toolName: tool, isError: failed } = message
         const at = made.get(message.toolCallId) ?? { turn, call }
         outputs.unshift({ id, tool, name, form, tokens: size / 4, inactive, pinned: isPinned, failed, callsAgo: 0, ...at })
@@ -218,6 +218,17 @@ function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>
 }
 
 type Part = 'system prompt' | 'messages' | 'tool calls' | 'tool outputs' | 'references'
+
+/** How long an output's reference is, in characters. What the output came to is looked up only where it may decide. */
+async function referenceLength(manager: ContextManager, full: string, id: string, tool: string, size: number): Promise<number> {
+  const plain = `toolcall_ref id=${id} tool=${tool} status=fail`.length
+  if (size <= plain || size > plain + LONGEST_OUTCOME) return plain
+  const outcome = (await manager.get(full))?.['outcome']
+  return typeof outcome === 'string' ? plain + ` -> ${outcome}`.length : plain
+}
+
+/** The most characters that an outcome adds to a reference, with the arrow before it. */
+const LONGEST_OUTCOME = 164
 
 /** How many characters Pi counts for an image. */
 const IMAGE_CHARACTERS = 4800

@@ -9,11 +9,11 @@ import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
 
-/** Pi in a terminal after four prompts: `a.txt` was read in the first and is stale by now. */
-async function afterFour(columns = 100, rows = 30): Promise<{ setting: Setting; terminal: PiTerminal }> {
+/** Pi in a terminal after four prompts: `a.txt` was read in the first and is stale by now. Answers begin with `more`. */
+async function afterFour(columns = 100, rows = 30, more = ''): Promise<{ setting: Setting; terminal: PiTerminal }> {
   const setting = await setUp(
     (_request, n) =>
-      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b']) : `answer ${n}.`,
+      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b']) : `${more}answer ${n}.`,
     { context: TOOLS_AT_ONCE },
   )
   put(setting.home, 'a.txt', lines('a', 60))
@@ -92,6 +92,22 @@ test('enter opens an output, in full and as the model sees it, and the changes o
   await terminal.press('?', /enter open/)
   // Not before the other output is in the list again: an escape and the next key can be read as one.
   await terminal.press(KEYS.escape, /cat b\.txt/)
+  await terminal.redraws('q')
+  expect(await terminal.close()).toEqual({ code: 0, signal: null })
+  setting.server.check()
+})
+
+test('a roll that pays back late asks first: n and escape leave everything, y rolls', async () => {
+  const { setting, terminal } = await afterFour(100, 30, 'This answer is long. '.repeat(2000))
+  const opened = await terminal.press(`/context${KEYS.enter}`, /esc close/)
+  expect(opened).toMatch(/r roll [\d.]+k?/)
+  const question = await terminal.press('r', /same\? \(y\/n\)/)
+  expect(question.replaceAll(/\s+/g, ' ')).toMatch(/This roll: 2 items, [\d.]+k tokens removed, cost [\d.]+k input tokens, pays back in \d+ calls\. Roll all/)
+  await terminal.press('n', /Nothing was rolled\./)
+  await terminal.press('r', /same\? \(y\/n\)/)
+  await terminal.press(KEYS.escape, /Nothing was rolled\./)
+  await terminal.press('r', /same\? \(y\/n\)/)
+  await terminal.press('y', /Rolled: 2 items/)
   await terminal.redraws('q')
   expect(await terminal.close()).toEqual({ code: 0, signal: null })
   setting.server.check()

@@ -1,4 +1,5 @@
 /** `/context undo` in the real Pi: what comes back is what the model saw before the roll, and each roll is undone once. */
+import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { checkAllToolPairs } from '../rig/checks.ts'
 import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
@@ -9,6 +10,8 @@ import { command, lines, referring, setUp, TOOLS_AT_ONCE, put } from './support.
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
+
+const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
 
 /** A large output, of which the model sees an excerpt, and a short file. Both are stale after four prompts. */
 async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
@@ -21,7 +24,7 @@ async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
   )
   put(setting.home, 'big.txt', lines('big', 3000))
   put(setting.home, 'a.txt', lines('a', 60))
-  const rpc = await startRpc(setting.load)
+  const rpc = await startRpc({ ...setting.load, extension: [setting.load.extension, NAVIGATE] })
   for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
   return { ...setting, rpc }
 }
@@ -79,17 +82,37 @@ const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Sta
 /** Returns what `/context` says was spent and saved. The size of the window is Pi's own figure. */
 const totals = async (rpc: PiRpc): Promise<string[]> => (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
 
-test('after a roll and an undo the list is as before, and the totals are those of the last call', async () => {
+/** What leads back to where nothing has been rolled. */
+const WAYS: [name: string, back: (rpc: PiRpc, leaf: string) => Promise<unknown>][] = [
+  ['an undo', (rpc) => command(rpc, '/context undo')],
+  ['a step back in the tree', (rpc, leaf) => command(rpc, `/goto ${leaf}`)],
+]
+
+test.each(WAYS)('after a roll and %s the list is as before, and the totals are those of the last call', async (_name, back) => {
   const { rpc, server } = await afterFour()
+  const { leafId } = await rpc.command({ type: 'get_entries' })
   const [list, sums] = [await listed(rpc), await totals(rpc)]
   await command(rpc, '/context roll')
   expect(await totals(rpc)).toEqual(sums)
   expect(await listed(rpc)).not.toBe(list)
-  await command(rpc, '/context undo')
+  await back(rpc, leafId)
   expect(await totals(rpc)).toEqual(sums)
   expect(await listed(rpc)).toBe(list)
   await rpc.close()
   server.check()
+})
+
+test('an output that is hardly longer than its reference is not called inactive', async () => {
+  const setting = await setUp((_request, n) => (n === 0 ? calls(['bash', { command: 'cat s.txt' }, 'call_s'], ['read', { path: 'a.txt' }, 'call_a']) : `answer ${n}`))
+  put(setting.home, 's.txt', 'twenty and six characters\ntwenty and six characters')
+  put(setting.home, 'a.txt', lines('a', 60))
+  const rpc = await startRpc(setting.load)
+  for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
+  expect(await listed(rpc)).toMatch(/cat s\.txt {2}full, tokens/)
+  expect(await listed(rpc)).toMatch(/a\.txt {2}full, inactive/)
+  expect(await command(rpc, '/context roll')).toContainEqual(expect.stringMatching(/^Rolled: 1 item/))
+  await rpc.close()
+  setting.server.check()
 })
 
 test('a roll that pays back late is asked about, and says what it costs', async () => {
