@@ -45,7 +45,9 @@ async function draw(): Promise<void> {
   const cwd = join(home.home, 'project')
   mkdirSync(cwd)
   copyRepository(files, cwd)
-  const { NO_COLOR: _, ...env } = home.env
+  // The question of a first start would take the first prompt for its answer.
+  const { NO_COLOR: _, ...variables } = home.env
+  const env = { ...variables, CONTEXT_SETTINGS: '{"redact":false}' }
   const command = [...findRuntime().command, ...piArguments({ home, extension: EXTENSION })]
   const terminal = new Terminal({ command, cwd, env, ...PICTURE })
   try {
