@@ -16,6 +16,7 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::source::FilesystemSource;
 use context_store::{AsOf, Store, Transaction, Write};
+use context_store_sqlite::Durability;
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 use node::{Node, Port};
 use serde_json::json;
@@ -128,6 +129,33 @@ async fn what_a_turn_writes_after_its_check_goes_with_it() {
     }
     // On a machine that stands still for a moment, a turn may become two.
     assert!(whole * 2 > TURNS, "{whole} of {TURNS} turns were one transaction");
+}
+
+/// XTDB keeps two versions of one object in a transaction only if their valid times differ.
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_follow_each_other_within_a_millisecond_go_together() {
+    let (_node, port) = node().await;
+    let place = tempfile::tempdir().unwrap();
+    let options = QueueOptions { durability: Durability::Process, ..options(place.path(), &port.url) };
+    let one = QueuedStore::open(options).await.unwrap();
+    let (chat, count) = (SessionId::new("s").unwrap(), XtdbOptions::new([port.url.clone()]));
+    let count = XtdbStore::connect(count).await.unwrap();
+    put(&*one, Document::chat(&chat)).await;
+    one.flush().await.unwrap();
+    let before = count.latest_tx().await.unwrap();
+    for n in 0..30 {
+        let mut patch = Patch::new();
+        patch.set(&["turn_count"], json!(n));
+        let writes = vec![Write::patch(ObjectId::chat(&chat), patch)];
+        one.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+    }
+    one.flush().await.unwrap();
+    // On a machine that stands still for a moment, it may be one more.
+    let sent = count.latest_tx().await.unwrap().0 - before.0;
+    assert!(sent <= 2, "{sent} transactions");
+    let here = one.history(&ObjectId::chat(&chat)).await.unwrap();
+    assert_eq!(here.len(), 31);
+    assert!(here.windows(2).all(|two| two[0].valid_time < two[1].valid_time));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -195,7 +195,7 @@ impl Shared {
                     status.latest = status.latest.max(receipt.tx_id);
                     if receipt.written.contains(&true) {
                         status.brought_in.insert(receipt.tx_id);
-                        status.ahead.extend(ahead);
+                        status.newest.extend(ahead);
                     }
                     return Ok(());
                 }

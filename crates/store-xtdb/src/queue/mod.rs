@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -225,18 +225,24 @@ impl Drop for Waiting<'_> {
 
 #[async_trait]
 impl Store for QueuedStore {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+    async fn transact(&self, mut transaction: Transaction) -> Result<Receipt> {
         self.shared.check_open()?;
         for write in &transaction.writes {
             if let Write::Put { document, .. } = write {
                 check(document)?;
             }
         }
-        let transaction = self.shared.dated(transaction);
+        let undated = self.shared.date(&mut transaction);
         let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| id_of(write).clone()).collect();
+        let times: Vec<Option<Timestamp>> = transaction.writes.iter().map(time_of).collect();
         let areas: Vec<Area> = transaction.writes.iter().filter_map(area_of).collect();
-        let receipt = self.shared.journal.transact(transaction).await?;
+        let receipt = match (self.shared.journal.transact(transaction).await, undated) {
+            // Somebody else wrote a later version in this moment.
+            (Err(StoreError::Invalid(_)), Some(undated)) => self.shared.journal.transact(undated).await?,
+            (done, _) => done?,
+        };
         let mut status = self.shared.status();
+        status.date(&ids, times, &receipt);
         // What others wrote there is fetched with the next turn.
         for area in areas {
             status.areas.enter(area);
@@ -368,6 +374,13 @@ impl Drop for QueuedStore {
         for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
+    }
+}
+
+/// The time from which a write is valid, if it says so.
+fn time_of(write: &Write) -> Option<Timestamp> {
+    match write {
+        Write::Put { valid_time, .. } | Write::Patch { valid_time, .. } => *valid_time,
     }
 }
 

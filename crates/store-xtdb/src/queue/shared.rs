@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use tokio::sync::{Notify, watch};
 
 use super::progress::Progress;
 use super::status::Status;
 use crate::connection::shown_url;
+use crate::plan::id_of;
 use crate::{XtdbOptions, XtdbStore};
 use context_store::{Result, Store, StoreError, Transaction, Write, clock};
 use context_store_sqlite::SqliteStore;
@@ -86,22 +88,25 @@ impl Shared {
         status.last_error = Some(error.to_string());
     }
 
-    /// If the latest version is dated ahead, dates whole documents after it, as stores do with patches. Otherwise a machine
-    /// with a slow clock could not replace what a faster one wrote.
-    pub(super) fn dated(&self, mut transaction: Transaction) -> Transaction {
+    /// Dates a write of an object after its latest version, if that is not over yet: XTDB keeps two versions of an object in
+    /// one transaction only if their valid times differ, and a machine with a slow clock could not replace what a faster one
+    /// wrote. Returns the transaction without that if it dates a patch, which the journal may refuse.
+    pub(super) fn date(&self, transaction: &mut Transaction) -> Option<Transaction> {
         let status = self.status();
-        if status.ahead.is_empty() {
-            return transaction;
-        }
         let now = clock::system()();
+        let after = |id: &ObjectId| {
+            let time = status.newest.get(id).filter(|time| **time >= now)?;
+            Some(Timestamp::from_millis(time.millis() + 1))
+        };
+        let is_dated_patch =
+            |write: &Write| matches!(write, Write::Patch { id, valid_time: None, .. } if after(id).is_some());
+        let undated = transaction.writes.iter().any(is_dated_patch).then(|| transaction.clone());
         for write in &mut transaction.writes {
-            if let Write::Put { document, valid_time: valid_time @ None } = write
-                && let Some(time) = status.ahead.get(document.id()).filter(|time| **time >= now)
-            {
-                *valid_time = Some(Timestamp::from_millis(time.millis() + 1));
-            }
+            let time = after(id_of(write));
+            let (Write::Put { valid_time, .. } | Write::Patch { valid_time, .. }) = write;
+            *valid_time = valid_time.or(time);
         }
-        transaction
+        undated
     }
 }
 

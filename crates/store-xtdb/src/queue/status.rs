@@ -12,7 +12,7 @@ use lru::LruCache;
 
 use crate::XtdbStore;
 use crate::areas::Area;
-use context_store::StoreError;
+use context_store::{Receipt, StoreError};
 
 /// How often turns ask what others wrote in a session of this process. A session that is worked on here is not worked on
 /// elsewhere, as a rule; whoever reads it as a whole asks anyway.
@@ -51,8 +51,8 @@ pub(super) struct Status {
     pub written: BTreeMap<TxId, Vec<Written>>,
     /// Transactions of the journal that wrote others' versions.
     pub brought_in: HashSet<TxId>,
-    /// Objects whose latest version is dated ahead of this machine's clock.
-    pub ahead: HashMap<ObjectId, Timestamp>,
+    /// Objects whose latest version is valid from a moment ago on, or is dated ahead of this machine's clock.
+    pub newest: HashMap<ObjectId, Timestamp>,
     /// Objects that XTDB did not have when it was asked, and when that was.
     pub absent: HashMap<ObjectId, Instant>,
     /// What this process works on.
@@ -66,6 +66,24 @@ pub(super) struct Status {
     pub is_late: bool,
     /// An error of the journal while versions were fetched, for the next caller.
     pub refused: Option<StoreError>,
+}
+
+/// How many times of versions are remembered at most, unless they are dated ahead.
+const MOST_TIMES: usize = 1_000;
+
+impl Status {
+    /// Notes from when on what was just written is valid.
+    pub fn date(&mut self, ids: &[ObjectId], times: Vec<Option<Timestamp>>, receipt: &Receipt) {
+        if self.newest.len() > MOST_TIMES {
+            self.newest.retain(|_, time| *time >= receipt.tx_time);
+        }
+        for ((id, time), is_written) in ids.iter().zip(times).zip(&receipt.written) {
+            if *is_written {
+                let newest = self.newest.entry(id.clone()).or_insert(receipt.tx_time);
+                *newest = time.unwrap_or(receipt.tx_time).max(*newest);
+            }
+        }
+    }
 }
 
 /// The areas that this process works in, and when it asked last what others wrote there.
