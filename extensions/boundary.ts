@@ -4,8 +4,8 @@
  * alone.
  */
 import type {
-  ContextEvent,
   ContextEventResult,
+  ContextWithSystemEvent,
   ExtensionContext,
   ProjectedSessionEntry,
   SessionBoundaryDraft,
@@ -127,7 +127,7 @@ export class Boundary {
    * Called before a model call. Hands over the user's message, and executes a roll if now is the time for it. Returns
    * the messages with that roll, or undefined if they don't change.
    */
-  beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
+  beforeCall(event: ContextWithSystemEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
     return this.#exclusive(ctx, async () => {
       await this.#recordPrompt(ctx)
       const result = await this.#projected(event, ctx)
@@ -136,7 +136,7 @@ export class Boundary {
     })
   }
 
-  async #projected(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
+  async #projected(event: ContextWithSystemEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
     const plan = await this.#driver.take('call')
     if (this.layout === 'sections') {
       if (!this.off) return { messages: await this.#render(event, ctx) }
@@ -177,11 +177,11 @@ export class Boundary {
    * Returns what goes out if a call fails: in sections, those of the last call around the messages. In the usual
    * layout, Pi itself has the edits that are in force, and sends that.
    */
-  lastForm({ messages }: ContextEvent): ContextEventResult | undefined {
+  lastForm({ messages }: ContextWithSystemEvent): ContextEventResult | undefined {
     return this.#view === undefined ? undefined : { messages: sections(messages, this.#view) as PiMessage[] }
   }
 
-  async #render({ messages }: ContextEvent, ctx: ExtensionContext): Promise<PiMessage[]> {
+  async #render({ messages }: ContextWithSystemEvent, ctx: ExtensionContext): Promise<PiMessage[]> {
     const view = await this.manager.assemble()
     this.#view = view
     const rendered = sections(messages, view)
@@ -361,8 +361,9 @@ function say(ctx: ExtensionContext, content: string): PiMessage {
 }
 
 /**
- * Applies edits to the messages of a request. The messages are in the projection's order, without system messages. If
- * another extension has changed that, they are returned unchanged, and the edits take effect at the next request.
+ * Applies edits to the messages of a request. Except for the system messages, which stay where they are, they are in the
+ * projection's order. If another extension has changed that, they are returned unchanged, and the edits take effect at the
+ * next request.
  */
 function withEdits(
   messages: readonly PiMessage[],
@@ -374,11 +375,13 @@ function withEdits(
       .filter((m) => m.role !== 'system')
       .map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
   )
-  if (flat.length !== messages.length || flat.some((one, index) => one.role !== messages[index]?.role)) {
+  const said = messages.filter((message) => message.role !== 'system')
+  if (flat.length !== said.length || flat.some((one, index) => one.role !== said[index]?.role)) {
     return [...messages]
   }
-  return messages.flatMap((message, index) => {
-    const replacement = edits.get(flat[index]?.id ?? '')
+  const ids = new Map<PiMessage, string>(said.map((message, index) => [message, flat[index]?.id ?? '']))
+  return messages.flatMap((message) => {
+    const replacement = edits.get(ids.get(message) ?? '')
     if (replacement === null) return []
     return [replacement === undefined ? message : ({ ...message, content: replacement.content } as PiMessage)]
   })

@@ -6,8 +6,8 @@
 import type {
   BeforeAgentStartEvent,
   BeforeAgentStartEventResult,
-  ContextEvent,
   ContextEventResult,
+  ContextWithSystemEvent,
   ExtensionAPI,
   SessionBeforeCompactEvent,
   SessionBeforeCompactResult,
@@ -67,10 +67,12 @@ export function install(pi: ExtensionAPI, load: Load): void {
       },
     ),
   )
+  // Pi would answer a changed conversation without its system messages by putting all tools that came later at its head: the
+  // cache and the model's reasoning would be lost.
   pi.on(
-    'context',
-    host.handler<ContextEvent, ContextEventResult>(
-      'context',
+    'context_with_system',
+    host.handler<ContextWithSystemEvent, ContextEventResult>(
+      'context_with_system',
       (boundary, event, ctx) => boundary.beforeCall(event, ctx),
       (boundary, event) => boundary.lastForm(event),
     ),

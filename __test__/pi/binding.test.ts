@@ -149,6 +149,8 @@ test('tools_that_come_late_cost_no_reasoning_where_the_provider_takes_additions'
   const cut = messages.findIndex(({ json }, index) => json !== before[index]?.json)
   const head = body.system === undefined ? 0 : 1
   for (const { path } of verdict!.mismatches) expect(Number(path.split('.')[1]) + head).toBeGreaterThan(cut)
+  // They stay where they came, also when text leaves: at the head they would change what everything after them is bound to.
+  for (const { body: later } of requests.slice(first)) expect(JSON.stringify(later).split('"tool_addition"')).toHaveLength(6)
   // And those that came since then lose nothing at all until the next roll.
   expect(requests[first + 1]!.verdict!.mismatches.map(({ signature }) => signature)).toEqual(verdict!.mismatches.map(({ signature }) => signature))
 })
