@@ -115,7 +115,7 @@ async function session(): Promise<void> {
     const more = timed(root)
     return { ...more, env: { ...more.env, CONTEXT_SETTINGS: JSON.stringify({ calls: 'keep' }) } }
   })
-  const contexts = timesOf(keeping).filter(({ event }) => event === 'context')
+  const contexts = timesOf(keeping).filter(({ event }) => event === 'context_with_system')
   // The events with about so many messages.
   const at = (messages: number): Time[] =>
     contexts.filter((time) => Math.abs((time.messages ?? 0) - messages) <= Math.max(50, messages / 20))
@@ -184,7 +184,7 @@ function perCall(times: readonly Time[]): number[] {
 
 /** The medians, and the 95th percentiles, of the handlers in the last half of the session. */
 function byEvent(times: readonly Time[]): string {
-  const events = ['context', 'tool_call', 'tool_result', 'turn_end'].map((name) => {
+  const events = ['context_with_system', 'tool_call', 'tool_result', 'turn_end'].map((name) => {
     const own = times.filter(({ event }) => event === name).map(({ milliseconds }) => milliseconds)
     const half = own.slice(own.length / 2)
     return `${name} ${median(half).toFixed(2)} (${percentile(half, 0.95).toFixed(2)})`

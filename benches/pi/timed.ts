@@ -1,13 +1,13 @@
 /** The extension with a clock around each of its handlers; TIMES names the file that gets the milliseconds. */
 import { writeFileSync } from 'node:fs'
-import type { ContextEvent, ExtensionAPI } from '@earendil-works/pi-coding-agent'
+import type { ContextWithSystemEvent, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import contextManager from '../../extensions/index.ts'
 
 /** How long one handler took. */
 export interface Time {
   event: string
   milliseconds: number
-  /** Of a context event: how many messages it had, and the milliseconds that copying them takes. */
+  /** Of a `context_with_system` event: how many messages it had, and the milliseconds that copying them takes. */
   messages?: number
   copy?: number
 }
@@ -16,7 +16,7 @@ export default function timed(pi: ExtensionAPI): void {
   const times: Time[] = []
   const on = (event: string, handler: (event: unknown, ctx: unknown) => unknown) =>
     (pi.on as (event: string, handler: unknown) => () => void)(event, async (payload: unknown, ctx: unknown) => {
-      const more = event === 'context' ? copied(payload as ContextEvent) : {}
+      const more = event === 'context_with_system' ? copied(payload as ContextWithSystemEvent) : {}
       const start = performance.now()
       try {
         return await handler(payload, ctx)
@@ -28,7 +28,7 @@ export default function timed(pi: ExtensionAPI): void {
   contextManager(new Proxy(pi, { get: (target, name) => (name === 'on' ? on : Reflect.get(target, name, target)) }))
 }
 
-function copied({ messages }: ContextEvent): { messages: number; copy: number } {
+function copied({ messages }: ContextWithSystemEvent): { messages: number; copy: number } {
   const start = performance.now()
   structuredClone(messages)
   return { messages: messages.length, copy: performance.now() - start }
