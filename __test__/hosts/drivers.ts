@@ -36,8 +36,8 @@ export interface Start {
   show: (name: string) => string | Promise<string>
   /** The tool is not `show` but a shell in which `cat NAME.txt` does the same, as in agents that have nothing else. */
   isShell?: boolean
-  /** There is a tool `edit`, under the guard of the host's entry. */
-  edits?: boolean
+  /** There is a tool `edit`, under the guard of the host's entry. With `parts` and `schema`, its result is no text. */
+  edits?: true | 'parts' | 'schema'
   /** There is a tool `delegate`, which has a subagent with this session do what its `input` says. */
   childId?: string
 }
@@ -64,6 +64,9 @@ function edit(input: unknown): string {
   writeFileSync(path, parts.join(newText))
   return 'edited'
 }
+/** The same, with the result that is asked for. */
+const editIn = ({ edits }: Start) => (input: unknown) => (edits === 'parts' ? [{ type: 'text', text: edit(input) }] : edits === 'schema' ? { done: edit(input) } : edit(input))
+const EDIT_RESULT = { type: 'object' as const, properties: { done: { type: 'string' as const } }, required: ['done'], additionalProperties: false as const }
 const EDITS = 'Replaces a text in a file'
 const EDIT = {
   type: 'object' as const,
@@ -108,7 +111,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       ...(child === undefined ? {} : { delegate }),
       [name]: aiTool({ description, inputSchema: jsonSchema<object>(parameters), execute: run }),
       read: aiTool({ description: 'Reads a file', inputSchema: jsonSchema<{ path: string }>(PATH), execute: ({ path }) => read(path) }),
-      ...(start.edits === true ? context!.guard({ edit: aiTool({ description: EDITS, inputSchema: jsonSchema<object>(EDIT), execute: edit }) }) : {}),
+      ...(start.edits !== undefined ? context!.guard({ edit: aiTool({ description: EDITS, inputSchema: jsonSchema<object>(EDIT), execute: editIn(start) }) }) : {}),
       ...(context === undefined || withoutRecall === true ? {} : context.tools),
     }
     return {
@@ -178,7 +181,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
     const agent = started(context, [
       ...[giver, reader],
-      ...(start.edits === true ? [{ ...reader, name: 'edit', label: 'edit', description: EDITS, parameters: EDIT as never, execute: async (_id: string, input: unknown) => ({ content: [{ type: 'text' as const, text: edit(input) }], details: undefined }) }] : []),
+      ...(start.edits !== undefined ? [{ ...reader, name: 'edit', label: 'edit', description: EDITS, parameters: EDIT as never, execute: async (_id: string, input: unknown) => ({ content: [{ type: 'text' as const, text: edit(input) }], details: undefined }) }] : []),
       ...(child === undefined ? [] : [delegate]),
       ...(context === undefined || withoutRecall === true ? [] : context.tools),
     ])
@@ -206,7 +209,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run: give } = shower(start)
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
-    const editor = agentsTool({ name: 'edit', description: EDITS, parameters: { ...EDIT, additionalProperties: false as const }, strict: true, execute: edit })
+    const editor = agentsTool({ name: 'edit', description: EDITS, parameters: { ...EDIT, additionalProperties: false as const }, strict: true, execute: editIn(start), ...(start.edits === 'schema' ? { outputSchema: EDIT_RESULT } : {}) } as any)
     const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never
     const model = start.format === undefined ? new OpenAIChatCompletionsModel(client, 'scripted') : new OpenAIResponsesModel(client, BOUND['openai-responses'])
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
@@ -222,7 +225,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       name: 'agent',
       instructions: SYSTEM,
       model,
-      tools: [giver, reader, ...(start.edits === true ? context!.guard([editor]) : []), ...(child === undefined ? [] : [delegate]), ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+      tools: [giver, reader, ...(start.edits !== undefined ? context!.guard([editor]) : []), ...(child === undefined ? [] : [delegate]), ...(context === undefined || withoutRecall === true ? [] : context.tools)],
     })
     const history: AgentInputItem[] = []
     return {
@@ -251,7 +254,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run } = shower(start)
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
-    const editor = langTool(edit, { name: 'edit', description: EDITS, schema: EDIT })
+    const editor = langTool(editIn(start) as never, { name: 'edit', description: EDITS, schema: EDIT })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const model = await langchainModel(start)
     const child = start.childId === undefined ? undefined : middleware?.child({ sessionId: start.childId })
@@ -266,7 +269,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const agent = createAgent({
       model,
       systemPrompt: SYSTEM,
-      tools: [giver, reader, ...(start.edits === true ? [editor] : []), ...(child === undefined ? [] : [delegate])],
+      tools: [giver, reader, ...(start.edits !== undefined ? [editor] : []), ...(child === undefined ? [] : [delegate])],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),
     })
     const history: any[] = []

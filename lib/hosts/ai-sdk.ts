@@ -89,12 +89,50 @@ function unreasoned(params: CallOptions): CallOptions {
 
 /** A tool that asks before it changes a file. */
 function guardedTool(context: HostContext, name: string, one: Tool): Tool {
-  const { execute } = one
+  const { execute, toModelOutput: own } = one
   if (execute === undefined) return one
+  /** What follows results that are no texts, once they are turned into what the model reads. */
+  const differences = new Map<string, string>()
   const refuse = (refusal: string): never => {
     throw new Error(refusal)
   }
-  const run: NonNullable<Tool['execute']> = (input, options) =>
-    guarded<unknown>(context, { name, args: input, callId: options.toolCallId }, () => execute(input, options), refuse, after)
-  return { ...one, execute: run } as Tool
+  const run: NonNullable<Tool['execute']> = (input, options) => {
+    const add = (result: unknown, difference: string): unknown => {
+      if (typeof result === 'string' && own === undefined) return after(result, difference)
+      differences.set(options.toolCallId, difference)
+      return result
+    }
+    return guarded<unknown>(context, { name, args: input, callId: options.toolCallId }, () => execute(input, options), refuse, add)
+  }
+  const toModelOutput: NonNullable<Tool['toModelOutput']> = async (given) => {
+    const output = await (own?.(given) ?? modelOutput(given.output))
+    const difference = differences.get(given.toolCallId)
+    return difference === undefined ? output : withDifference(output, difference)
+  }
+  return { ...one, execute: run, toModelOutput } as Tool
+}
+
+type ModelOutput = Awaited<ReturnType<NonNullable<Tool['toModelOutput']>>>
+
+/** What the AI SDK makes of a result by itself. */
+function modelOutput(result: unknown): ModelOutput {
+  if (typeof result === 'string') return { type: 'text', value: result }
+  return { type: 'json', value: JSON.parse(JSON.stringify(result) ?? 'null') }
+}
+
+/** A result as the model reads it, with a text after it. */
+function withDifference(output: ModelOutput, difference: string): ModelOutput {
+  switch (output.type) {
+    case 'text':
+    case 'error-text':
+      return { ...output, value: after(output.value, difference) }
+    case 'json':
+      return { ...output, type: 'text', value: after(JSON.stringify(output.value), difference) }
+    case 'error-json':
+      return { ...output, type: 'error-text', value: after(JSON.stringify(output.value), difference) }
+    case 'content':
+      return { ...output, value: [...output.value, { type: 'text', text: difference }] }
+    default:
+      return output
+  }
 }

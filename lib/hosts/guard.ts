@@ -19,10 +19,7 @@ export interface FileGuard {
   changed(call: GuardedCall): Promise<void>
 }
 
-/**
- * Runs a tool under the guard. `refuse` gives what the model gets in place of a result, and `add` puts a text after a result;
- * a result that can't carry it stays as it is, and the model is told of the change before its next call.
- */
+/** Runs a tool under the guard. `refuse` gives what the model gets in place of a result, and `add` puts a text after a result. */
 export async function guarded<T>(
   context: FileGuard,
   call: GuardedCall,
@@ -38,6 +35,6 @@ export async function guarded<T>(
 }
 
 /** A text with another one after it. */
-export function after(result: unknown, difference: string): unknown {
-  return typeof result === 'string' ? `${result}\n\n${difference}` : result
+export function after(text: string, difference: string): string {
+  return `${text}\n\n${difference}`
 }

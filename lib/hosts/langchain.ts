@@ -60,11 +60,11 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
   return Object.assign(middleware, { child, context }) as ContextMiddleware
 }
 
-/** A tool's message with a text after its own. */
+/** A tool's message with a text after its own content; a command for the graph stays as it is. */
 function withDifference<T>(result: T, difference: string): T {
-  return result instanceof ToolMessage && typeof result.content === 'string'
-    ? (new ToolMessage({ ...fieldsOf(result), tool_call_id: result.tool_call_id, content: after(result.content, difference) as string }) as T)
-    : result
+  if (!(result instanceof ToolMessage)) return result
+  const content = typeof result.content === 'string' ? after(result.content, difference) : [...result.content, { type: 'text', text: difference }]
+  return new ToolMessage({ ...fieldsOf(result), tool_call_id: result.tool_call_id, content: content as string }) as T
 }
 
 /** LangChain's messages: instances of classes, the same for all providers. */

@@ -5,6 +5,7 @@
  */
 import { tool } from '@openai/agents'
 import type { AgentInputItem, CallModelInputFilter, FunctionTool, Tool } from '@openai/agents'
+import { isFields } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
@@ -57,11 +58,24 @@ export function contextFor(options: HostOptions): AgentsContext {
   }
 }
 
-/** A tool that asks before it changes a file. */
+/** A tool that asks before it changes a file. One whose results have a schema stays as it is: nothing of ours would fit it. */
 function guardedTool(context: HostContext, one: FunctionTool<any, any, any>): FunctionTool<any, any, any> {
+  if (one.outputSchema !== undefined) return one
   const invoke: typeof one.invoke = (run, input, details) =>
-    guarded<unknown>(context, { name: one.name, args: parsed(input), callId: details?.toolCall?.callId }, () => one.invoke(run, input, details), (refusal) => refusal, after)
+    guarded<unknown>(context, { name: one.name, args: parsed(input), callId: details?.toolCall?.callId }, () => one.invoke(run, input, details), (refusal) => refusal, withDifference)
   return { ...one, invoke }
+}
+
+/** A result with a text after it: parts get one more, anything else is shown as the SDK shows it. */
+function withDifference(result: unknown, difference: string): unknown {
+  const parts = [result].flat()
+  if (parts.length > 0 && parts.every(isPart)) return [...parts, { type: 'text', text: difference }]
+  const shown = typeof result === 'object' && result !== null ? JSON.stringify(result) : String(result)
+  return after(shown, difference)
+}
+
+function isPart(value: unknown): boolean {
+  return isFields(value) && ['text', 'image', 'file'].includes(String(value['type']))
 }
 
 function parsed(input: string): unknown {
