@@ -69,16 +69,15 @@ impl Need {
     /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
 
-    /// The fraction of it on a model whose reasoning a change would cost: text waits there for the user's turn, and is seldom
-    /// hidden too soon.
-    pub const OF_BOUND: f64 = 0.59;
+    /// The same on a model whose reasoning a change would cost. There text waits for the user's turn, when much has become
+    /// stale at once. docs/economics.md shows what these values and their neighbours cost and hide.
+    pub const LAMBDAS_BOUND: [(u64, f64); 2] = [(0, 4.0), (40, 9.0)];
 
     /// The weight of a missed use after this many model calls.
     #[must_use]
     pub fn lambda_after(calls: u64, binding: Binding) -> f64 {
-        let reached = Self::LAMBDAS.iter().rev().find(|(from, _)| *from <= calls);
-        let lambda = reached.map_or(0.0, |(_, lambda)| *lambda);
-        if binding.is_strict() { lambda * Self::OF_BOUND } else { lambda }
+        let lambdas = if binding.is_strict() { Self::LAMBDAS_BOUND } else { Self::LAMBDAS };
+        lambdas.iter().rev().find(|(from, _)| *from <= calls).map_or(0.0, |(_, lambda)| *lambda)
     }
 
     /// The expected cost of needing text of `chars` chars (UTF-16 units) again at the first call that shows it, in fresh input

@@ -103,15 +103,15 @@ fn every_request_passes_the_strict_check() {
     outcome.unwrap();
 }
 
-/// A turn of 40 calls with long outputs, and the next question. Which reasoning is in the request before it, and after it.
-async fn turn_of_40_calls(binding: Binding) -> (usize, usize) {
+/// A turn of 80 calls with long outputs, and the next question. Which reasoning is in the request before it, and after it.
+async fn turn_of_80_calls(binding: Binding) -> (usize, usize) {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
     let call = |now: i64| Call { binding, ..call(now) };
     let mut left: Vec<String> = Vec::new();
     let mut before_the_question = 0;
     let (mut now, mut fresh) = (1_700_000_000_000_i64, vec![user("first", now_text())]);
-    for n in 0..40 {
+    for n in 0..80 {
         now += 5_000;
         let plan = engine.advance(std::mem::take(&mut fresh), &call(now)).await.unwrap();
         left.extend(edited(&plan.edits));
@@ -153,13 +153,13 @@ fn edited(edits: &[context_engine::Edit]) -> Vec<String> {
 
 #[tokio::test]
 async fn bound_model_waits_for_the_user_and_another_does_not() {
-    let (during, _) = turn_of_40_calls(Binding::None).await;
+    let (during, _) = turn_of_80_calls(Binding::None).await;
     assert!(during > 0, "outputs leave during the turn");
     for binding in [Binding::Drops, Binding::Refuses] {
-        let (during, after) = turn_of_40_calls(binding).await;
+        let (during, after) = turn_of_80_calls(binding).await;
         assert_eq!(during, 0, "{binding:?}: nothing changes before the reasoning of a running turn");
         assert!(
-            after > 40,
+            after > 80,
             "{binding:?}: outputs and all reasoning behind them leave with the next question"
         );
     }

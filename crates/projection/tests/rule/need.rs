@@ -53,14 +53,13 @@ fn texts_that_leave_together_are_wanted_together() {
 }
 
 #[rstest]
-#[case::at_first(0, 3.0)]
-#[case::still_young(39, 3.0)]
-#[case::old(40, 6.8)]
-#[case::much_older(1_000_000, 6.8)]
-fn a_missed_use_weighs_more_in_a_long_session(#[case] calls: u64, #[case] lambda: f64) {
-    assert_eq!(Need::lambda_after(calls, Binding::None), lambda);
-    assert_eq!(Need::lambda_after(calls, Binding::Keeps), lambda);
-    assert_eq!(Need::lambda_after(calls, Binding::Drops), lambda * Need::OF_BOUND);
+#[case::at_first(0, 3.0, 4.0)]
+#[case::still_young(39, 3.0, 4.0)]
+#[case::old(40, 6.8, 9.0)]
+#[case::much_older(1_000_000, 6.8, 9.0)]
+fn a_missed_use_weighs_more_in_a_long_session(#[case] calls: u64, #[case] lambda: f64, #[case] bound: f64) {
+    let lambdas = [Binding::None, Binding::Keeps, Binding::Drops, Binding::Refuses];
+    assert_eq!(lambdas.map(|binding| Need::lambda_after(calls, binding)), [lambda, lambda, bound, bound]);
 }
 
 #[test]
