@@ -127,6 +127,21 @@ describe('binding', () => {
     expect(reasoning.binding(model)).toBe('refuses')
   })
 
+  const DROPS = { thinking: { block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
+  test.each<[string, SaidModel, object, Binding]>([
+    ['a bound model', { name: 'claude-opus-5-5' }, DROPS, 'drops'],
+    ['one that the host says refuses', { name: 'claude-opus-5-5', binding: 'refuses' }, DROPS, 'refuses'],
+    ['one that is not bound', { name: 'claude-opus-4-6' }, DROPS, 'none'],
+    ['a bound model, but not any more', { name: 'claude-opus-5-5' }, {}, 'refuses'],
+  ])('request_that_asks_for_drops_counts: %s', (_, model, request, binding) => {
+    const reasoning = new Reasoning()
+    reasoning.asked(DROPS)
+    reasoning.asked(request)
+    expect(reasoning.binding(model)).toBe(binding)
+    reasoning.refused(new Error('The block is bound to a different conversation.'))
+    expect(reasoning.binding(model)).toBe('refuses')
+  })
+
   test('refusal_in_the_conversation_withholds_what_stands_before_it_only', () => {
     const reasoning = new Reasoning()
     const answer = (signature: string) => ({ role: 'assistant', content: [{ type: 'thinking', thinking: '', thinkingSignature: signature }, { type: 'text', text: signature }] })

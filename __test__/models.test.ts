@@ -213,6 +213,8 @@ describe('what requests ask for', () => {
     [{ thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } }, 'drops'],
     [{ thinking: { block_binding: { prefix_mismatch_behavior: 'error' } } }, 'refuses'],
     [{ additionalModelRequestFields: { thinking: { block_binding: { prefix_mismatch_behavior: 'drop_block' } } } }, 'drops'],
+    [{ anthropic: { thinking: { blockBinding: { prefixMismatchBehavior: 'drop_block' } } } }, 'drops'],
+    [{ bedrock: { reasoningConfig: { type: 'enabled', blockBinding: { prefixMismatchBehavior: 'error' } } } }, 'refuses'],
     [{ thinking: { type: 'adaptive' } }, undefined],
     [undefined, undefined],
   ])('%o asks for %s', (body, binding) => {

@@ -12,6 +12,9 @@ const LONG = { turns: 24, calls: 4 }
 const ANTHROPIC = ['ai-sdk', 'pi-agent-core', 'langchain', 'loop']
 const OPENAI = ['ai-sdk', 'pi-agent-core', 'openai-agents', 'langchain', 'loop']
 
+/** A turn so long that changes don't wait for its end where the provider drops, if a missed use weighs little. */
+const ONE_TURN = { turns: 1, calls: 110, weight: 0.1 }
+
 /** Each host in the formats that it speaks. Only Anthropic's has a request that asks for drops; OpenAI always drops. */
 const SESSIONS: [host: string, mode: string, format: SignedFormat, asks: boolean][] = [
   ...ANTHROPIC.map((host): [string, string, SignedFormat, boolean] => [host, 'refuses', 'anthropic-messages', false]),
@@ -34,4 +37,11 @@ describe.each(SESSIONS)('%s on a provider that %s (%s)', (host, _, format, asks)
     expect(warnings.filter((text) => text.includes('refused the reasoning of'))).toHaveLength(host === 'loop' ? 0 : refused)
     if (!refuses) expect(lostRunning).toBeGreaterThan(0)
   })
+})
+
+test.each(['ai-sdk', 'langchain', 'loop'])('%s: a_host_whose_requests_ask_for_drops_need_not_say_so', async (host) => {
+  const [asking, silent] = [true, false].map((asks) => strictSession({ host, format: 'anthropic-messages', asks, ...ONE_TURN }))
+  expect(await asking).toMatchObject({ refused: 0, failed: 0 })
+  expect((await asking)!.rolls).toBeGreaterThan(0)
+  expect(await silent).toMatchObject({ refused: 0, failed: 0, rolls: 0 })
 })

@@ -4,7 +4,7 @@ import type { AgentInputItem } from '@openai/agents'
 import type { ModelMessage } from 'ai'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { HostContext, HostOptions } from '../../lib/hosts/context.ts'
-import { aiSdkModel, BOUND, langchainModel, piModel } from './models.ts'
+import { aiSdkModel, ASKING, BOUND, langchainModel, piModel } from './models.ts'
 import type { SignedFormat } from './models.ts'
 
 /** A running host. */
@@ -129,6 +129,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
           tools,
           stopWhen: isStepCount(STEPS),
           maxRetries: 0,
+          ...(start.asks === true ? { providerOptions: ASKING } : {}),
           onError: ({ error }) => void (failure = error),
           ...(context === undefined ? {} : { prepareStep: context.prepareStep }),
         })

@@ -2,7 +2,7 @@
  * The models of the hosts' real packages, in the format that a test asks for: chat completions, which carry no signed
  * reasoning, or a format that does. A package is loaded where its host is.
  */
-import { askingForDrops, withBindingBeta } from '../../lib/models/asked.ts'
+import { withBindingBeta } from '../../lib/models/asked.ts'
 
 /** A format that carries signed reasoning. */
 export type SignedFormat = 'anthropic-messages' | 'openai-responses'
@@ -23,7 +23,10 @@ export const BOUND: Record<SignedFormat, string> = { 'anthropic-messages': 'clau
 const DROPS = { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
 const BETA = { 'anthropic-beta': withBindingBeta(undefined) }
 
-export async function aiSdkModel({ url: baseURL, format, asks = false }: ModelStart): Promise<any> {
+/** Of the AI SDK, a call's options ask for drops. */
+export const ASKING = { anthropic: { thinking: { type: 'adaptive', blockBinding: { prefixMismatchBehavior: 'drop_block' } } } } as const
+
+export async function aiSdkModel({ url: baseURL, format }: ModelStart): Promise<any> {
   if (format === undefined) {
     const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
     return createOpenAICompatible({ name: 'scripted', baseURL, apiKey: 'none', includeUsage: true })('scripted')
@@ -36,9 +39,7 @@ export async function aiSdkModel({ url: baseURL, format, asks = false }: ModelSt
     return wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: 'none' }).responses(BOUND[format]), middleware })
   }
   const { createAnthropic } = await import('@ai-sdk/anthropic')
-  // As with a version that has no option for it (`thinking.blockBinding`): the body is changed on its way.
-  const asking: typeof fetch = (input, init) => fetch(input, { ...init!, body: JSON.stringify(askingForDrops(JSON.parse(String(init!.body)))) })
-  return createAnthropic({ baseURL, apiKey: 'none', ...(asks ? { fetch: asking, headers: BETA } : {}) })(BOUND[format])
+  return createAnthropic({ baseURL, apiKey: 'none' })(BOUND[format])
 }
 
 /** pi-ai's model, and the function that streams its answers. */

@@ -19,30 +19,32 @@ import { output } from './script.ts'
 afterEach(cleanUp)
 
 const [TURNS, CALLS] = [20, 4]
+/** One turn so long that changes don't wait for its end where the provider drops, if a missed use weighs little. */
+const LONG = { turns: 1, calls: 110, stay: { ...SOON, weight: 0.1 } }
 const isPrompt = (text: string) => text.startsWith('work ')
 
-/** Thinks and prints one file after the other. Titles are answered. */
-function thoughtful(request: ModelRequest): Answer {
+/** Thinks and prints one file after the other, so many of them for each prompt. Titles are answered. */
+const thoughtful = (most: number) => (request: ModelRequest): Answer => {
   const { messages, n, tools } = request
   if (tools.length === 0) return 'a title'
   const at = messages.findLastIndex(({ role, text }) => role === 'user' && isPrompt(text))
   const done = messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
   const thinking = `thought ${n} ${'hm '.repeat(100)}`
-  if (done >= CALLS) return { thinking, text: `done ${n}` }
-  return { thinking, ...calls(['bash', { command: `cat n${done}.txt # ${n}`, description: 'prints a file' }, `call_${n}`]) }
+  if (done >= most) return { thinking, text: `done ${n}` }
+  return { thinking, ...calls(['bash', { command: `cat n${done % CALLS}.txt # ${n}`, description: 'prints a file' }, `call_${n}`]) }
 }
 
 const NPM: Record<SignedFormat, string> = { 'anthropic-messages': '@ai-sdk/anthropic', 'openai-responses': '@ai-sdk/openai' }
 
 describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   /** One session. `told`: what the user says about the model's binding. */
-  async function session(format: SignedFormat, told?: 'none') {
-    const server = await startModelServer(thoughtful, {})
+  async function session(format: SignedFormat, told?: 'none', { turns, calls: most, stay } = { turns: TURNS, calls: CALLS, stay: SOON as typeof LONG.stay | typeof SOON }) {
+    const server = await startModelServer(thoughtful(most), {})
     const host = new OpenCode(BOUND[format], NPM[format])
     for (let n = 0; n < CALLS; n += 1) writeFileSync(join(host.cwd, `n${n}.txt`), output(`n${n}`))
     const store = sqlite()
-    await host.start(server, [[PLUGIN, { store, stay: SOON, ...(told === undefined ? {} : { model: { binding: told } }) }]])
-    for (let turn = 0; turn < TURNS; turn += 1) await host.prompt(`work ${turn}`)
+    await host.start(server, [[PLUGIN, { store, stay, ...(told === undefined ? {} : { model: { binding: told } }) }]])
+    for (let turn = 0; turn < turns; turn += 1) await host.prompt(`work ${turn}`)
     server.check()
     const fate = fateOf(server.requests.filter(({ tools }) => tools.length > 0), isPrompt)
     await host.kill9()
@@ -66,5 +68,11 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const found = await session(format, 'none')
     expect(found.refused).toBe(0)
     expect(found.lostRunning).toBeGreaterThan(0)
+  })
+
+  test('anthropic-messages: a_long_turn_has_rolls_because_opencode_asks_for_drops', async () => {
+    const found = await session('anthropic-messages', undefined, LONG)
+    expect(found.refused).toBe(0)
+    expect(found.rolls).toBeGreaterThan(0)
   })
 })

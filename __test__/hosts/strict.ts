@@ -25,8 +25,10 @@ export interface StrictSession {
   format: SignedFormat
   /** Requests ask for drops. */
   asks: boolean
-  /** What the host says about its model. Default: the model's name alone, and `drops` if its requests ask for them. */
+  /** What the host says about its model. Default: the model's name alone, and `drops` where nobody sees that requests ask for them. */
   binding?: Binding
+  /** What a missed use weighs (`stay.weight`). Default: the product's own. */
+  weight?: number
   /** Turns of the user, and calls in each. */
   turns: number
   calls: number
@@ -58,10 +60,11 @@ export async function strictSession(session: StrictSession): Promise<StrictOutco
   const server = await startModelServer(thoughtful, {})
   const warnings: string[] = []
   let [rolls, failed] = [0, 0]
-  const binding = session.binding ?? (session.asks ? 'drops' : undefined)
+  const binding = session.binding ?? (session.asks && session.host === 'pi-agent-core' ? 'drops' : undefined)
   const model = modelNamed(BOUND[session.format], { contextWindow: 200_000, ...(binding === undefined ? {} : { binding }) })
-  const said = session.binding === undefined && !session.asks ? withoutBinding(model) : model
-  const options = { model: said, systemTokens: 3000, onWarning: (text: string) => void warnings.push(text), onRoll: () => void (rolls += 1) }
+  const said = binding === undefined ? withoutBinding(model) : model
+  const stay = session.weight === undefined ? SOON : { ...SOON, weight: session.weight }
+  const options = { model: said, stay, systemTokens: 3000, onWarning: (text: string) => void warnings.push(text), onRoll: () => void (rolls += 1) }
   const host = session.host === 'loop' ? await plainLoop(server, session, options) : await realHost(server, session, options)
   for (const prompt of promptsOf(session.turns, session.calls)) {
     try {
@@ -83,6 +86,7 @@ interface Host {
 }
 
 interface Options {
+  stay: { debtCap: 'none'; weight?: number }
   model: ReturnType<typeof modelNamed>
   systemTokens: number
   onWarning: (text: string) => void
@@ -96,7 +100,7 @@ function withoutBinding(model: ReturnType<typeof modelNamed>): ReturnType<typeof
 }
 
 async function realHost(server: ModelServer, { host, format, asks }: StrictSession, options: Options): Promise<Host> {
-  const context: HostOptions = { sessionId: 's', cwd: folder(), store: { kind: 'memory' }, stay: SOON, filesystemId: FILESYSTEM, watch: false, ...options }
+  const context: HostOptions = { sessionId: 's', cwd: folder(), store: { kind: 'memory' }, filesystemId: FILESYSTEM, watch: false, ...options }
   const driver = await drivers[host]!({ url: `${server.url}/v1`, context, show: output, format, asks })
   onCleanUp(() => driver.context?.close())
   // Nothing of ours is told of a failure: the session goes on by itself.
@@ -104,15 +108,17 @@ async function realHost(server: ModelServer, { host, format, asks }: StrictSessi
 }
 
 /** Anthropic's or OpenAI's format with nothing but `fetch`. */
-async function plainLoop(server: ModelServer, { format, asks }: StrictSession, options: Options): Promise<Host> {
-  const projection = new Projection(await opened({ cwd: folder(), stay: SOON }), { shortens: true, ...options })
+async function plainLoop(server: ModelServer, { format, asks }: StrictSession, { stay, ...options }: Options): Promise<Host> {
+  const projection = new Projection(await opened({ cwd: folder(), stay }), { shortens: true, ...options })
+  const drops = { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
+  if (asks) projection.asked(drops)
   const loop = new PlainLoop({
     server,
     api: format,
     model: BOUND[format],
     run: (_, { name }) => output(name),
     prepare: (messages) => projection.transform(messages),
-    ...(asks ? { headers: { 'anthropic-beta': BINDING_BETA }, body: { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } } } : {}),
+    ...(asks ? { headers: { 'anthropic-beta': BINDING_BETA }, body: drops } : {}),
   })
   return {
     prompt: (text) => loop.prompt(text),

@@ -151,6 +151,14 @@ export class Projection {
   }
 
   /**
+   * Takes in a request as it is sent, or the AI SDK's `providerOptions`: if it asks the provider to drop reasoning that no longer
+   * fits (`thinking.block_binding`), the model counts as one that drops it.
+   */
+  asked(request: unknown): void {
+    this.#reasoning.asked(request)
+  }
+
+  /**
    * Takes in what an answer reports about the reasoning that it was sent: an answer in Anthropic's or OpenAI's format, or an
    * event of its stream, that may have `input_transformations`. It corrects the model's binding for this conversation.
    */

@@ -2,6 +2,7 @@
  * The reasoning of one conversation: what its provider does once something before it has changed, and what the provider has
  * refused.
  */
+import { askedOf } from '../models/asked.ts'
 import { isBindingRefusal, ObservedBinding } from '../models/observed.ts'
 import type { BindingReport } from '../models/observed.ts'
 import { rulesOf } from '../models/rules.ts'
@@ -22,6 +23,7 @@ export class Reasoning {
   /** What the latest answer says about where it came from. */
   #route: Route & { name?: string } = {}
   #model = ''
+  #asksForDrops = false
   #refused = false
   /** What was sent last. */
   #last: readonly object[] = []
@@ -38,14 +40,20 @@ export class Reasoning {
   }
 
   /**
-   * The binding of the next call: what a refusal has shown, what the host says, what answers have reported, or what the
-   * model's name and the format of its reasoning say.
+   * The binding of the next call: what a refusal has shown, what the host says, what answers have reported, what the last
+   * request asked for, or what the model's name and the format of its reasoning say.
    */
   binding({ name = this.#route.name ?? '', binding }: SaidModel): Binding {
     this.#model = name
     // What was seen before the first call, of a conversation that goes on, has no name yet.
-    const table = this.#observed.binding('', rulesOf(name, this.#route).binding)
+    const { binding: unasked, askedBinding } = rulesOf(name, this.#route)
+    const table = this.#observed.binding('', this.#asksForDrops ? askedBinding : unasked)
     return this.#observed.binding(name, table, binding)
+  }
+
+  /** Takes in a request that may ask its provider to drop reasoning. */
+  asked(request: unknown): void {
+    this.#asksForDrops = askedOf(request) === 'drops'
   }
 
   /** Takes in what an answer, or an event of a stream, reports about reasoning. Returns it. */

@@ -18,8 +18,8 @@ export interface AiSdkContext extends AsyncDisposable {
   /** Pass this as the option `prepareStep`. The AI SDK carries its result forward to later steps. */
   prepareStep: (step: { messages: ModelMessage[] }) => Promise<{ messages: ModelMessage[] }>
   /**
-   * For `wrapLanguageModel`, with models that bind their reasoning: repeats a request that was refused because of it, once and
-   * without it. Where you don't use it, pass such an error to `context.refused`.
+   * For `wrapLanguageModel`, with models that bind their reasoning: sees whether requests ask for drops, and repeats one that was
+   * refused because of its reasoning, once and without it. Where you don't use it, pass such an error to `context.refused`.
    */
   readonly middleware: LanguageModelMiddleware
   /** Spread this into the agent's tools. Nothing collapses until you have read this property. */
@@ -50,8 +50,8 @@ export function contextFor(options: HostOptions): AiSdkContext {
     context,
     middleware: {
       specificationVersion: 'v4',
-      wrapGenerate: ({ doGenerate, model, params }) => again(context, doGenerate, () => model.doGenerate(unreasoned(params))),
-      wrapStream: ({ doStream, model, params }) => again(context, doStream, () => model.doStream(unreasoned(params))),
+      wrapGenerate: ({ doGenerate, model, params }) => again(context, params, doGenerate, () => model.doGenerate(unreasoned(params))),
+      wrapStream: ({ doStream, model, params }) => again(context, params, doStream, () => model.doStream(unreasoned(params))),
     },
     prepareStep: async ({ messages }) => ({ messages: await context.transform(messages, isGiven) }),
     get tools() {
@@ -66,7 +66,8 @@ export function contextFor(options: HostOptions): AiSdkContext {
 }
 
 /** Makes a call, and a second one if the first was refused because of its reasoning. */
-async function again<T>(context: HostContext, first: () => PromiseLike<T>, second: () => PromiseLike<T>): Promise<T> {
+async function again<T>(context: HostContext, params: CallOptions, first: () => PromiseLike<T>, second: () => PromiseLike<T>): Promise<T> {
+  await context.asked(params.providerOptions)
   try {
     return await first()
   } catch (error) {

@@ -103,6 +103,11 @@ export class HostContext {
     return (await this.#opened)?.projection.refused(error) ?? false
   }
 
+  /** Call it with a request, or the AI SDK's `providerOptions`, that may ask the provider to drop reasoning. */
+  async asked(request: unknown): Promise<void> {
+    ;(await this.#opened)?.projection.asked(request)
+  }
+
   /** Call it with an answer of the model that may report what became of its reasoning (`input_transformations`). */
   async answered(answer: unknown): Promise<void> {
     ;(await this.#opened)?.projection.answered(answer)

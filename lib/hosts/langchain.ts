@@ -40,6 +40,8 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
     wrapModelCall: async (request, handler) => {
       const canRecall = request.tools.some((one) => (one as { name?: unknown }).name === RECALL)
       const call = async () => handler({ ...request, messages: await context.transform(request.messages, canRecall) })
+      const { thinking, invocationKwargs } = request.model as { thinking?: unknown; invocationKwargs?: object }
+      await context.asked({ thinking, ...invocationKwargs, ...request.modelSettings })
       try {
         return await call()
       } catch (error) {

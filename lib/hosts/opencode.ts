@@ -31,10 +31,13 @@ interface Hooks {
   tool: Record<string, { description: string; args: Record<string, unknown>; execute(input: never, context: { sessionID: string }): Promise<string> }>
   'experimental.chat.messages.transform'(input: object, output: { messages: object[] }): Promise<void>
   'experimental.session.compacting'(input: { sessionID: string }): Promise<void>
-  'chat.params'(input: { sessionID: string; model: Fields }): Promise<void>
+  'chat.params'(input: { sessionID: string; agent?: string; model: Fields }, output?: { options?: Fields }): Promise<void>
   'tool.execute.before'(input: { tool: string; sessionID: string; callID: string }, output: { args: unknown }): Promise<void>
   'tool.execute.after'(input: { tool: string; sessionID: string; callID: string; args?: unknown }, output?: { output?: unknown; metadata?: unknown }): Promise<void>
 }
+
+/** The AI SDK's packages whose requests can ask for drops. */
+const ASKING: ReadonlySet<string> = new Set(['@ai-sdk/anthropic', '@ai-sdk/google-vertex/anthropic', '@ai-sdk/amazon-bedrock'])
 
 /** A byte order mark and `\r\n`: OpenCode shows neither. */
 const NOT_SHOWN = /^\uFEFF|\r\n/
@@ -97,8 +100,11 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
     async 'experimental.session.compacting'({ sessionID }) {
       compacting.add(sessionID)
     },
-    async 'chat.params'({ sessionID, model }) {
+    async 'chat.params'({ sessionID, agent, model }, { options: sent = {} } = {}) {
+      // The title of a session is asked of another model, beside its first call.
+      if (agent === 'title') return
       models.set(sessionID, model)
+      await (await contextOf(sessionID)).asked(asking(model, sent))
     },
     async 'tool.execute.before'({ tool, sessionID, callID }, { args }) {
       if (!WRITES.has(tool)) return
@@ -130,6 +136,18 @@ function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): bo
     const rule = isFields(permission) ? (permission[RECALL] ?? permission['*']) : permission
     return rule !== 'deny' && (!isFields(tools) || (tools[RECALL] ?? tools['*']) !== false)
   })
+}
+
+/**
+ * A call's options as the provider's package gets them: after the plugins, OpenCode asks for drops by itself where the options
+ * don't say otherwise and thinking is not off.
+ */
+function asking(model: Fields, options: Fields): object {
+  const npm = isFields(model['api']) ? textOf(model['api']['npm']) : ''
+  const [provider, field] = npm === '@ai-sdk/amazon-bedrock' ? ['bedrock', 'reasoningConfig'] : ['anthropic', 'thinking']
+  const { type = 'adaptive', blockBinding = { prefixMismatchBehavior: 'drop_block' } } = isFields(options[field]) ? options[field] : {}
+  const asks = ASKING.has(npm) && (type === 'adaptive' || type === 'enabled')
+  return asks ? { [provider]: { [field]: { blockBinding } } } : {}
 }
 
 /** OpenCode's model in the form that the projection takes: its prices and limits, and what else its name says. */

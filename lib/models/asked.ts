@@ -5,13 +5,14 @@ import type { Binding } from './rules.ts'
 export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
 
 /**
- * Returns what a body asks for: `drops`, `refuses`, or undefined if it does not say. Reads Anthropic's Messages and
- * Bedrock's Converse.
+ * Returns what a body asks for: `drops`, `refuses`, or undefined if it does not say. Reads Anthropic's Messages, Bedrock's
+ * Converse, and the options by which the AI SDK makes them (`providerOptions`).
  */
 export function askedOf(body: unknown): Binding | undefined {
-  const { thinking, additionalModelRequestFields } = fieldsOf(body)
+  const { thinking, additionalModelRequestFields, anthropic, bedrock } = fieldsOf(body)
   const { block_binding: binding } = fieldsOf(thinking ?? fieldsOf(additionalModelRequestFields)['thinking'])
-  const { prefix_mismatch_behavior: asked } = fieldsOf(binding)
+  const { blockBinding } = fieldsOf(fieldsOf(anthropic)['thinking'] ?? fieldsOf(bedrock)['reasoningConfig'])
+  const asked = fieldsOf(binding)['prefix_mismatch_behavior'] ?? fieldsOf(blockBinding)['prefixMismatchBehavior']
   return asked === 'drop_block' ? 'drops' : asked === 'error' ? 'refuses' : undefined
 }
 
