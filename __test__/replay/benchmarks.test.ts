@@ -41,28 +41,45 @@ const IN_TEXT = {
   ],
 }
 
-/** The newer form: tool calls. */
+/**
+ * The newer form: tool calls. Each field is as version 2.2.7 writes it, with LiteLLM's answer of DeepSeek (the trajectories in the
+ * folder `output` of the repository SWE-agent/mini-swe-agent, under the MIT licence); the texts are ours.
+ */
 const WITH_TOOLS = {
-  trajectory_format: 'mini-swe-agent-1.1',
-  instance_id: 'django__django-1',
-  info: INFO,
+  info: { ...INFO, mini_version: '2.2.7', model_stats: { instance_cost: 0.0006, api_calls: 2 } },
   messages: [
     { role: 'system', content: 'You can use a shell.' },
-    { role: 'user', content: [{ type: 'text', text: 'Please solve this issue' }], extra: { timestamp: 100 } },
-    {
-      role: 'assistant',
-      content: 'Look first',
-      reasoning_content: 'Hm.',
-      tool_calls: [
-        { id: 'x', type: 'function', function: { name: 'bash', arguments: '{"command":"ls"}' } },
-        { id: 'y', type: 'function', function: { name: 'bash', arguments: '{"command":"false"}' } },
-      ],
-      extra: { timestamp: 110, response: { usage: { prompt_tokens: 50, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 10 } } } },
-    },
-    { role: 'tool', tool_call_id: 'x', content: 'a.py', extra: { returncode: 0, timestamp: 111 } },
-    { role: 'tool', tool_call_id: 'y', content: '', extra: { returncode: 1 } },
-    { role: 'exit', content: 'Submitted' },
+    { role: 'user', content: 'Please solve this issue' },
+    answered('Look first', ['ls', 'false'], { prompt: 50, output: 5, cached: 10, at: 110.25 }),
+    observed('x0', 'a.py\n', 0, 111),
+    observed('x1', '', 1, 111.5),
+    answered('Submit', ['echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat patch.txt'], { prompt: 90, output: 9, cached: 64, at: 112 }),
+    { role: 'exit', content: 'diff --git a/a.py b/a.py\n', extra: { exit_status: 'Submitted', submission: 'diff --git a/a.py b/a.py\n' } },
   ],
+  trajectory_format: 'mini-swe-agent-1.1',
+  instance_id: 'django__django-1',
+}
+
+function answered(content: string, commands: readonly string[], { prompt, output, cached, at }: Record<'prompt' | 'output' | 'cached' | 'at', number>) {
+  const tool_calls = commands.map((command, index) => ({ index, function: { arguments: JSON.stringify({ command }), name: 'bash' }, id: `x${index}`, type: 'function' }))
+  const message = { content, role: 'assistant', tool_calls, function_call: null }
+  const usage = {
+    completion_tokens: output,
+    prompt_tokens: prompt,
+    total_tokens: prompt + output,
+    completion_tokens_details: null,
+    prompt_tokens_details: { cached_tokens: cached },
+    prompt_cache_hit_tokens: cached,
+    prompt_cache_miss_tokens: prompt - cached,
+  }
+  const response = { id: 'r', created: 1, model: 'deepseek-chat', object: 'chat.completion', choices: [{ finish_reason: 'tool_calls', index: 0, message, provider_specific_fields: {} }], usage }
+  const actions = commands.map((command, index) => ({ command, tool_call_id: `x${index}` }))
+  return { ...message, provider_specific_fields: null, extra: { actions, response, cost: 0.0003, timestamp: at } }
+}
+
+function observed(tool_call_id: string, raw_output: string, returncode: number, timestamp: number) {
+  const content = `<returncode>${returncode}</returncode>\n<output>\n${raw_output}</output>`
+  return { content, extra: { raw_output, returncode, timestamp, exception_info: '' }, tool_call_id, role: 'tool' }
 }
 
 describe('a trajectory of mini-swe-agent', () => {
@@ -103,10 +120,11 @@ describe('a trajectory of mini-swe-agent', () => {
     expect(brief(steps)).toEqual([
       ['user', 'Please solve this issue'],
       ['assistant', 'Look first', [{ command: 'ls' }, { command: 'false' }]],
-      ['toolResult', 'a.py'],
-      ['toolResult', '', 'failed'],
+      ['toolResult', '<returncode>0</returncode>\n<output>\na.py\n</output>'],
+      ['toolResult', '<returncode>1</returncode>\n<output>\n</output>', 'failed'],
+      ['assistant', 'Submit', [{ command: 'echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat patch.txt' }]],
     ])
-    expect(entriesOf(steps).map(({ at }) => at)).toEqual([100_000, 110_000, 111_000, 111_000])
+    expect(entriesOf(steps).map(({ at }) => at)).toEqual([0, 110_250, 111_000, 111_500, 112_000])
     expect(entriesOf(steps)[1]?.message.usage).toEqual({ input: 40, output: 5, cacheRead: 10, cacheWrite: 0 })
     expect(Object.fromEntries(recording.skipped ?? [])).toEqual({ exit: 1 })
     const { code, stdout, stderr } = await cli(['replay', file])
