@@ -216,6 +216,107 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
     assert_eq!(chat.engine.guard_edit(&path, None, None).await.unwrap(), free);
 }
 
+/// What has become of a file of 40 lines since the model saw it.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    NeverSeen,
+    Nothing,
+    Changed,
+    ChangedAndAnnounced,
+    ChangedAndReadAgain,
+    ChangedAndRefusedOnce,
+    ChangedAndBack,
+    ChangedBehindThePartThatWasRead,
+    WrittenByTheModel,
+    WrittenByTheModelThenChanged,
+    Deleted,
+    DeletedAndMadeAnew,
+}
+
+impl Since {
+    async fn happen(self, bench: &Bench, chat: &mut Chat) -> String {
+        let path = bench.write("a.txt", lines("old", 40));
+        let changed = lines("old", 40).replace("old line 30\n", "new line 30\n");
+        chat.user("go");
+        chat.advance().await;
+        match self {
+            Self::NeverSeen => return path,
+            Self::ChangedBehindThePartThatWasRead => _ = chat.read("one", &path, Some((1, 20))).await,
+            Self::WrittenByTheModel | Self::WrittenByTheModelThenChanged => {
+                chat.engine.index_written_for(&path, None, Some("one")).await.unwrap();
+                let args = json!({ "path": path, "content": lines("old", 40) });
+                chat.answered("one", "write", args, "written", Status::Ok).await;
+            }
+            _ => _ = chat.reads("one", &path).await,
+        }
+        chat.advance().await;
+        match self {
+            Self::NeverSeen | Self::Nothing | Self::WrittenByTheModel => return path,
+            Self::Deleted | Self::DeletedAndMadeAnew => {
+                fs::remove_file(&path).unwrap();
+                chat.engine.reconcile().await.unwrap();
+            }
+            _ => {}
+        }
+        if !matches!(self, Self::Deleted) {
+            fs::write(&path, &changed).unwrap();
+        }
+        match self {
+            Self::ChangedAndAnnounced => {
+                chat.engine.reconcile().await.unwrap();
+                assert_eq!(chat.turn("on").await.notices.len(), 1);
+            }
+            Self::ChangedAndReadAgain => _ = chat.reads("two", &path).await,
+            Self::ChangedAndRefusedOnce => {
+                _ = chat.engine.guard_edit(&path, None, Some("two")).await.unwrap()
+            }
+            Self::ChangedAndBack => fs::write(&path, lines("old", 40)).unwrap(),
+            _ => {}
+        }
+        path
+    }
+}
+
+/// Each way of editing, in this order: one text that the change leaves alone, several of them, the changed line as it was, the
+/// changed line as it is, and the whole file or an edit of which nothing is known. `.`: made; `d`: made, and the difference is
+/// told; `r`: refused.
+#[rstest]
+#[case(Since::NeverSeen, ".....")]
+#[case(Since::Nothing, ".....")]
+#[case(Since::Changed, "ddrrr")]
+#[case(Since::ChangedAndAnnounced, "ddrrr")]
+#[case(Since::ChangedAndReadAgain, ".....")]
+#[case(Since::ChangedAndRefusedOnce, ".....")]
+#[case(Since::ChangedAndBack, ".....")]
+#[case(Since::ChangedBehindThePartThatWasRead, "ddrrr")]
+#[case(Since::WrittenByTheModel, ".....")]
+#[case(Since::WrittenByTheModelThenChanged, "ddrrr")]
+#[case(Since::Deleted, ".....")]
+#[case(Since::DeletedAndMadeAnew, "ddrrr")]
+#[tokio::test(flavor = "multi_thread")]
+async fn guard_of_each_way_of_editing(#[case] since: Since, #[case] expected: &str) {
+    let ways: [Option<&[&str]>; 5] = [
+        Some(&["old line 7"]),
+        Some(&["old line 7", "old line 28\nold line 29"]),
+        Some(&["old line 30"]),
+        Some(&["new line 30"]),
+        None,
+    ];
+    let mut found = String::new();
+    for texts in ways {
+        let bench = Bench::new(Backend::Memory);
+        let mut chat = chat(&bench, "s").await;
+        let path = since.happen(&bench, &mut chat).await;
+        let texts: Option<Vec<String>> = texts.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
+        found.push(match chat.engine.guard_edit(&path, texts.as_deref(), Some("edit")).await.unwrap() {
+            EditGuard::Allowed { difference: None } => '.',
+            EditGuard::Allowed { difference: Some(_) } => 'd',
+            EditGuard::Refused(_) => 'r',
+        });
+    }
+    assert_eq!(found, expected);
+}
+
 /// A host that passes in nothing: what its results show is found out once, recorded, and then looked up.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_found_out_is_looked_up_from_then_on() {
