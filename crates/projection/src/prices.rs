@@ -121,6 +121,15 @@ mod tests {
         assert!((prices.write - expected_write).abs() < 1e-9, "{prices:?}");
     }
 
+    #[rstest]
+    #[case::a_tenth(0.1, 5_000.0)]
+    #[case::a_twentieth(0.05, 3_150.0)]
+    #[case::a_fortieth(0.025, 2_225.0)]
+    #[case::nothing_is_cached(1.0, 38_300.0)]
+    fn getting_text_back_follows_the_price_of_a_cached_token(#[case] read: f64, #[case] tokens: f64) {
+        assert!((Prices::new(read, 1.25).fetch_tokens() - tokens).abs() < 1e-6);
+    }
+
     proptest! {
         #[test]
         fn always_usable(input: f64, read: f64, write: f64, caches: Option<bool>) {
