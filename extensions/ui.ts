@@ -1,6 +1,7 @@
 /** What the user sees: the status line, and the report as lines of text. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
+import { savingText } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
@@ -22,7 +23,7 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
     const state = await boundary.manager.storeState()
     const parts: string[] = []
     const saved = savings(ctx, boundary.figures.saved)
-    if (saved !== undefined) parts.push(`saved ${saved}`)
+    if (saved !== undefined) parts.push(saved)
     if (boundary.off) parts.push('off')
     const wait = longWait(state, Date.now())
     if (wait !== undefined) parts.push(wait)
@@ -66,8 +67,12 @@ export function reportLines(report: Report): string[] {
 /** Returns what the context manager has saved so far, against what plain Pi would have cost. */
 export function savedLine({ saved, savedTokens, cost }: Report): string {
   if (Math.round(savedTokens) === 0) return 'Nothing saved yet: nothing has been worth collapsing.'
-  if (saved === undefined) return `Saved ${short(savedTokens)} input tokens against plain Pi`
-  return `Saved ${moneyAndShare(saved, cost)} against plain Pi`
+  const plain = (saved ?? 0) + cost
+  const share = plain > 0 ? `, ${percent(Math.abs(1 - cost / plain))}` : ''
+  // Less than a cent is told in tokens.
+  const isMoney = saved !== undefined && Math.abs(saved) >= 0.005
+  const text = isMoney ? savingText(saved, (some) => `${money(some)}${share}`) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${savedTokens < 0 ? 'than' : 'against'} plain Pi`
 }
 
 /** Returns what the session has cost, and what the last call found in the cache; undefined before the first answer. */
@@ -94,19 +99,13 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
   return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
-/** Returns what was saved, in dollars if there are prices; undefined if it is not worth mentioning. */
+/** Returns what was saved or cost more, in dollars if there are prices; undefined if it is not worth mentioning. */
 function savings(ctx: ExtensionContext, savedTokens: number): string | undefined {
   const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
   const price = model?.cost.input ?? 0
-  if (price <= 0) return savedTokens >= 1000 ? `${short(savedTokens)} tokens` : undefined
+  if (price <= 0) return Math.abs(savedTokens) >= 1000 ? savingText(savedTokens, (some) => `${short(some)} tokens`) : undefined
   const dollars = (savedTokens * price) / 1e6
-  return dollars >= 0.005 ? money(dollars) : undefined
-}
-
-/** The money saved, and its share of what plain Pi would have cost. */
-function moneyAndShare(saved: number, cost: number): string {
-  const share = saved + cost > 0 ? saved / (saved + cost) : undefined
-  return share === undefined ? money(saved) : `${money(saved)}, ${percent(share)}`
+  return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
 }
 
 function percent(share: number): string {

@@ -606,7 +606,9 @@ describe('texts for the person', () => {
   test.each<[string, Partial<Report>, string]>([
     ['nothing yet', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: nothing has been worth collapsing.'],
     ['a model without prices', { saved: undefined }, 'Saved 280k input tokens against plain Pi'],
-    ['a roll that has not paid back', { saved: -0.02, cost: 0.42 }, 'Saved -$0.02, -5 % against plain Pi'],
+    ['a roll that has not paid back', { saved: -0.02, savedTokens: -6000, cost: 0.42 }, 'Cost $0.02, 5 % more than plain Pi'],
+    ['the same without prices', { saved: undefined, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],
+    ['less than a cent', { saved: -0.002, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],
   ])('savings: %s', (_name, some, line) => {
     expect(savedLine({ ...report, ...some })).toBe(line)
   })

@@ -2,6 +2,7 @@
 import type { Command } from './command.ts'
 import { completion, COMPLETION_HELP, COMPLETION_OPTIONS } from './completion.ts'
 import { doctor, DOCTOR_HELP, DOCTOR_OPTIONS } from './doctor.ts'
+import { exitHelp } from './exit.ts'
 import { forget, FORGET_HELP, FORGET_OPTIONS } from './forget.ts'
 import { gateway, GATEWAY_HELP, GATEWAY_OPTIONS } from './gateway.ts'
 import { inspect, INSPECT_HELP, INSPECT_OPTIONS } from './inspect.ts'
@@ -18,16 +19,16 @@ import { EXPORT_HELP, EXPORT_OPTIONS, exportCommand, IMPORT_HELP, IMPORT_OPTIONS
 
 /** By name. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
-  run: { summary: 'run a coding agent so that old outputs collapse in what its model is sent', help: RUN_HELP, options: RUN_OPTIONS, run },
+  run: { summary: 'run a coding agent, and send its model references for old outputs', help: RUN_HELP, options: RUN_OPTIONS, run },
   gateway: { summary: 'do the same for editors and several agents at once', help: GATEWAY_HELP, options: GATEWAY_OPTIONS, run: gateway },
   replay: {
-    summary: 'show what the context manager would have saved on your recorded sessions',
+    summary: 'show what it would have saved on your recorded sessions',
     help: REPLAY_HELP,
     options: REPLAY_OPTIONS,
     run: replay,
   },
   usage: {
-    summary: 'show what your sessions cost and what was saved, by day, project, model or session',
+    summary: 'show what your sessions cost, and what was saved',
     help: USAGE_HELP,
     options: USAGE_OPTIONS,
     run: usage,
@@ -38,7 +39,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   show: { summary: 'print the text of a file or tool output', help: SHOW_HELP, options: SHOW_OPTIONS, run: show },
   log: { summary: 'list the versions of an object and what they changed', help: LOG_HELP, options: LOG_OPTIONS, run: log },
   inspect: {
-    summary: "list a store's sessions, objects and versions, or show what a call was sent",
+    summary: "show a store's contents as a page, or what a call was sent",
     help: INSPECT_HELP,
     options: INSPECT_OPTIONS,
     run: inspect,
@@ -77,5 +78,5 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
 export function overview(): string {
   const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length))
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
-  return `pi-context-manager COMMAND [options]\n\n${lines.join('\n')}\n\npi-context-manager COMMAND --help explains a command, --version (-v) names the version.`
+  return `pi-context-manager COMMAND [options]\n\n${lines.join('\n')}\n\npi-context-manager COMMAND --help explains a command. --version (-v) names the\nversion.\n\n${exitHelp('what was looked for is not there')}`
 }

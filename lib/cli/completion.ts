@@ -1,7 +1,7 @@
 /** The command `completion`: scripts that complete commands and options in shells. */
 import { parseArgs } from 'node:util'
 import type { Command } from './command.ts'
-import { DONE } from './exit.ts'
+import { DONE, exitHelp } from './exit.ts'
 import { suggestion } from './suggest.ts'
 import { painted, UsageError } from './terminal.ts'
 
@@ -10,8 +10,12 @@ export const COMPLETION_HELP = `pi-context-manager completion SHELL
 Prints what completes the program's commands and options in bash, zsh or fish:
 
   bash   echo 'source <(pi-context-manager completion bash)' >> ~/.bashrc
-  zsh    echo 'source <(pi-context-manager completion zsh)' >> ~/.zshrc      (after compinit)
-  fish   pi-context-manager completion fish > ~/.config/fish/completions/pi-context-manager.fish`
+  zsh    echo 'source <(pi-context-manager completion zsh)' >> ~/.zshrc
+         (after compinit)
+  fish   pi-context-manager completion fish \\
+           > ~/.config/fish/completions/pi-context-manager.fish
+
+${exitHelp()}`
 
 export const COMPLETION_OPTIONS = {} as const
 

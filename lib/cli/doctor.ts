@@ -14,17 +14,19 @@ import type { Leftover } from './unfinished.ts'
 
 export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
-Checks a store: compares every version with the hash it was stored with, shows how large the store is and
-what takes up the space, and lists objects that no session uses. Also names the files with texts that a killed
-command left behind. Changes nothing.
+Checks a store: compares every version with the hash it was stored with, shows
+how large the store is and what takes up the space, and lists objects that no
+session uses. Also names the files with texts that a killed command left behind.
+Changes nothing.
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)
-  --secrets             instead, look for secrets of known shapes (the rules of gitleaks) in all versions;
-                        says where they are, never what they are
+  --secrets             instead, look for secrets of known shapes (the rules of
+                        gitleaks) in all versions; says where they are, never
+                        what they are
   --json                the findings as JSON
 
-${exitHelp('for a damaged store, or with --secrets if there are some')}`
+${exitHelp('the store is damaged, or --secrets found some')}`
 
 /** The findings of the command. */
 interface Findings {

@@ -15,7 +15,8 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof NotFound || (error as { code?: unknown }).code === 'UNKNOWN_OBJECT' ? NONE : FAILED
 }
 
-/** Returns what follows a help text about them. `none` says what {@link NONE} means there. */
-export function exitHelp(none: string): string {
-  return `Exit code: 0; 1 ${none}; 2 if it failed or was asked for in a wrong way.`
+/** The last lines of a help text. `none` says what {@link NONE} means there; without it, the command never ends with it. */
+export function exitHelp(none?: string, done = 'done'): string {
+  const lines = [`${DONE}  ${done}`, ...(none === undefined ? [] : [`${NONE}  ${none}`]), `${FAILED}  it failed, or was asked for in a wrong way`]
+  return ['Exit codes', ...lines.map((line) => `  ${line}`)].join('\n')
 }

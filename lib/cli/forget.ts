@@ -11,27 +11,35 @@ import { out, plain, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
 
-Erases texts for good: from all versions, the search index, the log and the free pages of the store. Hashes, times
-and names of objects stay, and the versions say when and why they were erased. The same text is never stored again,
-not even by an import. Exports and backups that were made before are yours to delete.
+Erases texts for good: from all versions, the search index, the log and the free
+pages of the store. Hashes, times and names of objects stay, and the versions
+say when and why they were erased. The same text is never stored again, not even
+by an import. Exports and backups that were made before are yours to delete.
 
-A file is rewritten, which needs free space of twice its size. On XTDB, the objects are evicted and what stays is put
-back; this machine's journal is erased, too. If the command is interrupted, run it again.
+A file is rewritten, which needs free space of twice its size. On XTDB, the
+objects are evicted and what stays is put back; this machine's journal is
+erased, too. If the command is interrupted, run it again.
 
 ${STORE_HELP}
-  --id ID               all versions of an object; a short name (673a446c) or a beginning will do
+  --id ID               all versions of an object; a short name (673a446c) or a
+                        beginning will do
   --path PATH           all versions of a file
-  --session ID          a session: its prompt, its chat, and what only it has seen
-  --text TEXT           this text, wherever it occurs (your shell's history keeps it, so better use
-                        --text-file)
-  --text-file FILE      each line of FILE that is not empty; "-" reads standard input
-  --secrets             every secret that "doctor --secrets" finds; says where they were
-  --why WORDS           the reason that the versions give (default: "by the owner")
+  --session ID          a session: its prompt, its chat, and what only it has
+                        seen
+  --text TEXT           this text, wherever it occurs (your shell's history
+                        keeps it, so better use --text-file)
+  --text-file FILE      each line of FILE that is not empty; "-" reads standard
+                        input
+  --secrets             every secret that "doctor --secrets" finds; says where
+                        they were
+  --why WORDS           the reason that the versions give (default: "by the
+                        owner")
   --json                what was erased as JSON
 
-Each of --id, --path, --session, --text and --text-file can be given several times.
+Each of --id, --path, --session, --text and --text-file can be given several
+times.
 
-${exitHelp('if no text matched, or there is no such object or session')}`
+${exitHelp('no text matched, or there is no such object or session')}`
 
 const MANY = { type: 'string', multiple: true } as const
 

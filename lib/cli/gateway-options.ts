@@ -11,8 +11,8 @@ import { UsageError } from './terminal.ts'
 
 /** The help lines of the shared options. */
 export const SHARED_HELP = `${STORE_HELP}
-  --holdout SHARE       leave this share of the sessions unedited, such as 10%, to
-                        measure what the others save (default: none)
+  --holdout SHARE       leave this share of the sessions unedited, such as 10%,
+                        to measure what the others save (default: none)
   --models FILE         JSON with what is known better about models, by name:
                         {"NAME": {"contextWindow": 200000, "input": 3, ...}}
   --redact              take secrets of known shapes out of what is stored`

@@ -3,6 +3,7 @@ import { hostTitle } from '../host-tools.ts'
 import type { HostName } from '../host-tools.ts'
 import type { Ledger } from '../gateway/ledger.ts'
 import { savedShare } from '../gateway/saving.ts'
+import { compared } from '../saving.ts'
 
 /** The lines; none if no request has gone through. */
 export function summaryOf(ledger: Ledger): string[] {
@@ -14,6 +15,6 @@ export function summaryOf(ledger: Ledger): string[] {
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
   const saved = savedShare(edited)
   const host = hostTitle(edited[0]?.host as HostName)
-  const share = saved === undefined ? '' : `; input cost about ${Math.round(100 * saved)} % less than without (estimated)`
+  const share = saved === undefined ? '' : `; input cost ${compared(1 - saved)} without the gateway (estimated)`
   return [`pi-context-manager: ${requests} requests of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}${share}`, ...left]
 }

@@ -2,6 +2,7 @@
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/gateway.ts'
+import { exitHelp } from './exit.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
 import { lastingSecret } from './secret.ts'
@@ -10,17 +11,21 @@ import { out, plain, tell, UsageError } from './terminal.ts'
 
 export const GATEWAY_HELP = `pi-context-manager gateway [options]
 
-Runs a gateway between coding agents and their providers until it is interrupted. Give it to an agent as its base
-URL: the printed address with /anthropic or /openai, or with the whole address of another provider behind it. Add
-the printed MCP server, or nothing collapses. Its secret stays the same from start to start.
+Runs a gateway between coding agents and their providers until it is
+interrupted. Give it to an agent as its base URL: the printed address with
+/anthropic or /openai, or with the whole address of another provider behind it.
+Add the printed MCP server, or nothing collapses. Its secret stays the same from
+start to start.
 
-  --listen [HOST:]PORT  where to listen (default 127.0.0.1:8686); any host but loopback needs --token
+  --listen [HOST:]PORT  where to listen (default 127.0.0.1:8686); any host but
+                        loopback needs --token
   --token TOKEN         the path of every request must begin with it
-  --anthropic URL       where /anthropic leads (default https://api.anthropic.com)
+  --anthropic URL       where /anthropic leads (default
+                        https://api.anthropic.com)
   --openai URL          where /openai leads (default https://api.openai.com/v1)
 ${SHARED_HELP}
 
-Exit code: 0 when interrupted; 2 for an error.`
+${exitHelp(undefined, 'it was interrupted')}`
 
 const TEXT = { type: 'string' } as const
 

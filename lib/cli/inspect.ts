@@ -18,21 +18,25 @@ import { withFolder } from './unfinished.ts'
 
 export const INSPECT_HELP = `pi-context-manager inspect [options]
 
-Lists the sessions of a store. With --html it writes a page with their turns and rolls, and with each
-object's versions, their differences and the newest text. The store is not changed and may be in use.
+Lists the sessions of a store. With --html it writes a page with their turns and
+rolls, and with each object's versions, their differences and the newest text.
+The store is not changed and may be in use.
 
 ${STORE_HELP}
-  --session ID          only this session; a beginning of its ID that no other has will do
+  --session ID          only this session; a beginning of its ID that no other
+                        has will do
   --html FILE           write the page
   --json                the list as JSON
 
 What the model was sent
-  --call N              show what model call N was sent (counted from 0), rebuilt byte for byte from Pi's
-                        session file, as JSON, and what was lost of its reasoning. Needs --session or
+  --call N              show what model call N was sent (counted from 0),
+                        rebuilt byte for byte from Pi's session file, as JSON,
+                        and what was lost of its reasoning. Needs --session or
                         --pi-session.
-  --pi-session FILE     Pi's session file (default: the one of --session in Pi's own folder)
+  --pi-session FILE     Pi's session file (default: the one of --session in Pi's
+                        own folder)
 
-${exitHelp('if there is no such session')}`
+${exitHelp('there is no such session')}`
 
 export const INSPECT_OPTIONS = {
   store: { type: 'string' },

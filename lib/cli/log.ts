@@ -12,16 +12,16 @@ import { countOf, plain, shown } from './terminal.ts'
 
 export const LOG_HELP = `pi-context-manager log [options] ID|PATH
 
-Lists the versions of an object, newest first, each with what it changed, like "git log -p", after its agent and its
-session. ID is an object's ID or
-its short name (673a446c), or a beginning of either that no other object has.
+Lists the versions of an object, newest first, each with what it changed, like
+"git log -p", after its agent and its session. ID is an object's ID or its short
+name (673a446c), or a beginning of either that no other object has.
 
 ${STORE_HELP}
   --limit N             at most N versions
   --no-patch            without the differences
   --json                the versions as JSON, one in a line
 
-${exitHelp('if there is no such object')}`
+${exitHelp('there is no such object')}`
 
 export const LOG_OPTIONS = {
   store: { type: 'string' },

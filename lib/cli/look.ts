@@ -6,6 +6,7 @@ import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { native } from '../native.ts'
 import { hostOfSession, hostTitle } from '../host-tools.ts'
 import { shortened, shortName, subject, when } from '../inspect/names.ts'
+import { savingText } from '../saving.ts'
 import type { Sum } from '../usage/sums.ts'
 import { Bills } from './bills.ts'
 import { exitHelp } from './exit.ts'
@@ -17,19 +18,21 @@ import { NotFound, countOf, dollars, plain, shown, UsageError } from './terminal
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
-Lists the sessions of a store, newest first: when it was last written, its ID, its agent, its turns and its folder,
-then the first prompt. Of Pi's sessions it also says what they cost and what the context manager saved.
+Lists the sessions of a store, newest first: when it was last written, its ID,
+its agent, its turns and its folder, then the first prompt. Of Pi's sessions it
+also says what they cost and what the context manager saved.
 
 ${STORE_HELP}
   --project DIR         only sessions that worked in this folder or below it
   --json                the list as JSON
 
-${exitHelp('if there is none')}`
+${exitHelp('there is none')}`
 
 export const SEARCH_HELP = `pi-context-manager search [options] WORDS
 
-Searches tool outputs and files of all sessions and versions for contents that have all the words, best match
-first. Words inside double quotes must follow each other: search '"retry budget" http'.
+Searches tool outputs and files of all sessions and versions for contents that
+have all the words, best match first. Words inside double quotes must follow
+each other: search '"retry budget" http'.
 
 ${STORE_HELP}
   --session ID          only what this session has encountered
@@ -37,20 +40,22 @@ ${STORE_HELP}
   --limit N             at most N hits (default 20)
   --json                the hits as JSON
 
-${exitHelp('if nothing was found')}`
+${exitHelp('nothing was found')}`
 
 export const SHOW_HELP = `pi-context-manager show [options] ID[@TX]
 
-Prints the text of an object: of its newest version, or of the one after transaction TX as "search" and "log"
-name it; in a terminal, its agent and its session first. ID is an object's ID or its short name (673a446c), a beginning of either that no other object has, or the
-path of a file.
+Prints the text of an object: of its newest version, or of the one after
+transaction TX as "search" and "log" name it; in a terminal, its agent and its
+session first. ID is an object's ID or its short name (673a446c), a beginning of
+either that no other object has, or the path of a file.
 
 ${STORE_HELP}
   --lines FIRST-LAST    only these lines
-  --grep PATTERN        only the lines that match this regular expression (no look-around, no back-references)
+  --grep PATTERN        only the lines that match this regular expression (no
+                        look-around, no back-references)
   --json                the whole version as JSON
 
-${exitHelp('if there is no such object, it has no text, or no line matches')}`
+${exitHelp('there is no such object, it has no text, or no line matches')}`
 
 const STORE = { store: { type: 'string' }, json: { type: 'boolean' } } as const
 
@@ -100,7 +105,7 @@ function sessionLines(
   paint: Paint,
 ): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
-  const paid = bill === undefined ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, saved ${dollars(bill.saved)}`}`
+  const paid = bill === undefined ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, ${savingText(bill.saved, dollars)}`}`
   const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(hostOfSession(id)).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
 }

@@ -2,17 +2,23 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { LimitedStore } from '../mcp/store.ts'
+import { exitHelp } from './exit.ts'
 import { STORE_HELP, storeOf } from './store.ts'
 import { UsageError } from './terminal.ts'
 
 export const MCP_HELP = `pi-context-manager mcp --session ID [options]
 
-Serves sessions of a store to any MCP client over standard input and output, read-only, with the tools
-sessions, search, show and log. Needs the package @modelcontextprotocol/sdk.
+Serves sessions of a store to any MCP client over standard input and output,
+read-only, with the tools sessions, search, show and log. Needs the package
+@modelcontextprotocol/sdk.
 
 ${STORE_HELP}
-  --session ID          a session whose turns and tool outputs to show; can be repeated
-  --folder DIR          also show the sessions' files in this folder; can be repeated`
+  --session ID          a session whose turns and tool outputs to show; can be
+                        repeated
+  --folder DIR          also show the sessions' files in this folder; can be
+                        repeated
+
+${exitHelp(undefined, 'the client has disconnected')}`
 
 export const MCP_OPTIONS = {
   store: { type: 'string' },

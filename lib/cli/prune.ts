@@ -3,31 +3,43 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Pruned, StoreLimits } from '../../index.js'
 import { size, when } from '../inspect/names.ts'
+import { exitHelp } from './exit.ts'
 import { inStore, ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 
 export const PRUNE_HELP = `pi-context-manager prune [options]
 
-Removes sessions from a store, with the files and tool outputs that no other session has encountered. Sessions that
-were written or opened within the last day stay. To keep a copy, run "export --session ID" first.
+Removes sessions from a store, with the files and tool outputs that no other
+session has encountered. Sessions that were written or opened within the last
+day stay. To keep a copy, run "export --session ID" first.
 
 ${STORE_HELP}
-  --older-than AGE      sessions that have not been written or opened for this long: 90d, 12w, 6m, 1y
-  --max-size SIZE       the oldest sessions, until the store uses no more than this: 500MB, 2GB
+  --older-than AGE      sessions that have not been written or opened for this
+                        long: 90d, 12w, 6m, 1y
+  --max-size SIZE       the oldest sessions, until the store uses no more than
+                        this: 500MB, 2GB
   --project DIR         only sessions that worked in this folder or below it
-  --dry-run             only show what would be removed, and how much space that frees
-  --json                the result as JSON`
+  --dry-run             only show what would be removed, and how much space that
+                        frees
+  --json                the result as JSON
+
+${exitHelp()}`
 
 export const LIMITS_HELP = `pi-context-manager limits [options]
 
-Shows or sets the limits of a store. Sessions beyond them are removed automatically, as by "prune", while the
-store is open and idle. Without limits nothing is ever removed.
+Shows or sets the limits of a store. Sessions beyond them are removed
+automatically, as by "prune", while the store is open and idle. Without limits
+nothing is ever removed.
 
 ${STORE_HELP}
-  --older-than AGE      remove sessions that have not been written or opened for this long: 90d, 12w, 6m, 1y
-  --max-size SIZE       remove the oldest sessions while the store uses more than this: 500MB, 2GB
+  --older-than AGE      remove sessions that have not been written or opened for
+                        this long: 90d, 12w, 6m, 1y
+  --max-size SIZE       remove the oldest sessions while the store uses more
+                        than this: 500MB, 2GB
   --none                remove all limits
-  --json                the limits as JSON`
+  --json                the limits as JSON
+
+${exitHelp()}`
 
 const SHARED = {
   store: { type: 'string' },

@@ -11,62 +11,76 @@ import { POLICY_NAMES } from '../replay/policies/policy.ts'
 import type { PolicyName } from '../replay/policies/policy.ts'
 import { ratioPrices } from '../replay/prices.ts'
 import type { ReplayOptions } from '../replay/run.ts'
+import { exitHelp } from './exit.ts'
 import { suggestion } from './suggest.ts'
 import { countOf, numberOf, UsageError } from './terminal.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
-Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
-policies. Reads session files of Pi (versions 1 to 3), transcripts of Claude Code, rollouts of Codex,
-exports of OpenCode and trajectories of mini-swe-agent, also gzipped; a folder stands for all session
-files in it. No model is called, nothing is sent anywhere, and no file is changed.
+Shows what the context manager would have sent, cost and saved on recorded
+sessions, next to other policies. Reads session files of Pi (versions 1 to
+3), transcripts of Claude Code, rollouts of Codex, exports of OpenCode and
+trajectories of mini-swe-agent, also gzipped; a folder stands for all
+session files in it. No model is called, nothing is sent anywhere, and no
+file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them
   --all                 Pi's own session folder
 
 What to compare
-  --policies NAMES      of append,pi,mask,clear,sections,pi-context-manager,bound, or all
-                        (default: pi,pi-context-manager). "pi" is plain Pi, "bound" is the lowest cost any
-                        policy can reach. "sections" is slow on long sessions.
+  --policies NAMES      append, pi, mask, clear, sections, pi-context-manager,
+                        bound, with commas between them, or all (default:
+                        pi,pi-context-manager). "pi" is plain Pi, "bound" is the
+                        lowest cost any policy can reach. "sections" is slow on
+                        long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables
   --html FILE           the report as one page for a browser
   --quiet               no tables
-  --store FILE          keep the context manager's store for "inspect"; FILE must not exist
+  --store FILE          keep the context manager's store for "inspect"; FILE
+                        must not exist
 
 How the provider caches and charges
-  --cache RULES         plain (any common prefix, default), anthropic (Pi's breakpoints, 20 positions
-                        back, 5 minutes), anthropic-1h (an hour, written at twice the price), openai
-                        (from GPT-5.6 on: 20 ends of messages and outputs back, 30 minutes), openai-5.5
-                        (older models: any prefix in steps of 128). All but plain from 1,024 tokens on
-  --lookback N          how many positions before a breakpoint, or ends, the cache looks at
+  --cache RULES         plain (any common prefix, default), anthropic (Pi's
+                        breakpoints, 20 positions back, 5 minutes), anthropic-1h
+                        (an hour, written at twice the price), openai (from
+                        GPT-5.6 on: 20 ends of messages and outputs back, 30
+                        minutes), openai-5.5 (older models: any prefix in steps
+                        of 128). All but plain from 1,024 tokens on
+  --lookback N          how many positions before a breakpoint, or ends, the
+                        cache looks at
   --minimum N           the shortest prefix that is cached, in tokens
   --granularity N       the steps in which a prefix is cached, in tokens
   --lifetime SECONDS    how long a prefix stays cached (default 300)
-  --read R --write W    prices of a cached and of a written token, relative to a fresh one
-                        (default: the prices of the model that was used, and its steps)
-  --step N:FACTOR       with --read or --write: above N tokens the whole prompt costs FACTOR times as much
-  --binding WHAT        what the provider does with reasoning behind a change: none, keeps, drops or
-                        refuses (default: what it does with the model that was used, in Pi)
+  --read R --write W    prices of a cached and of a written token, relative to a
+                        fresh one (default: the prices of the model that was
+                        used, and its steps)
+  --step N:FACTOR       with --read or --write: above N tokens the whole prompt
+                        costs FACTOR times as much
+  --binding WHAT        what the provider does with reasoning behind a change:
+                        none, keeps, drops or refuses (default: what it does
+                        with the model that was used, in Pi)
   --window N            the model's context window in tokens (default 200000)
-  --chars-per-token N   characters per token (default: from the session's own usage)
-  --system-tokens N     tokens of the system prompt and tools (default: from the session's own usage;
-                        Claude Code's are ten times those of Pi)
+  --chars-per-token N   characters per token (default: from the session's own
+                        usage)
+  --system-tokens N     tokens of the system prompt and tools (default: from the
+                        session's own usage; Claude Code's are ten times those
+                        of Pi)
 
 The context manager's own settings
   --per-turn N          how many tool results of a turn stay active (default 5)
   --turns-back N        for how many turns results stay active (default 3)
   --only-at-user-turn   collapse only at the start of a user's turn
-  --debt-cap SHARE      the share of what was spent that rolls may have cost beyond what they have saved,
-                        or none (default 0.05)
+  --debt-cap SHARE      the share of what was spent that rolls may have cost
+                        beyond what they have saved, or none (default 0.05)
 
 As a check
   --save-baseline FILE  save the figures of "pi-context-manager"
   --check FILE          fail if a figure is worse than in FILE
 
-Exit code: 0; 1 if a file could not be read completely or a check failed; 2 for wrong usage.`
+${exitHelp('a file could not be read completely, or a check failed')}`
 
 export const REPLAY_OPTIONS = {
   all: { type: 'boolean' },

@@ -15,15 +15,20 @@ import { out, plain, tell, UsageError } from './terminal.ts'
 
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
-Runs a coding agent so that old tool outputs collapse to references in what its model is sent: claude, codex,
-opencode, qwen, or any program that reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a
-gateway on this machine, and its model gets a tool to bring outputs back. Nothing is written into its
-configuration. Terminal, signals and exit code are those of the program.
+Runs a coding agent so that old tool outputs collapse to references in what
+its model is sent: claude, codex, opencode, qwen, or any program that reads
+ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a gateway on
+this machine, and its model gets a tool to bring outputs back. Nothing is
+written into its configuration. Terminal, signals and exit code are those of
+the program.
 
   --print               only show what would be set
 ${SHARED_HELP}
 
-Exit code: the program's; 127 if it is not found; 2 for an error.`
+Exit codes
+  the program's own
+  127  the program was not found
+  2    the gateway failed, or was asked for in a wrong way`
 
 /** Its options. */
 export const RUN_OPTIONS = { ...SHARED_OPTIONS, print: { type: 'boolean' } } as const

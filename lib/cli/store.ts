@@ -16,8 +16,8 @@ export interface NamedStore {
 
 /** The help lines of the option. */
 export const STORE_HELP = `  --store STORE         the database file, or the http address of an XTDB node
-                        (default: CONTEXT_XTDB_URL with CONTEXT_STORE=xtdb,
-                        else the file that the Pi extension uses)`
+                        (default: CONTEXT_XTDB_URL with CONTEXT_STORE=xtdb, else
+                        the file that the Pi extension uses)`
 
 /** The store named by the option. Throws a {@link UsageError} if the file does not exist, unless it may be new. */
 export function storeOf(text: string | undefined, mayBeNew = false): NamedStore {

@@ -13,28 +13,31 @@ import { whileUnfinished, withFolder } from './unfinished.ts'
 
 export const EXPORT_HELP = `pi-context-manager export [options] FILE
 
-Writes a store, or one of its sessions, to FILE as JSON Lines: every version of every object, with hashes
-and times. The file is readable only by its owner and ends with its own checksum. The store is not changed
-and may be in use. FILE is a regular file, or "-" for standard output.
+Writes a store, or one of its sessions, to FILE as JSON Lines: every version of
+every object, with hashes and times. The file is readable only by its owner and
+ends with its own checksum. The store is not changed and may be in use. FILE is
+a regular file, or "-" for standard output.
 
 ${STORE_HELP}
-  --session ID          only this session and everything it has encountered; a beginning that no other has will do
+  --session ID          only this session and everything it has encountered; a
+                        beginning that no other has will do
   --force               replace FILE if it exists
   --json                what was written as JSON (not with "-")
 
-${exitHelp('if there is no such session')}`
+${exitHelp('there is no such session')}`
 
 export const IMPORT_HELP = `pi-context-manager import [options] FILE
 
-Reads a file written by "export" into a store. Before anything is written, the whole file is checked
-against its checksum, the rules for stored documents, and the contents of the store. What the store already
-has is left alone, so an interrupted import can be repeated.
+Reads a file written by "export" into a store. Before anything is written, the
+whole file is checked against its checksum, the rules for stored documents, and
+the contents of the store. What the store already has is left alone, so an
+interrupted import can be repeated.
 
 ${STORE_HELP}
                         A missing database file is created.
   --json                what was written as JSON
 
-Exit code: 0; 2 if it failed, for example because the file is damaged (then nothing was written).`
+${exitHelp(undefined, 'all of it is in the store; else, as with a damaged file, nothing is')}`
 
 /** The name for standard output. */
 const STANDARD_OUTPUT = '-'

@@ -8,6 +8,7 @@ import { shortened } from '../inspect/names.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
 import { LeftOut } from '../replay/recording.ts'
 import { tokens } from '../replay/tokens.ts'
+import { savingCell } from '../saving.ts'
 import { dayOf } from '../replay/verdict.ts'
 import { chargesOf } from '../usage/charges.ts'
 import type { Charge, Charged } from '../usage/charges.ts'
@@ -27,24 +28,30 @@ import { dollars, plain, Progress, shown, tell, UsageError } from './terminal.ts
 
 export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER...]
 
-Shows what your sessions cost, and what the context manager saved, by day, project, model or session. Costs are those that
-the session files have, else follow from the provider's token counts and the model's prices. Savings are the context
-manager's own account, call by call, against plain Pi. Without FILE, Pi's own session folder is read, and what the
-gateway has noted; session files of Claude Code, Codex and OpenCode are read, too. A call that several files repeat counts once.
+Shows what your sessions cost, and what the context manager saved, by day,
+project, model or session. Costs are those that the session files have, else
+follow from the provider's token counts and the model's prices. Savings are the
+context manager's own account, call by call, against plain Pi. Without FILE,
+Pi's own session folder is read, and what the gateway has noted; session files
+of Claude Code, Codex and OpenCode are read, too. A call that several files
+repeat counts once.
 
   --by GROUP            day (default), project, model or session
-  --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y back from now
+  --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y
+                        back from now
   --project DIR         only sessions that worked in this folder or below it
   --json                the sums as JSON
-${STORE_HELP.replaceAll('the file that the Pi extension uses', 'that of the Pi extension')};
-                        the gateway's figures are beside it, and it tells how many of
-                        its sessions have no bill
+${STORE_HELP}. The gateway's
+                        figures are beside it, and it tells how many of its
+                        sessions have no bill.
 
-If some sessions were left plain (the setting "holdout", or the gateway's --holdout), both kinds are compared by what a call cost.
+If some sessions were left plain (the setting "holdout", or the gateway's
+--holdout), both kinds are compared by what a call cost.
 
-"vs Pi" is the cost as a share of what plain Pi would have cost. The bar shows what was paid (█) and saved (░).
+"vs Pi" is the cost as a share of what plain Pi would have cost. The bar shows
+what was paid (█) and saved (░).
 
-${exitHelp('if there is nothing to show')}`
+${exitHelp('there is nothing to show')}`
 
 export const USAGE_OPTIONS = {
   by: { type: 'string', default: 'day' },
@@ -202,7 +209,7 @@ function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, pla
     tokens(prompt),
     prompt === 0 ? '-' : `${Math.round((100 * used.cacheRead) / prompt)} %`,
     dollars(cost),
-    saved === 0 ? '-' : dollars(saved),
+    saved === 0 ? '-' : savingCell(saved, dollars),
     saved === 0 || plainCost <= 0 ? '-' : `${Math.round((100 * cost) / plainCost)} %`,
   ]
 }

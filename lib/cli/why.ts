@@ -12,14 +12,15 @@ import { countOf, NotFound, plain, shown, UsageError } from './terminal.ts'
 
 export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
 
-Says what made the provider process tokens again that the call before had already sent, when, and what that cost: the
-newest times first. SESSION is a session of Pi, by its ID or a beginning of it; FILE is any session file that "replay"
-reads.
+Says what made the provider process tokens again that the call before had
+already sent, when, and what that cost: the newest times first. SESSION is a
+session of Pi, by its ID or a beginning of it; FILE is any session file that
+"replay" reads.
 
   --limit N             at most N of them (default 6)
   --json                all of them as JSON
 
-${exitHelp('if there is no such session')}`
+${exitHelp('there is no such session')}`
 
 export const WHY_OPTIONS = { limit: { type: 'string' }, json: { type: 'boolean' } } as const
 

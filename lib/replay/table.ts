@@ -1,6 +1,7 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
 import { columns, middleCut } from '../columns.ts'
+import { savingCell } from '../saving.ts'
 import { measuresOf } from './measures.ts'
 import { programTitle } from './recording.ts'
 import type { Format } from './recording.ts'
@@ -79,7 +80,7 @@ function programTable(program: Format, rows: readonly Row[], paint: Paint, width
     String(row.calls),
     money(row.pi, row.unit),
     money(row.own, row.unit),
-    signed(row.pi - row.own, row.unit),
+    savingCell(row.pi - row.own, (amount) => money(amount, row.unit)),
     row.pi === 0 ? '-' : `${Math.round((100 * row.own) / row.pi)} %`,
   ])
   const heads = ['date', 'project', 'session', 'answers', 'Pi', 'ours', 'saved', 'vs Pi']
@@ -140,8 +141,4 @@ function lines(heads: readonly string[], rows: Measures['rows'], part: readonly 
   const cells = rows.map((row) => [row.label, ...part.map((at) => row.cells[at] ?? '')])
   const [head = '', ...body] = columns([['', ...heads], ...cells]).map((line) => `${INDENT}${line}`)
   return [paint.dim(head), ...body].join('\n')
-}
-
-function signed(saved: number, unit: SessionReport['unit']): string {
-  return saved < 0 ? `-${money(-saved, unit)}` : money(saved, unit)
 }

@@ -1,4 +1,5 @@
 /** The result of a run in sentences, money and percent first. */
+import { difference } from '../saving.ts'
 import type { Format } from './recording.ts'
 import type { SessionReport } from './run.ts'
 import type { Share, Summary } from './summary.ts'
@@ -73,13 +74,6 @@ function price(cost: number, unit: SessionReport['unit']): string {
 /** A cost for people: dollars, or fresh input tokens. */
 export function money(cost: number, unit: SessionReport['unit']): string {
   return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
-}
-
-/** How much less or more a cost is, given its ratio to another. */
-export function difference(ratio: number): string {
-  const percent = Math.round(100 * Math.abs(1 - ratio))
-  if (percent === 0) return 'the same'
-  return `${percent} % ${ratio < 1 ? 'less' : 'more'}`
 }
 
 /** The day of a time in milliseconds, in this machine's time zone. */

@@ -5,6 +5,7 @@ import type { RollReceipt } from '../../index.ts'
 import { modelNamed } from '../../models/model.ts'
 import { escape, lineChart } from '../../replay/page/chart.ts'
 import { tokens } from '../../replay/tokens.ts'
+import { compared, savingText } from '../../saving.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
 import { inputCost, savedShare } from '../saving.ts'
@@ -47,7 +48,7 @@ function totals(sessions: readonly SessionSums[]): string {
   if (sessions.length === 0) return ''
   const requests = sessions.reduce((sum, one) => sum + one.requests, 0)
   const share = savedShare(sessions.filter(({ isHeldOut }) => !isHeldOut))
-  const saved = share === undefined ? '' : `, input ${percent(Math.abs(share))} ${share < 0 ? 'dearer' : 'cheaper'} (estimated)`
+  const saved = share === undefined ? '' : `, input cost ${compared(1 - share)} without the gateway (estimated)`
   return `${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`
 }
 
@@ -60,7 +61,7 @@ function sessionRow({ session, host, prompt, requests, billed, plain, model, isH
 function savedText(cost: number, without: number): string {
   if (without <= 0) return ''
   const share = 1 - cost / without
-  return Math.abs(share) < 0.005 ? 'nothing saved yet' : share > 0 ? `saved ${percent(share)}` : `${percent(-share)} dearer`
+  return Math.abs(share) < 0.005 ? 'nothing saved yet' : savingText(share, percent)
 }
 
 function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Look | undefined): string {
@@ -71,9 +72,10 @@ function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Lo
 
 function figures({ billed, plain, model, requests, failures, rolls: receipts, dropped }: SessionSums): string {
   const [cost, without] = [inputCost(billed, model), inputCost(plain, model)]
+  const share = 1 - cost / without
   const [sent, would] = [promptOf(billed), promptOf(plain)]
   const cards = [
-    card(without > 0 ? percent(1 - cost / without) : '–', 'saved on input, estimated'),
+    card(without > 0 ? percent(Math.abs(share)) : '–', `${share < 0 ? 'more paid for' : 'saved on'} input, estimated`),
     card(money(cost, model), `input billed; ${money(without, model)} without the gateway, estimated`),
     card(tokens(sent), `tokens sent; ${tokens(would)} without the gateway, estimated`),
     card(sent > 0 ? percent(billed.cacheRead / sent) : '–', 'of the input read from the cache'),

@@ -1,5 +1,6 @@
 /** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
+import { compared, difference } from '../../saving.ts'
 import type { JsonReport } from '../json.ts'
 import { measuresOf } from '../measures.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
@@ -9,7 +10,7 @@ import type { Problem } from '../recording.ts'
 import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
 import { tokens } from '../tokens.ts'
-import { dayOf, difference, money, verdictOf } from '../verdict.ts'
+import { dayOf, money, verdictOf } from '../verdict.ts'
 import type { Figures } from '../tally.ts'
 import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
 import { missedUses } from './missed.ts'
@@ -85,7 +86,8 @@ function overview(summary: Summary, single: boolean): string {
       : `<h1>${escape(verdict.cost)}</h1><p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && pi !== undefined) {
-    tiles.push([money(pi.cost - own.cost, unit), `saved: ${compared(own.costVsPi)} plain Pi`])
+    const saved = pi.cost - own.cost
+    tiles.push([money(Math.abs(saved), unit), `${saved < 0 ? 'more to pay' : 'saved'}: ${compared(own.costVsPi)} plain Pi`])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
     tiles.push([tokens(own.peakTokens), `tokens in the largest request; Pi: ${tokens(pi.peakTokens)}`])
     tiles.push([String(own.compactions), `lossy summaries; Pi: ${pi.compactions}`])
@@ -110,12 +112,6 @@ function overview(summary: Summary, single: boolean): string {
 function orderOf({ policies }: SessionReport): number {
   const saved = (policies.pi?.cost ?? 0) - (policies['pi-context-manager']?.cost ?? 0)
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
-}
-
-/** `44 % less than`, `the same as`. */
-function compared(ratio: number): string {
-  const words = difference(ratio)
-  return `${words} ${words === 'the same' ? 'as' : 'than'}`
 }
 
 /** A session in a line: when, of which program, which project, what it saved. */

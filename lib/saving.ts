@@ -1,0 +1,24 @@
+/** A saving in words: in the same ones on every screen, and plain where there is none. */
+
+/** What was saved, given how its amount is written: `saved $0.84`; `cost $0.02 more` where plain would have been cheaper. */
+export function savingText(saved: number, written: (amount: number) => string): string {
+  return saved < 0 ? `cost ${written(-saved)} more` : `saved ${written(saved)}`
+}
+
+/** The same for the cell of a table in a column of savings. */
+export function savingCell(saved: number, written: (amount: number) => string): string {
+  return saved < 0 ? `${written(-saved)} more` : written(saved)
+}
+
+/** How much less or more a cost is, given its ratio to another: `12 % less`, `5 % more`, `the same`. */
+export function difference(ratio: number): string {
+  const percent = Math.round(100 * Math.abs(1 - ratio))
+  if (percent === 0) return 'the same'
+  return `${percent} % ${ratio < 1 ? 'less' : 'more'}`
+}
+
+/** The same before what it is compared with: `12 % less than`, `the same as`. */
+export function compared(ratio: number): string {
+  const words = difference(ratio)
+  return `${words} ${words === 'the same' ? 'as' : 'than'}`
+}
