@@ -2,6 +2,7 @@
 import { homedir } from 'node:os'
 import { isAbsolute, relative, sep } from 'node:path'
 import { stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
+import type { ObjectDocument } from '../index.js'
 import { objectIn } from './recall.ts'
 
 /**
@@ -29,9 +30,20 @@ export function nameOf(
     const pattern = tool === 'grep' ? `/${search}/` : search
     return path === undefined ? pattern : `${pattern} in ${shortPath(path, cwd)}`
   }
-  const id = text('id') ?? (path === undefined ? undefined : objectIn(path))
-  if (id !== undefined) return names.get(id.replace(/@.*/, '')) ?? `id=${id}`
+  const id = idIn(args)
+  if (id !== undefined) return names.get(id) ?? `id=${id}`
   return path === undefined ? tool : `${shortPath(path, cwd)}${rangeOf(args)}`
+}
+
+/** The id of the object that a call brings back, without a transaction; undefined for a call of anything else. */
+export function idIn({ id, path }: Record<string, unknown>): string | undefined {
+  const named = typeof id === 'string' ? id : typeof path === 'string' ? objectIn(path) : undefined
+  return named?.replace(/@.*/, '')
+}
+
+/** The name of a recorded object: a file's path, or what its call was about. `names` is that of {@link nameOf}. */
+export function nameOfObject({ type, source, tool, args }: ObjectDocument, cwd: string, names?: ReadonlyMap<string, string>): string {
+  return nameOf(String(tool ?? type), ((type === 'file' ? source : args) ?? {}) as Record<string, unknown>, cwd, names)
 }
 
 /**

@@ -1,9 +1,10 @@
 /** What fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
-import type { Assembled, ContextManager, RollReceipt } from '../index.js'
+import type { ContextManager, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
-import { nameOf } from './names.ts'
+import { shortName } from '../lib/inspect/names.ts'
+import { idIn, nameOf, nameOfObject } from './names.ts'
 import { bytesOf, sizeHint, storeLine } from './place.ts'
 import { billOf, lastAnswer, physicalModel } from './provider.ts'
 import { isReference, readHeader } from './reference.ts'
@@ -87,7 +88,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const pinned = new Set(sets.pinnedSet)
   const system = boundary.circumstances.systemCharacters(ctx)
   const look = boundary.inSections
-    ? inSections(await manager.assemble(), system, pinned)
+    ? await inSections(manager, ctx.cwd, system, pinned)
     : await inPlace(host, ctx, system, { ...sets, pinned })
   const sum = look.shares.reduce((all, share) => all + share.tokens, 0)
   // Pi's footer is on the same screen and must show the same number.
@@ -177,11 +178,13 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
         const size = text.length + IMAGE_CHARACTERS * images
         add(form === 'reference' ? 'references' : 'tool outputs', size)
         const id =
-          (form === 'reference' ? /id=(\S+)/.exec(text)?.[1] : readHeader(text)?.id) ?? message.toolCallId
+          (form === 'reference' ? /id=(\S+)/.exec(text)?.[1] : readHeader(text)?.id) ?? shortName(message.toolCallId)
         const known = index.has(message.toolCallId) && !seen.has(message.toolCallId)
         const full = known ? message.toolCallId : ((await manager.get(id))?.['xt/id'] ?? id)
         seen.add(message.toolCallId)
-        const name = nameOf(message.toolName, calls.get(message.toolCallId) ?? {}, ctx.cwd, names)
+        const args = calls.get(message.toolCallId) ?? {}
+        await learnName(manager, args, ctx.cwd, names)
+        const name = nameOf(message.toolName, args, ctx.cwd, names)
         names.set(id, name)
         const isPinned = sets.pinned.has(full)
         const ages = form !== 'reference' && !active.has(full) && !isPinned
@@ -198,7 +201,8 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
 }
 
 /** The layout in sections: active contents have their own section. */
-function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>): Look {
+async function inSections(manager: ContextManager, cwd: string, system: number, pinned: ReadonlySet<string>): Promise<Look> {
+  const view = await manager.assemble()
   const lines = new Map(view.metadataPool.split('\n').map((line) => [/^id=(\S+)/.exec(line)?.[1] ?? '', line]))
   const parts: [string, number][] = [
     ['system prompt', system],
@@ -206,15 +210,26 @@ function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>
     ['messages', JSON.stringify(view.chat).length],
     ['active contents', view.activeContent.length],
   ]
-  const outputs = view.blocks.map(({ id, content }): Output => {
+  const outputs: Output[] = []
+  for (const { id, content } of view.blocks) {
     const line = lines.get(id) ?? ''
     const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
-    const name = / path=(.*) file_type=/.exec(line)?.[1] ?? tool
+    const object = await manager.get(id)
+    const names = new Map<string, string>()
+    await learnName(manager, (object?.['args'] ?? {}) as Record<string, unknown>, cwd, names)
+    const name = object === null ? tool : nameOfObject(object, cwd, names)
     const tokens = content.length / 4
     const failed = line.includes(' status=fail')
-    return { id, tool, name, form: 'full', tokens, inactive: false, pinned: pinned.has(id), failed, turn: 0, callsAgo: undefined }
-  })
+    outputs.push({ id: shortName(id), tool, name, form: 'full', tokens, inactive: false, pinned: pinned.has(id), failed, turn: 0, callsAgo: undefined })
+  }
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
+}
+
+/** Adds the name of the object that a call brings back, if it is not among them. */
+async function learnName(manager: ContextManager, args: Record<string, unknown>, cwd: string, names: Map<string, string>): Promise<void> {
+  const id = idIn(args)
+  const object = id === undefined || names.has(id) ? null : await manager.get(id)
+  if (object !== null) names.set(id as string, nameOfObject(object, cwd))
 }
 
 type Part = 'system prompt' | 'messages' | 'tool calls' | 'tool outputs' | 'references'

@@ -34,6 +34,11 @@ test.each<Api>(['openai-completions', 'anthropic-messages'])(
     const rpc = await startRpc(load)
     for (const prompt of ['one', 'two', 'three', 'four', 'five']) await rpc.prompt(prompt)
     const [report] = await command(rpc, '/context')
+    // Names that people understand, and the short ids that every command takes.
+    expect(report).toContain(`  cat b.txt  full, 598 tokens, bash, id=${handle('call_b')}`)
+    expect(report).toContain('  a.txt  full, 597 tokens, file, id=')
+    expect(report).toContain('  cat b.txt  full, 15 tokens, activate, id=')
+    expect(report).not.toContain('id=call_')
     const { sessionFile, sessionId } = await rpc.state()
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
     server.check()
