@@ -7,7 +7,8 @@ import { secretLine } from './doctor.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { objectOf, sessionOf } from './objects.ts'
 import { asStored, inStore, ownedStoreOf, STORE_HELP } from './store.ts'
-import { out, plain, UsageError } from './terminal.ts'
+import type { NamedStore } from './store.ts'
+import { NotFound, out, plain, reasonOf, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
 
@@ -65,7 +66,7 @@ export async function forget(args: string[]): Promise<number> {
   const store = ownedStoreOf(values.store)
   const wanted: Forgetting[] = [
     ...(await each(ids, (id) => objectOf(store, id))).map((id) => ({ id })),
-    ...paths.map((path) => ({ path: asStored(realPath(path)) })),
+    ...(await each(paths, (path) => fileOf(store, path))).map((path) => ({ path })),
     ...(await each(sessions, (session) => sessionOf(store, session))).map((sessionId) => ({ sessionId })),
     ...texts.map((text) => ({ text })),
     ...(secrets ? [{ secrets: true }] : []),
@@ -92,6 +93,12 @@ function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
+async function fileOf({ options, name }: NamedStore, given: string): Promise<string> {
+  const path = asStored(realPath(given))
+  if ((await inStore(options, (opened) => opened.find(path))).length === 0) throw new NotFound(`${name} has no file ${path}; "search" shows paths`)
+  return path
+}
+
 /** The path under which a file is recorded: absolute and without links, as far as the folders still exist. */
 function realPath(path: string): string {
   const full = resolve(path)
@@ -113,6 +120,6 @@ function read(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8')
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${(error as Error).message.replace(/^\w+: /, '')}`)
+    throw new UsageError(`${file} can't be read: ${reasonOf(error)}`)
   }
 }

@@ -7,7 +7,7 @@ import type { ModelOverrides } from '../gateway/models.ts'
 import type { StoreOptions } from '../index.ts'
 import { defaultStorePath } from '../index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
-import { UsageError } from './terminal.ts'
+import { reasonOf, UsageError } from './terminal.ts'
 
 /** The help lines of the shared options. */
 export const SHARED_HELP = `${STORE_HELP}
@@ -64,7 +64,7 @@ function modelsIn(file: string): ModelOverrides {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
     if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as ModelOverrides
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${(error as Error).message}`)
+    throw new UsageError(`${file} can't be read: ${reasonOf(error)}`)
   }
   throw new UsageError(`${file} is no JSON object of models`)
 }

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { LimitedStore } from '../mcp/store.ts'
 import { exitHelp } from './exit.ts'
-import { STORE_HELP, storeOf } from './store.ts'
-import { UsageError } from './terminal.ts'
+import { inStore, STORE_HELP, storeOf } from './store.ts'
+import { plain, tell, UsageError } from './terminal.ts'
 
 export const MCP_HELP = `pi-context-manager mcp --session ID [options]
 
@@ -31,7 +31,9 @@ export async function mcp(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: MCP_OPTIONS })
   const { session: sessions = [], folder: folders = [] } = values
   if (sessions.length === 0) throw new UsageError('mcp shows only the sessions that you name; add --session ID')
-  const { options } = storeOf(values.store)
+  const { options, name } = storeOf(values.store)
+  const known = new Set((await inStore(options, (store) => store.sessions())).map(({ id }) => id))
+  for (const id of sessions) if (!known.has(id)) tell(plain(`${name} has no session ${id} yet; "sessions --json" lists their whole IDs`))
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
   const { serverOf } = await sdk(() => import('../mcp/server.ts'))
   const store = new LimitedStore(options, { sessions, folders })

@@ -1,6 +1,6 @@
 /** Files written by a command: readable only by their owner, and complete or absent. */
 import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
-import { UsageError } from './terminal.ts'
+import { reasonOf, UsageError } from './terminal.ts'
 import { unfinishedName, whileUnfinished } from './unfinished.ts'
 
 /**
@@ -11,7 +11,7 @@ export async function writePrivately(path: string, work: (write: (text: string) 
   refuse(path)
   await whileUnfinished(path, async () => {
     const beside = unfinishedName(path)
-    const file = openSync(beside, 'wx', 0o600)
+    const file = opened(beside, path)
     try {
       try {
         await work((text) => void writeSync(file, text))
@@ -26,6 +26,14 @@ export async function writePrivately(path: string, work: (write: (text: string) 
       throw error
     }
   })
+}
+
+function opened(beside: string, path: string): number {
+  try {
+    return openSync(beside, 'wx', 0o600)
+  } catch (error) {
+    throw new UsageError(`${path} can't be written: ${reasonOf(error)}`)
+  }
 }
 
 function refuse(path: string): void {

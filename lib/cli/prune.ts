@@ -93,7 +93,7 @@ export async function limits(args: string[]): Promise<number> {
   if (most !== undefined && bytesOf(most) < SMALLEST_LIMIT)
     throw new UsageError(`--max-size of a limit starts at ${size(SMALLEST_LIMIT)}; "prune --max-size" removes what is there once`)
   const { options, name } = storeOf(values.store)
-  if (options.kind !== 'sqlite') throw new Error('only a database file keeps to limits by itself; on XTDB, run `prune` when you want it')
+  if (options.kind !== 'sqlite') throw new Error('only a database file keeps to limits by itself; on XTDB, run "prune" when you want it')
   const now = await inStore(options, async (store): Promise<StoreLimits> => {
     const before = await store.limits()
     if (none !== true && age === undefined && most === undefined) return before

@@ -28,7 +28,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
   }
   const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
   if (!mayBeNew && !existsSync(path)) {
-    const hint = text === undefined ? '; the Pi extension creates it in its first session' : ''
+    const hint = text === undefined ? '; the first session of Pi or of the gateway creates it, and --store names another one' : '; check the path'
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
   return { options: { kind: 'sqlite', path }, name: path }

@@ -10,6 +10,11 @@ export class UsageError extends Error {
 /** What was requested does not exist: exit code 1, as with grep. */
 export class NotFound extends Error {}
 
+/** Why the system refused a file, without its code and without the path: `no such file or directory`. */
+export function reasonOf(error: unknown): string {
+  return (error as Error).message.replace(/^\w+: /, '').replace(/, \w+ '.*$/s, '')
+}
+
 /** Writes a line of the result, or several. */
 export function out(line: string): void {
   process.stdout.write(`${shown(line)}\n`)

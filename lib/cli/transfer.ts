@@ -1,6 +1,6 @@
 /** The commands `export` and `import`. */
 import { createReadStream, existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { DONE, exitHelp } from './exit.ts'
@@ -67,6 +67,8 @@ export async function exportCommand(args: string[]): Promise<number> {
       return DONE
     }
     if (existsSync(file) && values.force !== true) throw new UsageError(`${file} already exists; use --force to replace it`)
+    const folder = dirname(resolve(file))
+    if (!existsSync(folder)) throw new UsageError(`${file} can't be written: there is no folder ${folder}`)
     const written = await whileUnfinished(file, () => inStore(store.options, (opened) => opened.export(file, session)))
     const { objects, versions } = written
     out(values.json === true ? JSON.stringify({ file, ...written }) : plain(`${file}: ${objects} objects in ${versions} versions of ${store.name}`))
@@ -90,6 +92,6 @@ export async function importCommand(args: string[]): Promise<number> {
 
 function only(positionals: readonly string[], sentence: string): string {
   const [file] = positionals
-  if (file === undefined || positionals.length > 1) throw new UsageError(`${sentence}; ${positionals.length} were given`)
+  if (file === undefined || positionals.length > 1) throw new UsageError(`${sentence}; ${positionals.length === 0 ? 'none was' : `${positionals.length} were`} given`)
   return file === STANDARD_OUTPUT ? file : resolve(file)
 }

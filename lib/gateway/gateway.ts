@@ -321,7 +321,7 @@ export type { Conversation }
 /** Starts a gateway. Rejects with the error of the system if its port is taken, or if the environment names certificates that can't be read. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { host = '127.0.0.1', token } = options
-  if (!isLoopback(host) && token === undefined) throw new Error(`listening on ${host} lets others use the gateway; give it a token`)
+  if (!isLoopback(host) && token === undefined) throw new Error(`listening on ${host} lets others use the gateway; give it a secret token (--token)`)
   const gateway = new Gateway(options)
   await gateway.listen()
   return gateway

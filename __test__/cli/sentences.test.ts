@@ -1,0 +1,41 @@
+/** What a mistake is answered with: one sentence that says what was given and what to do, and no code of the system. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { ContextManager } from '../../lib/index.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { cli, fixture, temporaryFolder } from '../replay/support.ts'
+
+afterEach(cleanUp)
+
+test('every mistake has its sentence', async () => {
+  const folder = temporaryFolder()
+  const [store, junk, nowhere] = [join(folder, 'context.db'), join(folder, 'junk.txt'), join(folder, 'no', 'x')]
+  writeFileSync(junk, 'junk\n')
+  const manager = await ContextManager.open({ sessionId: 'first', cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
+  await manager.appendTurn({ role: 'user', content: 'mend it' })
+  await manager.close()
+  const cases: [args: string[], code: number, sentence: string][] = [
+    [['sesions'], 2, 'there is no command "sesions"; did you mean "sessions"?'],
+    [['sessions', '--stor', store], 2, 'sessions has no option --stor; did you mean "--store"?'],
+    [['sessions', 'extra'], 2, `sessions takes options only, not 'extra'; "pi-context-manager sessions --help" explains the command`],
+    [['limits', '--older-than'], 2, '--older-than needs a value; "pi-context-manager limits --help" explains the command'],
+    [['sessions', '--store', nowhere], 2, `there is no store at ${nowhere}; check the path`],
+    [['sessions', '--store', junk], 2, 'the store is damaged: the file is not a context store, or its first page is damaged'],
+    [['show', '--store', store, 'nobody'], 1, `${store} has no object nobody; "search" and "log" show IDs`],
+    [['search', '--store', store, '--session', 'nobody', 'x'], 1, `${store} has no session nobody; "sessions" lists them`],
+    [['forget', '--store', store, '--path', nowhere], 1, `${store} has no file ${nowhere}; "search" shows paths`],
+    [['forget', '--store', store, '--text-file', nowhere], 2, `${nowhere} can't be read: no such file or directory`],
+    [['gateway', '--store', store, '--models', nowhere], 2, `${nowhere} can't be read: no such file or directory`],
+    [['gateway', '--store', store, '--listen', '0.0.0.0:1'], 2, 'listening on 0.0.0.0 lets others use the gateway; give it a secret token (--token)'],
+    [['export', '--store', store], 2, 'export needs the name of one file to write, or "-" for standard output; none was given'],
+    [['export', '--store', store, nowhere], 2, `${nowhere} can't be written: there is no folder ${join(folder, 'no')}`],
+    [['export', '--store', store, junk], 2, `${junk} already exists; use --force to replace it`],
+    [['inspect', '--store', store, '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
+    [['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
+    [['import', '--store', nowhere, junk], 2, 'line 1 of the export file: this is not an export of pi-context-manager; nothing was imported, get a complete copy of the file'],
+  ]
+  for (const [args, code, sentence] of cases) {
+    expect([args, await cli(args)]).toEqual([args, { code, stdout: '', stderr: `pi-context-manager: ${sentence}\n` }])
+  }
+})
