@@ -113,7 +113,7 @@ describe('what a session file says about the context manager', () => {
     const sums = new Sums()
     sums.add(await replayed(file))
     expect(verdictOf(sums.summary())?.cost).toMatch(
-      /^In Pi, the prompts of one session of Claude Code with \d+ answers, on \S+ would have cost \S+ fresh input tokens with pi-context-manager and \S+ without it \(\d+ % (?:less|more)\)\. In Claude Code they cost \S+ fresh input tokens\.$/,
+      /^In Pi, the prompts of one session of Claude Code with \d+ answers on \S+ would have cost \S+ fresh input tokens with pi-context-manager and \S+ without it \(\d+ % (?:less|more)\)\. In Claude Code they cost \S+ fresh input tokens\.$/,
     )
   })
 })

@@ -47,11 +47,11 @@ describe('the verdict', () => {
     ],
     [
       summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-02-03') }),
-      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers, from 2026-01-02 to 2026-02-03.',
+      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers from 2026-01-02 to 2026-02-03.',
     ],
     [
       summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-01-02') + 1000 }),
-      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers, on 2026-01-02.',
+      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers on 2026-01-02.',
     ],
   ])('%#', (about, sentence) => {
     expect(verdictOf(about)?.cost).toBe(sentence)

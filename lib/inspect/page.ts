@@ -19,7 +19,8 @@ export function begin(store: string, sessions: readonly SessionSummary[]): strin
   const names = shortened(sessions.map(({ id }) => id))
   const rows = sessions
     .map(({ id, turns, objects, lastWritten, folder = '', firstPrompt = '' }) => {
-      const cells = [escape(folder), escape(short(firstPrompt))].map((cell) => `<td style="white-space:normal;overflow-wrap:anywhere">${cell}</td>`)
+      // A folder breaks behind its slashes, and elsewhere only if it must.
+      const cells = [escape(folder).replaceAll('/', '/<wbr>'), escape(short(firstPrompt))].map((cell) => `<td style="white-space:normal;overflow-wrap:break-word">${cell}</td>`)
       return `<tr><td><a href="#${escape(id)}" title="${escape(id)}">${escape(names.get(id) ?? id)}</a></td>${cells.join('')}<td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(when(lastWritten))}</td></tr>`
     })
     .join('')

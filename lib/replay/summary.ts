@@ -23,6 +23,9 @@ export interface Share {
   recorded: number
   /** What the context manager saved when it ran. */
   saved: number
+  /** When the first and the last message came, in milliseconds since the epoch. */
+  from?: number
+  to?: number
 }
 
 /** The sums over sessions. */
@@ -44,8 +47,7 @@ export interface Summary {
 export class Sums {
   #sessions = 0
   #calls = 0
-  #from: number | undefined
-  #to: number | undefined
+  readonly #period: { from?: number; to?: number } = {}
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
   readonly #bySource: Partial<Record<Source, Share>> = {}
@@ -60,11 +62,7 @@ export class Sums {
     this.#sessions += 1
     this.#calls += report.calls
     this.#unit = this.#unit === undefined || this.#unit === report.unit ? report.unit : 'input tokens'
-    const { from, to } = report
-    if (from !== undefined && to !== undefined) {
-      this.#from = Math.min(this.#from ?? from, from)
-      this.#to = Math.max(this.#to ?? to, to)
-    }
+    extend(this.#period, report)
     this.#share(report)
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
@@ -87,7 +85,8 @@ export class Sums {
     }
   }
 
-  #share({ format, isManaged, calls, policies, recordedCost, recordedSaved }: SessionReport): void {
+  #share(report: SessionReport): void {
+    const { format, isManaged, calls, policies, recordedCost, recordedSaved } = report
     const source = isManaged ? 'managed' : format === 'pi' ? 'pi' : 'other'
     const share = (this.#bySource[source] ??= { sessions: 0, calls: 0, programs: [], pi: 0, own: 0, recorded: 0, saved: 0 })
     share.sessions += 1
@@ -97,6 +96,7 @@ export class Sums {
     share.own += policies['pi-context-manager']?.cost ?? Number.NaN
     share.recorded += recordedCost ?? Number.NaN
     share.saved += recordedSaved ?? 0
+    extend(share, report)
   }
 
   /** The sums so far. */
@@ -119,9 +119,15 @@ export class Sums {
       }
       worst[name] = most
     }
-    const period = this.#from === undefined || this.#to === undefined ? {} : { from: this.#from, to: this.#to }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...period, policies, bySource: this.#bySource, worst }
+    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, worst }
   }
+}
+
+/** Extends a period by another one. */
+function extend(period: { from?: number; to?: number }, { from, to }: SessionReport): void {
+  if (from === undefined || to === undefined) return
+  period.from = Math.min(period.from ?? from, from)
+  period.to = Math.max(period.to ?? to, to)
 }
 
 interface Sum extends Figures {

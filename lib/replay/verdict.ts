@@ -20,14 +20,13 @@ export interface Verdict {
 export function verdictOf(summary: Summary): Verdict | undefined {
   const { pi, 'pi-context-manager': own } = summary.policies
   if (pi === undefined || own === undefined || pi.cost === 0) return undefined
-  const { sessions, calls, bySource } = summary
-  const all: Share = { sessions, calls, programs: ['pi'], pi: pi.cost, own: own.cost, recorded: Number.NaN, saved: 0 }
+  const { sessions, calls, bySource, from, to } = summary
+  const all: Share = { sessions, calls, programs: ['pi'], pi: pi.cost, own: own.cost, recorded: Number.NaN, saved: 0, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
   const { managed, pi: plain, other } = bySource ?? { pi: all }
-  const about = ({ sessions: n, calls: answers }: Share, whose = ''): string => extent({ ...summary, sessions: n, calls: answers }, whose)
   const sentences = [
-    managed === undefined ? [] : [managedSentence(managed, about(managed), summary.unit)],
-    plain === undefined ? [] : [plainSentence(plain, about(plain), summary.unit)],
-    other === undefined ? [] : [otherSentence(other, about(other, ` of ${namesOf(other)}`), summary.unit)],
+    managed === undefined ? [] : [managedSentence(managed, extent(managed), summary.unit)],
+    plain === undefined ? [] : [plainSentence(plain, extent(plain), summary.unit)],
+    other === undefined ? [] : [otherSentence(other, extent(other, ` of ${namesOf(other)}`), summary.unit)],
   ].flat()
   return { cost: sentences.join(' '), fetch: fetched(own, calls), saves: own.cost < pi.cost }
 }
@@ -39,7 +38,7 @@ function managedSentence({ pi, own, recorded, saved }: Share, about: string, uni
     return `Plain Pi would have cost ${price(pi, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
   const plain = recorded + saved
   const paid = `You paid ${price(recorded, unit)} with pi-context-manager, where plain Pi would have cost ${money(plain, unit)}`
-  return `${paid} (${difference(recorded / plain)}), for the prompts of ${about}. ${setting}`
+  return `${paid} (${difference(recorded / plain)}) for the prompts of ${about}. ${setting}`
 }
 
 function plainSentence({ pi, own }: Share, about: string, unit: SessionReport['unit']): string {
@@ -84,11 +83,11 @@ export function dayOf(at: number): string {
 }
 
 /** How many sessions and answers, and from when to when. */
-function extent({ sessions, calls, from, to }: Summary, whose = ''): string {
+function extent({ sessions, calls, from, to }: Share, whose = ''): string {
   const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`}${whose} with ${calls.toLocaleString('en-US')} answers`
   if (from === undefined || to === undefined) return what
   const [first, last] = [dayOf(from), dayOf(to)]
-  return first === last ? `${what}, on ${first}` : `${what}, from ${first} to ${last}`
+  return first === last ? `${what} on ${first}` : `${what} from ${first} to ${last}`
 }
 
 function fetched(own: Figures, calls: number): string {

@@ -161,7 +161,7 @@ function table(measured: Pick<SessionReport, 'policies' | 'unit' | 'calls'>): st
     const columns = names.map((_, at) => `<td class="n${at === own ? ' own' : ''}">${escape(cells[at] ?? '')}</td>`)
     return `<tr><td class="what" style="padding-left:${0.6 + depth / 2}em">${escape(label.trim())}</td>${columns.join('')}</tr>`
   })
-  const heads = names.map((name, at) => `<th class="n${at === own ? ' own' : ''}">${name}</th>`)
+  const heads = names.map((name, at) => `<th class="n policy${at === own ? ' own' : ''}">${name}</th>`)
   return `<div class="scroll"><table><thead><tr><th></th>${heads.join('')}</tr></thead><tbody>${body.join('')}</tbody></table></div>`
 }
 
