@@ -316,6 +316,11 @@ export interface ModelCall {
   cacheTtlMs: number
   /** The harness's clock, in milliseconds since the epoch. */
   nowMs: number
+  /**
+   * For `resync`: when an earlier process sent the messages last, in milliseconds since the epoch, if it sent them in the
+   * form that the record gives them. The provider then has them cached, until that is too long ago.
+   */
+  sentMs?: number
   /** Estimated tokens of the system prompt and the tool declarations. */
   systemTokens: number
   /** Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix. */

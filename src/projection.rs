@@ -88,6 +88,9 @@ pub struct ModelCall {
     pub cache_ttl_ms: f64,
     /// The harness's clock, in milliseconds since the epoch.
     pub now_ms: f64,
+    /// For `resync`: when an earlier process sent the messages last, in milliseconds since the epoch, if it sent them in the
+    /// form that the record gives them. The provider then has them cached, until that is too long ago.
+    pub sent_ms: Option<f64>,
     /// Estimated tokens of the system prompt and the tool declarations.
     pub system_tokens: f64,
     /// Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix.
@@ -366,6 +369,7 @@ fn circumstances(call: ModelCall) -> Result<Call, Coded> {
         at_user_turn: call.at_user_turn,
         rolls: call.rolls,
         shortens: call.shortens.unwrap_or(false),
+        sent_ms: call.sent_ms.map(|ms| amount(ms, "call.sentMs")).transpose()?.map(|ms| ms as i64),
     })
 }
 

@@ -25,10 +25,10 @@ export async function gatewayTo(server: string, options: Partial<GatewayOptions>
   return { gateway, warnings }
 }
 
-/** A store and a file of tips that a second gateway can take over. */
-export function lasting(): { store: StoreOptions; tipsPath: string } {
+/** A store and a folder of forms that a second gateway can take over. */
+export function lasting(): { store: StoreOptions; formsPath: string } {
   const path = folder()
-  return { store: { kind: 'sqlite', path: join(path, 'context.db') }, tipsPath: join(path, 'tips.json') }
+  return { store: { kind: 'sqlite', path: join(path, 'context.db') }, formsPath: join(path, 'forms') }
 }
 
 /** A request as a server got it. */
@@ -107,6 +107,8 @@ export class AnthropicLoop {
   tools: object[] = ANTHROPIC_TOOLS
   calls = 0
   model = 'claude-sonnet-4-5'
+  /** Fields that its bodies have besides. */
+  more: object = {}
   /** How a body goes over the wire. */
   encode: (body: Buffer) => { body: Buffer; headers: Record<string, string> } = (body) => ({ body, headers: {} })
 
@@ -118,7 +120,7 @@ export class AnthropicLoop {
   /** Sends the conversation. */
   async send(): Promise<Got> {
     const messages = this.messages.map((message, at) => (at < this.messages.length - 1 ? message : marked(message)))
-    const plain = { model: this.model, max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: this.tools, messages }
+    const plain = { model: this.model, max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: this.tools, ...this.more, messages }
     const agent = this.agent === undefined ? {} : { 'x-claude-code-agent-id': this.agent }
     const { body, headers } = this.encode(Buffer.from(JSON.stringify(plain)))
     return ask(`${this.url}/v1/messages?beta=true`, {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { BILLS_FILE } from '../gateway/bills.ts'
+import { FORMS_FOLDER } from '../gateway/forms.ts'
 import type { GatewayOptions } from '../gateway/gateway.ts'
 import type { ModelOverrides } from '../gateway/models.ts'
 import type { StoreOptions } from '../index.ts'
@@ -34,14 +35,14 @@ export interface SharedValues {
 }
 
 /** The gateway's options from them. Throws a {@link UsageError}. */
-export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { tipsPath: string; billsPath: string } {
+export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { formsPath: string; billsPath: string } {
   const { options } = storeOf(values.store, true)
   const folder = folderBeside(options)
   return {
     open: { store: options, ...(values.redact === true ? { redact: true } : {}) },
     holdout: shareOf(values.holdout),
     ...(values.models === undefined ? {} : { models: modelsIn(values.models) }),
-    tipsPath: join(folder, 'gateway.json'),
+    formsPath: join(folder, FORMS_FOLDER),
     billsPath: join(folder, BILLS_FILE),
   }
 }

@@ -3,6 +3,7 @@
  * goes out again, with the new messages after it.
  */
 import { resolve } from 'node:path'
+import { within } from '../driver/limit.ts'
 import type { EngineMessage } from '../harness/message.ts'
 import { isEqual } from '../harness/identity.ts'
 import { adopt, namesIn } from '../harness/handover.ts'
@@ -12,8 +13,11 @@ import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
-import { chainOf, commonLength, withNotices, withOldForm } from './prefix.ts'
-import type { PlacedNotice, Sent } from './prefix.ts'
+import { appliedItems, cutItems, isWhole, itemsOf, placeOf } from './edit.ts'
+import type { Item } from './edit.ts'
+import type { LastForm } from './forms.ts'
+import { chainOf, commonLength, withNotices } from './prefix.ts'
+import type { PlacedNotice } from './prefix.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { hostShape, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
@@ -23,9 +27,6 @@ export const LIMIT_MS = 2_000
 
 /** How long a request waits for the file trackers, in milliseconds. */
 const FLUSH_MS = 100
-
-/** How many notices are remembered for a later process. */
-const MOST_NOTICES = 100
 
 /** What a conversation needs from its gateway. */
 export interface ConversationOptions {
@@ -42,11 +43,13 @@ export interface ConversationOptions {
   now?: () => number
 }
 
-/** What goes out for a request. */
-export interface Form {
-  messages: readonly object[]
-  /** `projected`: by the projection. `old`: the last form with the new messages. `own`: the host's messages, unchanged. */
-  kind: 'projected' | 'old' | 'own'
+/** What goes out for a request, in terms of the host's messages. */
+export type Form = readonly Item[]
+
+/** What was sent last: the host's messages, and what went out instead of them. */
+interface Sent {
+  raw: readonly object[]
+  items: readonly Item[]
 }
 
 interface Opened {
@@ -74,18 +77,25 @@ export class Conversation {
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
-  #last: Sent = { raw: [], sent: [] }
+  #last: Sent = { raw: [], items: [] }
+  /** When a process before this one sent the form that was taken over from it. */
+  #sentMs: number | undefined
+  #wasEdited = false
+  /** A request waits no longer for the projection; it still runs. */
+  #isLate = false
+  /** The projection has failed in this request and given the last form. */
+  #isOld = false
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
   /** What the projection does not know of: notices of an earlier process, and what a person has brought back. */
-  #old: readonly PlacedNotice[]
+  #old: readonly PlacedNotice[] = []
   #new: PlacedNotice[] = []
   /** What the next request takes along. */
   readonly #waiting: object[] = []
 
   constructor(
-    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean; notices?: readonly PlacedNotice[] },
+    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean },
     options: ConversationOptions,
   ) {
     this.id = identity.id
@@ -93,18 +103,23 @@ export class Conversation {
     this.cwd = identity.cwd
     this.before = identity.before
     this.continues = identity.continues ?? false
-    this.#old = identity.notices ?? []
     this.#options = options
   }
 
-  /** Our notices, for a later process. */
-  get notices(): readonly PlacedNotice[] {
-    return [...this.#old, ...this.#new].slice(-MOST_NOTICES)
+  /** The host's messages in the last request, and what went out for them. */
+  get last(): { raw: readonly object[]; sent: readonly object[] } {
+    const { raw, items } = this.#last
+    return { raw, sent: appliedItems(raw, items) }
   }
 
-  /** The host's messages in the last request, and what went out for them. */
-  get last(): Sent {
-    return this.#last
+  /** The host's messages in the last request. */
+  get raw(): readonly object[] {
+    return this.#last.raw
+  }
+
+  /** True once anything in it has been edited: the model's later reasoning is bound to that, even where nothing is edited any more. */
+  get wasEdited(): boolean {
+    return this.#wasEdited
   }
 
   /** Estimated tokens of the last request's system prompt and tools. */
@@ -117,49 +132,50 @@ export class Conversation {
     return this.#request === undefined ? 0 : this.#options.modelOf(this.#request).contextWindow
   }
 
-  /** How many messages there were in the last request, and the hash that stands for them. */
-  get tip(): { count: number; hash: string } {
+  /** The form of the last request, for a later process. */
+  get form(): LastForm {
     this.#chain = chainOf(this.#last.raw, this.#chain)
-    return { count: this.#chain.length - 1, hash: this.#chain.at(-1) as string }
+    const { items } = this.#last
+    return { count: this.#chain.length - 1, hash: this.#chain.at(-1) as string, atMs: this.#now(), items, wasEdited: this.#wasEdited }
+  }
+
+  /** Goes on with the form that an earlier process has sent. `messages` are the host's that it was the form of. */
+  takeOver(messages: readonly object[], { items, atMs, wasEdited }: LastForm): void {
+    this.#last = { raw: messages, items }
+    this.#old = noticesIn(items, messages.length)
+    this.#sentMs = atMs
+    this.#wasEdited = wasEdited
   }
 
   /** The form in which a request goes out. Never rejects. */
-  async form(request: ModelRequest): Promise<Form> {
-    const { raw, sent } = this.#last
+  async next(request: ModelRequest): Promise<Form> {
+    const { raw, items } = this.#last
     const { messages } = request
     const common = commonLength(raw, messages)
     // A retry gets the same bytes; only its cache markers are its own.
-    if (common === raw.length && common === messages.length && sent.length === raw.length && !isEdited(this.#last)) return { messages, kind: 'own' }
-    if (common === raw.length && common === messages.length && common > 0) return { messages: sent, kind: 'projected' }
-    const work = this.#queue.then(() => this.#project(request, common))
-    this.#queue = work.catch(() => {})
-    try {
-      const projected = await bounded(work, this.#options.limitMs ?? LIMIT_MS)
-      this.#note(messages, projected, common)
-      return { messages: projected, kind: 'projected' }
-    } catch (error) {
-      this.#options.onTrouble('projection', `a request went out without new edits: ${sentenceOf(error)}`)
-      const form = withOldForm(this.#last, messages, common)
-      this.#note(messages, form, common)
-      return { messages: form, kind: 'old' }
-    }
+    if (common > 0 && common === raw.length && common === messages.length) return items
+    const form = await this.#formed(request, common)
+    this.#last = { raw: messages, items: form }
+    this.#chain.length = Math.min(this.#chain.length, common + 1)
+    this.#wasEdited ||= !isWhole(form, messages.length)
+    return form
   }
 
   /** The form of a request that leaves the conversation as it is: a question on the side, or a branch of one request. */
-  aside(messages: readonly object[]): readonly object[] {
-    return withOldForm(this.#last, messages, commonLength(this.#last.raw, messages))
+  aside(messages: readonly object[]): Form {
+    return this.#oldForm(messages.length, commonLength(this.#last.raw, messages))
   }
 
   /** Answers a call of our tool. Undefined if this conversation has no such object. */
   async recall(input: RecallInput): Promise<string[] | undefined> {
-    const { manager, projection } = await bounded(this.#open(), this.#options.limitMs ?? LIMIT_MS)
+    const { manager, projection } = await within(this.#limitMs, this.#open())
     const name = String(input.id).replace(/@\d+$/, '')
     const document = await manager.get(name)
     if (document === null) return SAID.test(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
     const id = document['xt/id']
     if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(id)) return undefined
     // Of an earlier process only the record is left.
-    if (this.#last.raw.length === 0) projection.allow(id)
+    if (this.#met === 0) projection.allow(id)
     return recallTexts(manager, input)
   }
 
@@ -168,8 +184,8 @@ export class Conversation {
    * if it already goes there.
    */
   tell(text: string): boolean {
-    const message = shapeOf(this.api).notice(text, (this.#options.now ?? Date.now)())
-    if (this.#waiting.some((one) => isEqual(one, message)) || this.#last.sent.some((one) => isEqual(one, message))) return false
+    const message = shapeOf(this.api).notice(text, this.#now())
+    if (this.#waiting.some((one) => isEqual(one, message)) || this.last.sent.some((one) => isEqual(one, message))) return false
     this.#waiting.push(message)
     return true
   }
@@ -190,14 +206,34 @@ export class Conversation {
     await opened?.manager.close()
   }
 
-  async #project(request: ModelRequest, common: number): Promise<object[]> {
+  async #formed(request: ModelRequest, common: number): Promise<Form> {
+    const { length } = request.messages
+    // One request has waited for this work in vain. The user has been told.
+    if (this.#isLate) return this.#oldForm(length, common)
+    const work = this.#queue.then(() => this.#project(request, common))
+    this.#queue = work.catch(() => {})
+    try {
+      return await within(this.#limitMs, work, () => {
+        this.#isLate = true
+        void this.#queue.then(() => (this.#isLate = false))
+      })
+    } catch (error) {
+      this.#options.onTrouble('projection', `a request went out without new edits: ${sentenceOf(error)}`)
+      return this.#oldForm(length, common)
+    }
+  }
+
+  async #project(request: ModelRequest, common: number): Promise<Form> {
     this.#request = request
+    const { messages } = request
     const { manager, projection } = await this.#open()
     // What changed on disk before this request is told in it.
-    await bounded(manager.flush(), FLUSH_MS).catch(() => undefined)
-    await this.#meet(request.messages, Math.min(common, this.#met))
-    const sent = await projection.transform(request.messages)
-    const { length } = request.messages
+    await within(FLUSH_MS, manager.flush()).catch(() => undefined)
+    await this.#meet(messages, Math.min(common, this.#met))
+    this.#isOld = false
+    const sent = await projection.transform(messages)
+    if (this.#isOld) return this.#oldForm(messages.length, common)
+    const { length } = messages
     this.#met = length
     if (common < this.#last.raw.length) {
       this.#old = this.#old.filter(({ at }) => at <= common)
@@ -205,13 +241,24 @@ export class Conversation {
     }
     this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at: length, message })))
     this.#old = [...this.#old, ...this.#waiting.splice(0).map((message) => ({ at: length, message }))]
-    await this.#adopt(request.messages.slice(common))
-    return withNotices(sent, request.messages, this.#old)
+    await this.#adopt(messages.slice(common))
+    const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
+    const items = itemsOf(messages, withNotices(sent, messages, this.#old))
+    return items.map((item) => (typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item))
   }
 
-  #note(messages: readonly object[], sent: readonly object[], common: number): void {
-    this.#last = { raw: messages, sent }
-    this.#chain.length = Math.min(this.#chain.length, common + 1)
+  /** The last form of the first `common` messages, with the others behind it as they are. */
+  #oldForm(length: number, common: number): Form {
+    const { raw, items } = this.#last
+    return [...cutItems(items, raw.length, common), ...Array.from({ length: length - common }, (_, n) => common + n)]
+  }
+
+  get #limitMs(): number {
+    return this.#options.limitMs ?? LIMIT_MS
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)()
   }
 
   #open(): Promise<Opened> {
@@ -233,7 +280,12 @@ export class Conversation {
       shape: hostShape(this.api, this.#facts),
       canRecall: () => this.#request?.canRecall ?? false,
       shortens: true,
-      limitMs: 0.9 * (this.#options.limitMs ?? LIMIT_MS),
+      limitMs: 0.9 * this.#limitMs,
+      fallback: (messages) => {
+        this.#isOld = true
+        return [...messages]
+      },
+      ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs }),
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
       onRoll: (receipt) => onRoll(this.id, receipt),
@@ -285,8 +337,14 @@ export class Conversation {
   }
 }
 
-function isEdited({ raw, sent }: Sent): boolean {
-  return raw.some((message, at) => sent[at] !== message)
+function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {
+  let next = count
+  const found: PlacedNotice[] = []
+  for (const item of items.toReversed()) {
+    next = placeOf(item) ?? next
+    if (typeof item === 'object' && 'add' in item && item.isNotice === true) found.push({ at: next, message: item.add as object })
+  }
+  return found.reverse()
 }
 
 /** An error as one sentence, with its code. */
@@ -294,16 +352,4 @@ export function sentenceOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }
   const message = error instanceof Error ? error.message : String(error)
   return typeof code === 'string' ? `${message} (${code})` : message
-}
-
-async function bounded<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it took longer than ${limitMs / 1000} s`)), limitMs)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

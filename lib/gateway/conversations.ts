@@ -4,16 +4,18 @@
  */
 import { randomUUID } from 'node:crypto'
 import { sessionOf } from '../host-tools.ts'
-import { Conversation } from './conversation.ts'
+import { Conversation, sentenceOf } from './conversation.ts'
 import type { ConversationOptions, Form } from './conversation.ts'
+import type { Forms, Remembered } from './forms.ts'
 import type { Sender } from './identity.ts'
 import { chainOf, commonLength } from './prefix.ts'
 import { folderOf } from './request.ts'
 import type { ModelRequest } from './request.ts'
-import type { Tip, Tips } from './tips.ts'
 
 /** What goes out for a request, and the conversation that it belongs to. */
-export interface Placed extends Form {
+export interface Placed {
+  /** Undefined: the host's own messages, unchanged. */
+  form: Form | undefined
   /** Undefined for a request on the side that begins like no conversation. */
   conversation: Conversation | undefined
   /** The conversation is left as it is. */
@@ -26,16 +28,16 @@ const MOST_OPEN = 64
 /** All conversations of a gateway. */
 export class Conversations {
   readonly #options: ConversationOptions
-  readonly #tips: Tips
+  readonly #forms: Forms
   readonly #cwd: string | undefined
   /** By what their sender names, the latest used last. */
   readonly #groups = new Map<string, Conversation[]>()
   /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
   readonly #branches = new Map<string, (readonly object[])[]>()
 
-  constructor(options: ConversationOptions, tips: Tips, cwd?: string) {
+  constructor(options: ConversationOptions, forms: Forms, cwd?: string) {
     this.#options = options
-    this.#tips = tips
+    this.#forms = forms
     this.#cwd = cwd
   }
 
@@ -49,20 +51,20 @@ export class Conversations {
     const key = `${sender.session ?? `${sender.host}:`} ${request.api}`
     const group = this.#groups.get(key) ?? []
     const { found, common } = longest(group, request.messages)
-    if (found === undefined || common < found.last.raw.length) {
+    if (found === undefined || common < found.raw.length) {
       const branched = this.#isBranch(key, request.messages, common)
       if (found !== undefined && !branched) {
         this.#remember(key, request.messages)
-        return { messages: found.aside(request.messages), kind: 'old', conversation: found, isAside: true }
+        return { form: found.aside(request.messages), conversation: found, isAside: true }
       }
     }
     const isSmall = found === undefined && !request.hasTools
-    if (isSmall) return { messages: request.messages, kind: 'own', conversation: undefined, isAside: true }
+    if (isSmall) return { form: undefined, conversation: undefined, isAside: true }
     const conversation = this.#goesOn(found, common, sender) ? (found as Conversation) : this.#begin(key, request, sender, group)
     this.#use(key, conversation)
-    const form = await conversation.form(request)
-    this.#tips.note(key, { id: conversation.id, cwd: conversation.cwd, before: conversation.before?.id, ...conversation.tip, notices: conversation.notices })
-    return { ...form, conversation, isAside: false }
+    const form = await conversation.next(request)
+    this.#note(key, conversation)
+    return { form, conversation, isAside: false }
   }
 
   /** Closes all sessions. */
@@ -70,7 +72,6 @@ export class Conversations {
     // Those of an earlier process are known only to the ones that go on from them.
     const all = new Set(this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])))
     await Promise.all([...all].map((one) => one.close()))
-    await this.#tips.flush()
   }
 
   /**
@@ -80,7 +81,7 @@ export class Conversations {
    */
   #goesOn(found: Conversation | undefined, common: number, { session }: Sender): boolean {
     if (found === undefined) return false
-    const { length } = found.last.raw
+    const { length } = found.raw
     return common === length || (session !== undefined && common * 2 >= length)
   }
 
@@ -98,25 +99,36 @@ export class Conversations {
     this.#branches.set(key, [...branches.slice(-7), messages])
   }
 
+  /** Notes what is about to go out. */
+  #note(key: string, conversation: Conversation): void {
+    const { id, cwd, before, form } = conversation
+    try {
+      this.#forms.note(key, { id, cwd, before: before?.id }, form)
+    } catch (error) {
+      this.#options.onTrouble('forms', `the form of a request could not be noted, so a later gateway may change it: ${sentenceOf(error)}`)
+    }
+  }
+
   /** A conversation that this process does not know: one of an earlier process, or a new one. */
   #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[]): Conversation {
-    const known = this.#tips.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+    const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
     const isNamed = sender.session !== undefined
-    const stored = storedFor(known, request, isNamed && group.length === 0)
+    const { stored, isSame } = storedFor(known, request, isNamed && group.length === 0)
     const latest = stored === undefined ? (group.at(-1) ?? (isNamed ? this.#earlier(known.at(-1), request.api) : undefined)) : undefined
     const base = sender.session ?? sessionOf(sender.host, randomUUID())
-    const taken = new Set([...group.map(({ id }) => id), ...this.#tips.of(key).map(({ id }) => id)])
+    const taken = new Set([...group.map(({ id }) => id), ...this.#forms.of(key).map(({ id }) => id)])
     let id = stored?.id ?? base
     for (let number = 2; stored === undefined && taken.has(id); number += 1) id = `${base}~${number}`
     const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${request.api}`)?.at(-1)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
     const earlier = stored?.before === undefined || parent !== undefined ? latest : new Conversation({ id: stored.before, api: request.api, cwd }, this.#options)
-    const identity = { id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && isNamed, notices: stored?.notices ?? [] }
-    return new Conversation(identity, this.#options)
+    const conversation = new Conversation({ id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && isNamed }, this.#options)
+    if (stored !== undefined && isSame) conversation.takeOver(request.messages.slice(0, stored.form.count), stored.form)
+    return conversation
   }
 
   /** A conversation of an earlier process, whose session can still be asked. */
-  #earlier(tip: Tip | undefined, api: ModelRequest['api']): Conversation | undefined {
+  #earlier(tip: Remembered | undefined, api: ModelRequest['api']): Conversation | undefined {
     return tip === undefined ? undefined : new Conversation({ id: tip.id, api, cwd: tip.cwd }, this.#options)
   }
 
@@ -143,8 +155,8 @@ export class Conversations {
 function longest(group: readonly Conversation[], messages: readonly object[]): { found: Conversation | undefined; common: number } {
   let best: { found: Conversation | undefined; common: number; isWhole: boolean } = { found: undefined, common: 0, isWhole: false }
   for (const one of group.toReversed()) {
-    const common = commonLength(one.last.raw, messages)
-    const isWhole = common === one.last.raw.length
+    const common = commonLength(one.raw, messages)
+    const isWhole = common === one.raw.length
     if (common > 0 && (isWhole ? !best.isWhole || common > best.common : !best.isWhole && common > best.common)) best = { found: one, common, isWhole }
   }
   return best
@@ -152,16 +164,15 @@ function longest(group: readonly Conversation[], messages: readonly object[]): {
 
 /**
  * The stored conversation that some messages continue. If none does and `byName` is set, the latest one of the same name: its
- * first messages may say another date now. If most of it is missing, the host has compacted it.
+ * first messages may say another date now, so that its form fits no longer. If most of it is missing, the host has compacted it.
  */
-function storedFor(tips: readonly Tip[], { messages }: ModelRequest, byName: boolean): Tip | undefined {
-  if (tips.length === 0) return undefined
+function storedFor(known: readonly Remembered[], { messages }: ModelRequest, byName: boolean): { stored: Remembered | undefined; isSame: boolean } {
+  if (known.length === 0) return { stored: undefined, isSame: false }
   const chain = chainOf(messages)
-  const fitting = tips.filter(({ count, hash }) => chain[count] === hash)
-  return fitting.toSorted((one, other) => other.count - one.count)[0] ?? (byName && messages.length * 2 >= (tips.at(-1)?.count ?? 0) && messages.length > 2 ? withoutNotices(tips.at(-1)) : undefined)
-}
-
-/** Where the messages are no longer the same, nobody knows where notices were. */
-function withoutNotices(tip: Tip | undefined): Tip | undefined {
-  return tip === undefined ? undefined : { ...tip, notices: [] }
+  const fitting = known.filter(({ form }) => chain[form.count] === form.hash)
+  const longestOne = fitting.toSorted((one, other) => other.form.count - one.form.count)[0]
+  if (longestOne !== undefined) return { stored: longestOne, isSame: true }
+  const latest = known.at(-1)
+  const isIt = byName && messages.length > 2 && messages.length * 2 >= (latest?.form.count ?? 0)
+  return { stored: isIt ? latest : undefined, isSame: false }
 }

@@ -16,8 +16,10 @@ import { sentenceOf } from './conversation.ts'
 import type { Conversation } from './conversation.ts'
 import { Conversations } from './conversations.ts'
 import type { Placed } from './conversations.ts'
+import { editOf, isWhole } from './edit.ts'
 import { exchange } from './exchange.ts'
 import type { Outcome } from './exchange.ts'
+import { Forms } from './forms.ts'
 import { withValue } from './headers.ts'
 import { Holdout } from './holdout.ts'
 import { senderOf } from './identity.ts'
@@ -27,12 +29,12 @@ import { answerMcp } from './mcp.ts'
 import { isBindingRefusal, ObservedBinding } from '../models/observed.ts'
 import { modelOf, withBinding } from './models.ts'
 import type { ModelOverrides } from './models.ts'
-import { apiOf, bodyWith, folderOf, readRequest } from './request.ts'
+import { apiOf, folderOf, listEdit, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { ANTHROPIC, isSame, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
 import { Page } from './page/page.ts'
-import { Tips } from './tips.ts'
+import { spliced } from './splice.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, Upstream } from './upstream.ts'
 import type { Environment } from './upstream.ts'
@@ -54,8 +56,8 @@ export interface GatewayOptions {
   program?: HostName
   /** The working directory of agents that don't say where they work. Default: that of the process. */
   cwd?: string
-  /** Where to remember which conversation is which; default: only in memory. */
-  tipsPath?: string
+  /** The folder in which to remember how each conversation went out last; default: only in memory. */
+  formsPath?: string
   /** Where to note what was billed; default: nowhere. */
   billsPath?: string
   /** The share of sessions that go out unedited, from 0 to 1, so that the saving can be measured. Default 0. */
@@ -106,7 +108,7 @@ export class Gateway {
       ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
       ...(options.now === undefined ? {} : { now: options.now }),
     }
-    this.conversations = new Conversations(conversation, new Tips(options.tipsPath), options.cwd)
+    this.conversations = new Conversations(conversation, new Forms(options.formsPath), options.cwd)
     this.#tools = new GatewayTools(this.conversations)
     this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
     this.#server = createServer((request, response) => void this.#serve(request, response))
@@ -248,10 +250,9 @@ export class Gateway {
       return undefined
     }
     let request: ModelRequest | undefined
-    let plainBytes = 0
+    let plain: Buffer
     try {
-      const plain = await decoded(body.bytes, coding)
-      plainBytes = plain.length
+      plain = await decoded(body.bytes, coding)
       request = readRequest(api, JSON.parse(plain.toString('utf8')))
     } catch {
       // The provider says what is wrong with it.
@@ -259,7 +260,7 @@ export class Gateway {
     }
     if (request === undefined) return undefined
     try {
-      return await this.#formed(client, request, plainBytes)
+      return await this.#formed(client, request, plain)
     } catch (error) {
       // Such as a body nested so deeply that nothing can be compared with it.
       this.#tell('form', `a request passed as it was: ${sentenceOf(error)}`)
@@ -267,16 +268,22 @@ export class Gateway {
     }
   }
 
-  async #formed(client: IncomingMessage, request: ModelRequest, plainBytes: number): Promise<Edited> {
+  async #formed(client: IncomingMessage, request: ModelRequest, plain: Buffer): Promise<Edited> {
     const sender = senderOf(client.headers, request, this.#options.program)
-    if (this.#holdout.has(sender.session)) return { request, sender, placed: undefined, bytes: undefined, headers: undefined, plainBytes }
+    const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.length }
+    if (this.#holdout.has(sender.session)) return { ...own, placed: undefined }
     const placed = await this.conversations.place(request, sender)
-    const isChanged = placed.messages.length !== request.messages.length || placed.messages.some((message, at) => message !== (request.messages[at] as object))
-    if (!isChanged) return { request, sender, placed, bytes: undefined, headers: undefined, plainBytes }
+    const { form, conversation } = placed
+    const list = form === undefined || isWhole(form, request.messages.length) ? undefined : listEdit(request, form)
+    // What the model has thought behind an edit is bound to it, also where nothing is edited any more.
+    if (list === undefined && conversation?.wasEdited !== true) return { ...own, placed }
     const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
     const whole = withValue(uncoded, 'anthropic-beta', withoutThreads)
-    const { body: changed, headers } = withBinding(request, withoutThread(bodyWith(request, placed.messages)), whole)
-    return { request, sender, placed, bytes: Buffer.from(JSON.stringify(changed)), headers, plainBytes }
+    const { body, headers } = withBinding(request, withoutThread(request.body), whole)
+    const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
+    if (edits.length === 0) return { ...own, placed }
+    const text = spliced(plain.toString('utf8'), { fields: Object.fromEntries(edits) })
+    return { ...own, placed, bytes: Buffer.from(text), headers }
   }
 
   #note({ request, sender, placed, bytes, plainBytes }: Edited, outcome: Outcome): void {

@@ -19,26 +19,6 @@ export function chainOf(messages: readonly object[], from: readonly string[] = [
   return chain
 }
 
-/** What was sent for a conversation: the host's messages, and what went out instead of them. */
-export interface Sent {
-  raw: readonly object[]
-  sent: readonly object[]
-}
-
-/**
- * The form in which the first `length` of the host's messages went out, followed by the rest of `messages` as it is. Messages
- * that went out unchanged are the same objects in both lists; up to the last of them that counts, the old form is taken.
- */
-export function withOldForm({ raw, sent }: Sent, messages: readonly object[], length: number): object[] {
-  if (length >= raw.length) return [...sent, ...messages.slice(raw.length)]
-  const places = new Map(sent.map((message, place) => [message, place]))
-  for (let at = length - 1; at >= 0; at -= 1) {
-    const place = places.get(raw[at] as object)
-    if (place !== undefined) return [...sent.slice(0, place + 1), ...messages.slice(at + 1)]
-  }
-  return [...messages]
-}
-
 /** A notice of ours, and how many of the host's messages came before it. */
 export interface PlacedNotice {
   at: number

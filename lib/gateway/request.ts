@@ -1,6 +1,8 @@
 /** Model requests of the three formats that the gateway knows, and the parts of them that it looks at. */
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
+import { applied, editOf, isEdited } from './edit.ts'
+import type { Edit, Item } from './edit.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
 export type Api = 'messages' | 'responses' | 'chat'
@@ -61,9 +63,15 @@ function inBlocks(message: Fields): Fields {
   return typeof content === 'string' && content !== '' ? { ...message, content: [{ type: 'text', text: content }] } : message
 }
 
-/** The body with another conversation. Everything else keeps its place and value. */
-export function bodyWith({ api, body }: ModelRequest, messages: readonly object[]): Fields {
-  return { ...body, [api === 'responses' ? 'input' : 'messages']: messages }
+/** The edit of the body that makes its conversation go out in another form. Everything else keeps its place and value. */
+export function listEdit({ api, body, messages }: ModelRequest, items: readonly Item[]): Edit {
+  const name = api === 'responses' ? 'input' : 'messages'
+  const own = body[name] as readonly unknown[]
+  const ofOwn = items.map((item): Item => {
+    if (!isEdited(item) || own[item[0]] === messages[item[0]]) return item
+    return [item[0], editOf(own[item[0]], applied(messages[item[0]], item[1])) as Edit]
+  })
+  return { fields: { [name]: { items: ofOwn } } }
 }
 
 /** Returns whether a tool's name, with a host's prefix, is that of our tool. */

@@ -52,6 +52,14 @@ export interface ProjectionOptions {
   shortens?: boolean
   /** The time limit of a call in milliseconds; after it, `lastForm` goes out. Default 30,000. */
   limitMs?: number
+  /** What goes out if a call fails or takes too long. Default: `lastForm`. */
+  fallback?: (messages: readonly object[]) => object[]
+  /**
+   * When an earlier process sent this conversation last, in milliseconds since the epoch, if it sent it in the form that the
+   * record gives it now: the provider may still have that cached. Without it, a conversation that this process did not
+   * begin counts as cached only if its messages have their times and are as they were sent.
+   */
+  sentMs?: number
   /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */
   onWarning?: (sentence: string) => void
   /** Called after each roll. */

@@ -77,6 +77,8 @@ export class Projection {
   #view: Assembled | undefined
   /** A call has taken too long and has not ended. */
   #isLate = false
+  /** A call has been carried out. */
+  #hasBegun = false
   readonly #warned = new Set<string>()
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
@@ -102,8 +104,8 @@ export class Projection {
    * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
    * sent as it is now. The cost depends on what is new, apart from comparing and copying the array.
    *
-   * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, and
-   * {@link ProjectionOptions.onWarning} says so once. The next call records what is missing.
+   * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, or with what
+   * {@link ProjectionOptions.fallback} gives, and {@link ProjectionOptions.onWarning} says so once. The next call records what is missing.
    *
    * Rejects with `INVALID_ARGUMENT` for what is no array, for messages of an unknown shape or with an object of more than
    * 100,000 fields, for messages of a conversation that another has followed in this session, and if another projection
@@ -111,7 +113,7 @@ export class Projection {
    */
   async transform<T>(messages: readonly T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid('messages must be an array; nothing was recorded')
-    if (this.#isLate) return this.lastForm(messages)
+    if (this.#isLate) return this.#fallback(messages)
     const { limitMs = LIMIT_MS } = this.#options
     const pass = this.#driver.exclusive(() => this.#transform(messages as readonly object[]))
     try {
@@ -119,7 +121,7 @@ export class Projection {
     } catch (error) {
       if ((error as { code?: string }).code === 'INVALID_ARGUMENT') throw error
       this.#warn(error)
-      return this.lastForm(messages)
+      return this.#fallback(messages)
     }
   }
 
@@ -200,6 +202,7 @@ export class Projection {
     try {
       const plan = (await this.#driver.take('end', true)) as Plan
       await this.#enforce(pass, plan)
+      this.#hasBegun = true
       if (!follows) await this.#withdraw(old, pass.table, pass.reworded)
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
       await this.#driver.settled()
@@ -227,6 +230,11 @@ export class Projection {
       this.#driver.doubt()
       throw error
     }
+  }
+
+  #fallback<T>(messages: readonly T[]): T[] {
+    const { fallback } = this.#options
+    return fallback === undefined ? this.lastForm(messages) : (fallback(messages as readonly object[]) as T[])
   }
 
   #late(pass: Promise<unknown>): void {
@@ -406,7 +414,7 @@ export class Projection {
   }
 
   #call({ atUserTurn, rolls }: Moment): ModelCall {
-    const { systemTokens = 0 } = this.#options
+    const { systemTokens = 0, sentMs } = this.#options
     const model = this.#model()
     const { input, cacheRead, cacheWrite, caches, tiers } = model
     return {
@@ -423,6 +431,7 @@ export class Projection {
       onlyAtUserTurn: false,
       atUserTurn,
       ...(this.#options.shortens === true ? { shortens: true } : {}),
+      ...(sentMs === undefined || this.#hasBegun ? {} : { sentMs }),
       rolls,
     }
   }

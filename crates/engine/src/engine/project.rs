@@ -178,7 +178,10 @@ impl Engine {
         sight.keep_what_was_brought_back(self.inner.ground.options.window.turns_back, session);
         self.inner.keep_evidence(&mut state).await;
         self.inner.forget_underway(&mut state);
-        let is_cached = unchanged && state.sight.pending.is_empty();
+        if call.sent_ms.is_some() {
+            state.sight.clock.answer_again(call.sent_ms, moment(call));
+        }
+        let is_cached = call.sent_ms.is_some() || (unchanged && state.sight.pending.is_empty());
         state.sight.pieces.assume_sent(is_cached);
         state.sight.finish(&mut plan);
         state.taken.clear();

@@ -206,6 +206,7 @@ mod tests {
             at_user_turn: true,
             rolls: true,
             shortens: true,
+            sent_ms: None,
             ..Call::default()
         }
     }

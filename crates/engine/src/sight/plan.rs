@@ -54,6 +54,9 @@ pub struct Call {
     pub rolls: bool,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
+    /// When an earlier process sent the messages that [`Engine::resync`](crate::Engine::resync) gets, in milliseconds since the
+    /// epoch; `None` unless they were sent in the form that the record gives them.
+    pub sent_ms: Option<i64>,
 }
 
 /// What to do before the next model call.

@@ -114,6 +114,7 @@ impl Client {
             at_user_turn,
             rolls: true,
             shortens: true,
+            sent_ms: None,
             ..Call::default()
         }
     }

@@ -74,6 +74,7 @@ impl Chat {
             at_user_turn: false,
             rolls: self.rolls,
             shortens: self.shortens,
+            sent_ms: None,
             ..Call::default()
         }
     }

@@ -386,3 +386,31 @@ async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, 
     let plan = engine.advance(Vec::new(), &call).await.unwrap();
     assert_eq!(is_reference(&plan, "call_1"), leaves);
 }
+
+/// A host whose messages have no times says itself when an earlier process sent them in the form that the record gives.
+#[rstest]
+#[case::just_now(Some(0), true)]
+#[case::longer_ago_than_the_provider_keeps_it(Some(300_001), false)]
+#[case::nobody_knows(None, false)]
+#[tokio::test]
+async fn form_that_an_earlier_process_sent_counts_as_cached(#[case] ago: Option<i64>, #[case] cached: bool) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("go");
+    for n in 0..12 {
+        chat.run(&format!("c{n}"), "bash", json!({ "command": n }), &"a line of an output\n".repeat(400))
+            .await;
+    }
+    chat.user("and on");
+    let rolled = chat.advance_after_a_pause().await;
+    assert!(rolled.receipt.is_some());
+    for one in &mut chat.messages {
+        one.message.as_object_mut().unwrap().remove("timestamp");
+    }
+    let engine = bench.open("s").await;
+    let call = Call { sent_ms: ago.map(|ms| chat.now_ms - ms), ..chat.call() };
+    engine.resync(chat.messages.clone(), chat.messages.len(), &call).await.unwrap();
+    let plan = engine.advance(Vec::new(), &chat.call()).await.unwrap();
+    assert_eq!(plan.rewrite_cost > 0.0, cached, "{}", plan.rewrite_cost);
+    assert!(plan.edits.len() >= rolled.edits.len(), "what has collapsed stays so");
+}

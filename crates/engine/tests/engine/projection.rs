@@ -32,6 +32,7 @@ pub fn call(now_ms: i64) -> Call {
         at_user_turn: false,
         rolls: true,
         shortens: true,
+        sent_ms: None,
         ..Call::default()
     }
 }

@@ -46,6 +46,7 @@ impl Recorder {
             at_user_turn: false,
             rolls: true,
             shortens: true,
+            sent_ms: None,
             ..Call::default()
         };
         Self { bench, options, engine, messages: Vec::new(), told: 0, call, made: 0, record: String::new() }

@@ -1,0 +1,95 @@
+/** An edit leads from one value to the other, in memory and in the text of a body, and touches nothing else there. */
+import { describe, expect, test } from 'vitest'
+import { applied, cutItems, editOf, itemsOf } from '../../lib/gateway/edit.ts'
+import type { Edit } from '../../lib/gateway/edit.ts'
+import { spliced } from '../../lib/gateway/splice.ts'
+import { random } from '../rig/random.ts'
+import type { Random } from '../rig/random.ts'
+
+const NAMES = ['role', 'type', 'id', 'content', 'text', '__proto__', 'constructor', 'a"b\\', 'é\u2028']
+
+function value(from: Random, depth: number): unknown {
+  const kind = from.below(depth > 0 ? 8 : 5)
+  if (kind < 2) return from.pick(['', 'text', '"quoted" \\ and \n', '}]{[,:"', '\ud83d\ude00', '\\'])
+  if (kind === 2) return from.pick([0, -1.5, 1e21, 42])
+  if (kind === 3) return from.pick([true, false])
+  if (kind === 4) return null
+  if (kind === 5) return Array.from({ length: from.below(4) }, () => value(from, depth - 1))
+  return fieldsFrom(Array.from({ length: from.below(5) }, () => [from.pick(NAMES), value(from, depth - 1)]))
+}
+
+function fieldsFrom(entries: [string, unknown][]): object {
+  return Object.fromEntries(entries)
+}
+
+/** A value with some changes; the parts that stay are the same objects. */
+function changed(from: Random, before: unknown, depth: number): unknown {
+  if (from.below(5) === 0) return value(from, depth)
+  if (Array.isArray(before)) {
+    const kept = before.flatMap((one) => (from.below(6) === 0 ? [] : from.below(3) === 0 ? [changed(from, one, depth - 1)] : [one]))
+    if (from.below(4) === 0) kept.splice(from.below(kept.length + 1), 0, value(from, depth))
+    return kept
+  }
+  if (typeof before !== 'object' || before === null) return before
+  const entries = Object.entries(before).flatMap(([name, one]): [string, unknown][] => (from.below(8) === 0 ? [] : [[name, from.below(2) === 0 ? one : changed(from, one, depth - 1)]]))
+  if (from.below(6) === 0) entries.push([from.pick(NAMES), value(from, depth)])
+  return fieldsFrom(entries)
+}
+
+test('2,000 random edits lead to the same value in memory, from a file and in a text', () => {
+  for (let seed = 0; seed < 2000; seed += 1) {
+    const from = random(seed)
+    const before = value(from, 5)
+    const after = changed(from, before, 5)
+    const edit = editOf(before, after)
+    expect([seed, applied(before, edit)]).toEqual([seed, after])
+    if (edit === undefined) continue
+    const stored = JSON.parse(JSON.stringify(edit)) as Edit
+    expect([seed, applied(JSON.parse(JSON.stringify(before)), stored)]).toEqual([seed, after])
+    for (const indent of [undefined, 2]) expect([seed, JSON.parse(spliced(JSON.stringify(before, undefined, indent), stored))]).toEqual([seed, after])
+  }
+})
+
+describe('the text of a body', () => {
+  const text = ' { "id" : 12345678901234567890, "x":1.0,"x": 2.50 , "messages":[ {"role":"user","n":1e400,"content":"\\u00e9\\/"},\n{"role":"user","content":[{"type":"text","text":"long"}]} ], "z":[] } '
+
+  test('what an edit does not touch keeps its characters', () => {
+    const edit: Edit = { fields: { messages: { items: [0, [1, { fields: { content: { items: [[0, { fields: { text: { is: 's' } } }]] } } }], { add: { role: 'user' } }] } } }
+    expect(spliced(text, edit)).toBe(
+      ' {"id" : 12345678901234567890,"x":1.0,"x": 2.50,"messages":[{"role":"user","n":1e400,"content":"\\u00e9\\/"},{"role":"user","content":[{"type":"text","text":"s"}]},{"role":"user"}],"z":[]}',
+    )
+  })
+
+  test.each<[string, Edit, string]>([
+    ['the last of two fields of one name is the one that counts', { fields: { x: { is: 3 } } }, '{"x":1.0,"x": 3}'],
+    ['a removed field goes with all of its name', { fields: { x: null } }, '{}'],
+    ['a field is added', { fields: { y: { is: [1] } } }, '{"x":1.0,"x": 2.50,"y":[1]}'],
+  ])('%s', (_, edit, wanted) => {
+    expect(spliced('{"x":1.0,"x": 2.50}', edit)).toBe(wanted)
+  })
+
+  test('lists nested 300,000 deep are passed over', () => {
+    const deep = `${'['.repeat(300_000)}${']'.repeat(300_000)}`
+    expect(spliced(`{"a":${deep},"b":1}`, { fields: { b: { is: 2 } } })).toBe(`{"a":${deep},"b":2}`)
+  })
+})
+
+describe('lists', () => {
+  const result = (id: string, text: string): object => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text }] })
+
+  test('an edited message is named by its place, what is left out by its absence, and a notice is added', () => {
+    const before = [{ role: 'user', content: 'go' }, result('a', 'long'), result('b', 'long'), result('c', 'x')]
+    const after = [before[0], { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'b', content: 'short' }] }, before[3], { role: 'user', content: 'notice' }]
+    expect(itemsOf(before, after)).toEqual([0, [2, { fields: { content: { items: [[0, { fields: { content: { is: 'short' } } }]] } } }], 3, { add: { role: 'user', content: 'notice' } }])
+  })
+
+  test.each([
+    [4, [0, { add: 'n' }, 2, 3, { add: 'end' }]],
+    [3, [0, { add: 'n' }, 2]],
+    [2, [0, { add: 'n' }]],
+    [1, [0]],
+    [0, []],
+  ])('the form of the first %i messages has what was added between them', (length, wanted) => {
+    expect(cutItems([0, { add: 'n' }, 2, 3, { add: 'end' }], 4, length)).toEqual(wanted)
+  })
+})

@@ -1,0 +1,127 @@
+/**
+ * The difference between a JSON value and what goes out instead of it. It names what stays by its place, so that the same
+ * edit can be made to the value as a host sends it next, with other cache markers, and to the text of a body.
+ */
+import { isFields } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
+
+/** What happens to a value: another one replaces it, or some of its fields or elements change. */
+export type Edit = { is: unknown } | { fields: Record<string, Edit | null> } | { items: readonly Item[] }
+
+/** An element of a list that goes out: the one at an index, the same with an edit, or one that is added. */
+export type Item = number | readonly [at: number, edit: Edit] | { add: unknown; isNotice?: true }
+
+/** The edit that makes one value of another; undefined if they are the same. Neither may contain itself. */
+export function editOf(before: unknown, after: unknown): Edit | undefined {
+  if (before === after) return undefined
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const items = itemsOf(before, after)
+    return isWhole(items, before.length) ? undefined : { items }
+  }
+  if (!isFields(before) || !isFields(after)) return { is: after }
+  const fields: [string, Edit | null][] = []
+  const [old, now] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
+  for (const [name, value] of old) {
+    if (value === undefined) continue
+    const edit = now.get(name) === undefined ? null : editOf(value, now.get(name))
+    if (edit !== undefined) fields.push([name, edit])
+  }
+  for (const [name, value] of now) if (value !== undefined && old.get(name) === undefined) fields.push([name, { is: value }])
+  return fields.length === 0 ? undefined : { fields: Object.fromEntries(fields) }
+}
+
+/**
+ * The elements of a list in terms of another one. Elements that are the same object are found wherever they stand behind
+ * each other; between them, an element is an edited one if it has the same role, type and IDs.
+ */
+export function itemsOf(before: readonly unknown[], after: readonly unknown[]): Item[] {
+  const places = new Map(before.map((value, at) => [value, at]))
+  const limits = new Array<number>(after.length)
+  for (let n = after.length - 1, limit = before.length; n >= 0; n -= 1) {
+    limits[n] = limit
+    const place = typeof after[n] === 'object' ? places.get(after[n]) : undefined
+    if (place !== undefined && place < limit) limit = place
+  }
+  let next = 0
+  return after.map((value, n): Item => {
+    const place = typeof value === 'object' ? places.get(value) : undefined
+    if (place !== undefined && place >= next) {
+      next = place + 1
+      return place
+    }
+    for (let at = next; at < (limits[n] as number); at += 1) {
+      if (!isKin(before[at], value)) continue
+      next = at + 1
+      const edit = editOf(before[at], value)
+      return edit === undefined ? at : [at, edit]
+    }
+    return { add: value }
+  })
+}
+
+/** The value with an edit. Parts that stay are the same objects. */
+export function applied(value: unknown, edit: Edit | undefined): unknown {
+  if (edit === undefined) return value
+  if ('is' in edit) return edit.is
+  if ('items' in edit) return appliedItems(value as readonly unknown[], edit.items)
+  const fields = new Map(Object.entries(value as Fields))
+  for (const [name, one] of Object.entries(edit.fields)) {
+    if (one === null) fields.delete(name)
+    else fields.set(name, applied(fields.get(name), one))
+  }
+  return Object.fromEntries(fields)
+}
+
+/** The list that goes out instead of another one. */
+export function appliedItems<T>(list: readonly T[], items: readonly Item[]): T[] {
+  return items.map((item) => {
+    if (typeof item === 'number') return list[item] as T
+    return isEdited(item) ? (applied(list[item[0]], item[1]) as T) : (item.add as T)
+  })
+}
+
+/** Returns whether a list of so many elements goes out as it is. */
+export function isWhole(items: readonly Item[], count: number): boolean {
+  return items.length === count && items.every((item, at) => item === at)
+}
+
+/** The items for the first `length` elements of a list of `count`. What is added stays if all before it does. */
+export function cutItems(items: readonly Item[], count: number, length: number): Item[] {
+  let next = count
+  const kept: Item[] = []
+  for (const item of items.toReversed()) {
+    const at = placeOf(item)
+    next = at ?? next
+    if (at === undefined ? next <= length : at < length) kept.push(item)
+  }
+  return kept.reverse()
+}
+
+/** The index of the element that an item stands for; undefined if it is added. */
+export function placeOf(item: Item): number | undefined {
+  return typeof item === 'number' ? item : isEdited(item) ? item[0] : undefined
+}
+
+/** Returns whether an item is an element with an edit. */
+export function isEdited(item: Item): item is readonly [number, Edit] {
+  return Array.isArray(item)
+}
+
+/** Fields that say which block or message something is. */
+const NAMES = ['role', 'type', 'id', 'call_id', 'tool_use_id', 'tool_call_id'] as const
+
+function isKin(one: unknown, other: unknown): boolean {
+  if (!isFields(one) || !isFields(other)) return one === other
+  return NAMES.every((name) => one[name] === other[name]) && hasSameBlock(one['content'], other['content'])
+}
+
+/** Messages have no IDs in some formats; their blocks do. */
+function hasSameBlock(one: unknown, other: unknown): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other)) return true
+  const ids = idsIn(one)
+  return ids.size === 0 ? idsIn(other).size === 0 : [...idsIn(other)].some((id) => ids.has(id))
+}
+
+function idsIn(blocks: readonly unknown[]): Set<unknown> {
+  return new Set(blocks.flatMap((block) => (isFields(block) ? [block['tool_use_id'] ?? block['id'] ?? []].flat() : [])))
+}
