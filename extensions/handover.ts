@@ -4,14 +4,14 @@
  * Such a Pi takes over only the outputs that its prompt names: nothing else of the parent's session, and nothing that was
  * written for another subagent.
  */
-import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ToolCallEvent } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, Toolcall } from '../index.js'
 import { namesIn } from '../lib/harness/handover.ts'
+import { writePrivateFile } from '../lib/private-file.ts'
 import { toolOf } from './tools.ts'
 
 /** The variable that names the folder. */
@@ -39,7 +39,7 @@ export class Handover {
       const document = await manager.get(name)
       if (document === null || !sessionIndex.includes(document['xt/id'])) continue
       const { type, source, content } = document
-      if (type === 'file') await this.#write(name, { path: (source as { path: string }).path })
+      if (type === 'file') this.#write(name, { path: (source as { path: string }).path })
       if (type !== 'toolcall' || typeof content !== 'string') continue
       const call: Toolcall = {
         id: document['xt/id'].replace(/^toolcall:/, ''),
@@ -48,7 +48,7 @@ export class Handover {
         content,
         status: document['status'] === 'fail' ? 'fail' : 'ok',
       }
-      await this.#write(name, { call })
+      this.#write(name, { call })
     }
   }
 
@@ -75,14 +75,11 @@ export class Handover {
     this.#folder = undefined
   }
 
-  async #write(name: string, laid: Laid): Promise<void> {
+  #write(name: string, laid: Laid): void {
     // Folders created in this way are accessible only to the user.
     const folder = (this.#folder ??= mkdtempSync(join(tmpdir(), 'pi-context-')))
     process.env[HANDOVER] = folder
-    const path = join(folder, name)
-    const draft = `${path}.${randomUUID()}`
-    await writeFile(draft, JSON.stringify(laid), { mode: 0o600 })
-    await rename(draft, path)
+    writePrivateFile(join(folder, name), JSON.stringify(laid))
   }
 
   async #read(name: string): Promise<Laid | undefined> {

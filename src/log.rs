@@ -48,9 +48,5 @@ pub fn start() {
 }
 
 fn opened(path: &Path) -> std::io::Result<std::fs::File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    context_platform::private_file(OpenOptions::new().append(true).create(true), path)
 }

@@ -1,36 +1,32 @@
 /** Files written by a command: readable only by their owner, and complete or absent. */
-import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
+import { PrivateFile } from '../private-file.ts'
 import { reasonOf, UsageError } from './terminal.ts'
-import { unfinishedName, whileUnfinished } from './unfinished.ts'
+import { whileUnfinished } from './unfinished.ts'
 
 /**
- * Writes a file with mode 0600 under a new name and renames it when it is complete, so that a link planted at the path is
- * never followed. Throws a {@link UsageError} if anything but a regular file is at the path; then nothing is written.
+ * Writes a private file piece by piece, durably. Throws a {@link UsageError} if anything but a regular file is at the path;
+ * then nothing is written.
  */
 export async function writePrivately(path: string, work: (write: (text: string) => void) => Promise<void>): Promise<void> {
   refuse(path)
   await whileUnfinished(path, async () => {
-    const beside = unfinishedName(path)
-    const file = opened(beside, path)
+    const file = opened(path)
     try {
-      try {
-        await work((text) => void writeSync(file, text))
-        fsyncSync(file)
-      } finally {
-        closeSync(file)
-      }
+      await work((text) => file.write(text))
+      file.sync()
       refuse(path)
-      renameSync(beside, path)
     } catch (error) {
-      rmSync(beside, { force: true })
+      file.discard()
       throw error
     }
+    file.finish()
   })
 }
 
-function opened(beside: string, path: string): number {
+function opened(path: string): PrivateFile {
   try {
-    return openSync(beside, 'wx', 0o600)
+    return new PrivateFile(path)
   } catch (error) {
     throw new UsageError(`${path} can't be written: ${reasonOf(error)}`)
   }

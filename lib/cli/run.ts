@@ -1,6 +1,6 @@
 /** The command `run`: an agent whose requests go through a gateway of its own. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { programOf } from '../gateway/programs.ts'
 import type { Addresses, Launch, Program } from '../gateway/programs.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import { writePrivateFile } from '../private-file.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
 import { takeSignals } from './signals.ts'
@@ -49,7 +50,7 @@ export async function run(args: string[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'pi-context-'))
   try {
     const launch = program.launch(gateway, folder)
-    for (const [name, content] of Object.entries(launch.files)) writeFileSync(join(folder, name), content, { mode: 0o600 })
+    for (const [name, content] of Object.entries(launch.files)) writePrivateFile(join(folder, name), content)
     for (const note of launch.notes) tell(`pi-context-manager: ${plain(note)}`)
     if (process.stderr.isTTY && gateway.pageUrl !== undefined) tell(`pi-context-manager: what goes through is shown at ${gateway.pageUrl}`)
     return await runProgram(command, launch.args, launch.env)

@@ -1,23 +1,19 @@
 /** A secret that stays the same from start to start, so that a program's configuration goes on working. */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, readFileSync } from 'node:fs'
+import { writePrivateFile } from '../private-file.ts'
 
 /** Reads the secret of a file that only its owner can read, and makes it if it is missing. Throws what the file system says. */
 export function lastingSecret(path: string): string {
   const found = readSecret(path)
   if (found !== undefined) return found
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const part = `${path}.${process.pid}.part`
-  writeFileSync(part, randomBytes(18).toString('base64url'), { mode: 0o600 })
+  const secret = randomBytes(18).toString('base64url')
   try {
     // Of two that start at once, the first one's counts.
-    linkSync(part, path)
+    writePrivateFile(path, secret, { replace: false })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    if (readSecret(path) === undefined) writeFileSync(path, readFileSync(part), { mode: 0o600 })
-  } finally {
-    rmSync(part, { force: true })
+    if (readSecret(path) === undefined) writePrivateFile(path, secret)
   }
   return readSecret(path) as string
 }

@@ -3,15 +3,12 @@
  * yet. They are removed when the command ends, by a signal too. `doctor` finds what a killed process left behind.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { UNFINISHED } from '../private-file.ts'
 
 /** The names of temporary folders: whose they are, then anything. */
 const FOLDER = /^pi-context-manager-(\d+)-/
-
-/** The names of unfinished files, here and in the native part: the final name, the process, 16 random digits. */
-const PART = /^\..+\.(\d+)-[0-9a-f]{16}\.part$/
 
 /** In a temporary folder: the path that a file will have when it is complete. */
 const TARGET = 'target'
@@ -47,12 +44,6 @@ export function whileUnfinished<T>(path: string, work: () => Promise<T>): Promis
       pending.delete(remove)
     }
   })
-}
-
-/** The name of an unfinished file beside its final path. */
-export function unfinishedName(path: string): string {
-  const name = basename(path).slice(0, 100)
-  return join(dirname(path), `.${name}.${process.pid}-${randomBytes(8).toString('hex')}.part`)
 }
 
 /** Removes everything unfinished of this process. */
@@ -101,7 +92,7 @@ export function leftovers(folders: readonly string[]): Leftover[] {
 
 function partsIn(folder: string): { path: string; process: number }[] {
   return names(folder).flatMap((name) => {
-    const owner = PART.exec(name)?.[1]
+    const owner = UNFINISHED.exec(name)?.[1]
     return owner === undefined ? [] : [{ path: join(folder, name), process: Number(owner) }]
   })
 }
