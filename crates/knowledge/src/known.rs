@@ -42,7 +42,7 @@ pub struct Known {
 #[derive(Clone, Debug)]
 struct Named {
     file: ObjectId,
-    /// It leads there through a symbolic link.
+    /// It leads there through a symbolic link, or has led anywhere through one: a link that leads nowhere looks like no file.
     is_alias: bool,
 }
 
@@ -109,7 +109,8 @@ impl Known {
 
     /// The model has used a path. If that led to another file before, what the model knows of the path goes with it.
     pub fn uses(&mut self, way: &Way) {
-        let named = Named { file: way.file.clone(), is_alias: way.is_alias };
+        let was_alias = self.paths.get(&way.path).is_some_and(|before| before.is_alias);
+        let named = Named { file: way.file.clone(), is_alias: way.is_alias || was_alias };
         if let Some(before) = self.paths.insert(Arc::clone(&way.path), named)
             && before.file != way.file
         {
@@ -447,6 +448,8 @@ mod tests {
         assert_eq!(doubtful(&known), [("/a".into(), one.clone()), ("/b".into(), two.clone())]);
         known.settle(&known.open());
         assert_eq!(doubtful(&known), [("/a".into(), one), ("/b".into(), two.clone())], "a link may appear");
+        known.uses(&Way { path: "/a".into(), file: three, is_alias: false });
+        assert_eq!(doubtful(&known).len(), 2, "one that leads nowhere looks like no link");
     }
 
     #[test]

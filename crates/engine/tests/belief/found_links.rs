@@ -117,6 +117,16 @@ fn path(file: usize, change: PathChange) -> Step {
     Step::Quiet,
     disk(3, Change::Whole(30)),
 ])]
+#[case::a_link_that_led_nowhere_and_leads_somewhere_again_is_noticed(14398, 2, 1, vec![
+    act(0, read(1)),
+    path(2, PathChange::Point(1)),
+    called(2, read(0), CallId::Repeated(0), false),
+    path(3, PathChange::FolderAway),
+    Step::Quiet,
+    act(1, Tool::Write { file: 1, lines: 60 }),
+    path(3, PathChange::Point(0)),
+    turn(2, TurnEnd::Together),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,
