@@ -18,7 +18,9 @@ use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
 use super::{Inner, State, Written};
+use crate::files::index::display_of;
 use crate::ground::error::Result;
+use crate::session::Session;
 
 impl Inner {
     /// Returns what a result says of the file that its call names; `None` if it says nothing.
@@ -35,8 +37,25 @@ impl Inner {
         taking: Taking,
     ) -> Result<Option<Evidence>> {
         let (tool, is_ok) = (input.tool.as_str(), input.status == Status::Ok);
+        // The path of a call that is recorded late may have led elsewhere.
+        let is_late = taking.again && taking.record;
+        let before = if is_late { self.files_shown_as(&state.session, way) } else { Vec::new() };
         if tool != "read" && is_ok {
-            let hash = self.written(state, &way.file, (call, tx), args, taking).await?;
+            // Arguments may have collapsed since; the record has them whole.
+            let recorded =
+                if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
+            let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
+            let args = recorded.unwrap_or(args);
+            for file in std::iter::once(&way.file).chain(&before) {
+                if let Some(hash) = self.written(state, file, tx, args, taking).await? {
+                    return Ok(Some(Evidence::Made(Bytes { file: file.clone(), hash })));
+                }
+            }
+            // It may have been gone before anybody stored it.
+            let hash = match args.get("content") {
+                Some(Value::String(text)) => Bytes::hash_of(text),
+                _ => Bytes::hash_of(call.as_str()),
+            };
             return Ok(Some(Evidence::Made(Bytes { file: way.file.clone(), hash })));
         }
         if let Before::Says(evidence) = self.evidence_before(state, way, (tool, tx), output).await? {
@@ -47,7 +66,24 @@ impl Inner {
         }
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
         let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
-        self.read(state, &way.file, (call, tx), (first, is_limited), output, taking).await
+        let found = self.read(state, &way.file, (call, tx), (first, is_limited), output, taking).await?;
+        for file in before.iter().filter(|_| !matches!(found, Some(Evidence::Shows(_)))) {
+            let shown = self.read(state, file, (call, tx), (first, is_limited), output, taking).await?;
+            if matches!(shown, Some(Evidence::Shows(_))) {
+                return Ok(shown);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The other files that the session has met at a path.
+    fn files_shown_as(&self, session: &Session, way: &Way) -> Vec<ObjectId> {
+        let is_it = |file: &&ObjectId| {
+            **file != way.file
+                && !session.is_toolcall(file)
+                && display_of(&self.ground, session, file) == *way.path
+        };
+        session.sets.index().iter().filter(is_it).cloned().collect()
     }
 
     /// Returns what a read of a file from a line on shows.
@@ -111,30 +147,22 @@ impl Inner {
         Ok(lines.map(|lines| Evidence::Unstored { lines, like }))
     }
 
-    /// The hash of what a call has left that wrote a file and was recorded in this transaction.
+    /// The hash of what a call has left that wrote a file and was recorded in this transaction, if anybody has stored that.
     async fn written(
         &self,
         state: &State,
         file: &ObjectId,
-        (call, tx): (&ObjectId, TxId),
+        tx: TxId,
         args: &Map<String, Value>,
         taking: Taking,
-    ) -> Result<Digest> {
+    ) -> Result<Option<Digest>> {
         if taking.record
             && let Some(hash) = waiting(&state.written, file, args)
         {
-            return Ok(hash);
+            return Ok(Some(hash));
         }
-        // Arguments may have collapsed since; the record has them whole.
-        let recorded = if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
-        let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
-        let args = recorded.unwrap_or(args);
         let stored = self.version_written(state, file, tx, args, taking).await?;
-        // It may have been gone before anybody stored it.
-        Ok(stored.and_then(|content| content.hash).unwrap_or_else(|| match args.get("content") {
-            Some(Value::String(text)) => Digest::of(text.as_bytes()),
-            _ => Digest::of(call.as_str().as_bytes()),
-        }))
+        Ok(stored.and_then(|content| content.hash))
     }
 
     /// The version that a call has left. It may have been stored before the call was, and something newer since. Where

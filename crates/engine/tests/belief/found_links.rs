@@ -127,6 +127,15 @@ fn path(file: usize, change: PathChange) -> Step {
     path(3, PathChange::Point(0)),
     turn(2, TurnEnd::Together),
 ])]
+#[case::an_edit_that_is_recorded_late_is_of_the_file_to_which_its_link_led(3386, 2, 1, vec![
+    Step::Fork { client: 1, from: 0 },
+    late(0, Tool::Edit { file: 0, line: 7 }),
+    Step::Crash { client: 0, keep: true },
+    path(3, PathChange::FolderGone),
+    Step::Compact { client: 0, keep: 3 },
+    disk(2, Change::Old(1)),
+    called(2, read(0), CallId::Repeated(1), true),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,
