@@ -23,6 +23,7 @@ use crate::ground::error::{EngineError, Result};
 use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
+use crate::session::refresh::recall_lost;
 
 /// How many files are indexed in one transaction when many change at once.
 const BATCH: usize = 128;
@@ -195,8 +196,10 @@ impl Inner {
             return Ok(());
         }
         let first: Vec<bool> = {
-            let state = self.lock().await?;
-            seen.iter().map(|one| state.session.is_first_read(&one.id)).collect()
+            let session = &mut self.lock().await?.session;
+            let read = seen.iter().filter(|one| one.observation.source_hash().is_some());
+            recall_lost(&self.ground, session, read.map(|one| &one.id)).await?;
+            seen.iter().map(|one| session.is_first_read(&one.id)).collect()
         };
         let results = self.index(seen, Entry::Tracked).await?;
         let now = Instant::now();

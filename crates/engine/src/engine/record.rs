@@ -284,6 +284,9 @@ impl Intent for Recording<'_> {
                 self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
             refresh::learn(ground, session, ids).await?;
             self.eye.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
+            let seen = self.jobs.iter().flat_map(Job::seen);
+            let read = seen.filter(|seen| seen.observation.source_hash().is_some()).map(|seen| &seen.id);
+            refresh::recall_lost(ground, session, read).await?;
         }
         self.calls.clear();
         for job in &*self.jobs {

@@ -155,6 +155,29 @@ async fn has_changed(ground: &Ground, id: &ObjectId, since: TxId) -> Result<bool
     Ok(hashes.any(|hash| Some(hash) != first))
 }
 
+/// Recalls of files which are about to be read that they had bytes once and are gone: whoever has met one since takes its path
+/// for one that nobody has read.
+///
+/// # Errors
+/// What the store reports.
+pub(crate) async fn recall_lost(
+    ground: &Ground,
+    session: &mut Session,
+    read: impl Iterator<Item = &ObjectId>,
+) -> Result<()> {
+    /// Null after null makes no version.
+    const VERSIONS: usize = 2;
+    for id in read {
+        if session.is_first_read(id) && session.sets.index().contains(id) {
+            let first = ground.store().history_page(id, TxId(0), VERSIONS).await?;
+            if first.iter().any(|version| version.document.source_hash().is_some()) {
+                session.lost.insert(id.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Session {
     /// Takes metadata of an object's latest version into the catalog.
     pub fn learn_outline(&mut self, outline: Outline) {

@@ -136,6 +136,17 @@ fn path(file: usize, change: PathChange) -> Step {
     disk(2, Change::Old(1)),
     called(2, read(0), CallId::Repeated(1), true),
 ])]
+#[case::a_write_to_a_path_that_was_met_as_gone_is_heard_of(13179, 2, 1, vec![
+    act(0, part(2, 11, 5)),
+    act(1, part(2, 15, 12)),
+    disk(2, Change::Delete),
+    turn(0, TurnEnd::Open),
+    disk(0, Change::Line(39)),
+    Step::Fork { client: 2, from: 3 },
+    path(2, PathChange::Occupied(Occupant::Folder)),
+    Step::Quiet,
+    act(1, Tool::Write { file: 2, lines: 5 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,
