@@ -180,10 +180,23 @@ pub async fn held(client: &mut Client) -> Outcome {
     }
 }
 
-/// Each difference between what the model was shown and what there is was announced.
-pub async fn beliefs(world: &World, client: &Client) -> Outcome {
+/// What the client's store has of each file.
+pub async fn all_stored(world: &World, client: &Client) -> Vec<Option<Content>> {
+    let mut all = Vec::new();
+    for number in 0..world.files.len() {
+        all.push(stored(client, &world.id(number)).await);
+    }
+    all
+}
+
+/// Each difference between what the model was shown and what there is was announced. What another machine has sent while the
+/// client took its turn, which was `before` it, is told with the next one.
+pub async fn beliefs(world: &World, client: &Client, before: &[Option<Content>]) -> Outcome {
     let heard = client.heard();
-    for (number, file) in world.files.iter().enumerate() {
+    let after = all_stored(world, client).await;
+    let is_judged = |number: &usize| !world.is_shared() || before[*number] == after[*number];
+    for number in (0..world.files.len()).filter(is_judged) {
+        let file = &world.files[number];
         let believed = Belief::of(number, heard.iter());
         let Some(told) = &believed.told else { continue };
         if believed.fragments.is_empty() && !believed.wrote {

@@ -65,6 +65,7 @@ impl Run {
         let client = &mut self.clients[n];
         let engine = client.engine.clone().unwrap();
         let faulty = client.store.is_faulty();
+        let before = check::all_stored(&self.world, client).await;
         let plan = match engine.advance(client.incoming(client.sent), &client.call(at_user_turn)).await {
             Ok(plan) => plan,
             Err(error) => {
@@ -88,7 +89,7 @@ impl Run {
         check::request(client, first).await?;
         check::chat(client).await?;
         if !faulty {
-            check::beliefs(&self.world, client).await?;
+            check::beliefs(&self.world, client, &before).await?;
             client.rebuilt.clear();
         }
         Ok(true)
