@@ -110,9 +110,17 @@ impl Answer {
         ))
     }
 
-    fn success(&self) -> Result<()> {
+    /// Checks that it is one of success.
+    pub fn success(&self) -> Result<()> {
         if self.status.is_success() {
             return Ok(());
+        }
+        if matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(StoreError::Unavailable(format!(
+                "{} refuses the name and password ({}); check those in the URL, as http://NAME:PASSWORD@HOST:PORT",
+                self.request,
+                self.status.as_u16()
+            )));
         }
         Err(StoreError::Unavailable(format!(
             "XTDB answered {} to {}: {}; look at the node's log and disk",

@@ -136,7 +136,9 @@ async fn check_version(nodes: &Nodes) -> Result<()> {
     if answer.is_missing() {
         return Err(wrong("the server there is not XTDB 1.x (XTDB 2 has a different interface)".into()));
     }
-    let status = answer.json().map_err(|e| wrong(format!("the server there is not XTDB 1.x ({e})")))?;
+    answer.success()?;
+    let not_json = |_| wrong("the server there is not XTDB 1.x (its status is not JSON)".into());
+    let status = answer.json().map_err(not_json)?;
     match status.get("version").and_then(|v| v.as_str()) {
         Some(version) if version.starts_with("1.") => Ok(()),
         Some(version) => Err(wrong(format!("the server there is XTDB {version}, not 1.x"))),
