@@ -96,7 +96,7 @@ describe('forget', () => {
     for (const [args, code, words] of [
       [[], 2, 'name what to forget'],
       [['--id', 'nobody'], 1, 'no object nobody'],
-      [['--path', '/outside'], 2, 'no file /outside'],
+      [['--path', '/outside'], 1, 'no file /outside'],
       [['--session', 'other'], 1, 'no session other'],
       [['--text', 'ab'], 2, 'at least 6 bytes'],
       [['--text-file', join(folder, 'none')], 2, 'no such file'],
@@ -221,7 +221,7 @@ test.each([
   ['no XTDB node answers', 'forget', '--text', 'something long'],
   ['no XTDB node answers', 'forget', '--secrets'],
   ['no XTDB node answers', 'prune', '--older-than', '90d'],
-  ['on XTDB, run `prune`', 'limits'],
+  ['on XTDB, run "prune"', 'limits'],
 ])('without a node it says %s: %s', async (words, ...args) => {
   const { code, stdout, stderr } = await cli([...args, '--store', 'http://127.0.0.1:9'])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

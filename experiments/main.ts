@@ -13,24 +13,31 @@ import { tasksNamed } from './tasks.ts'
 
 const HELP = `npm run experiment -- [options]
 
-Lets the real Pi work on small coding tasks in scratch folders, plain and with the context manager, and
-writes a report. Build first (npm run build).
+Lets the real Pi work on small coding tasks in scratch folders, plain and with
+the context manager, and writes a report. Build first (npm run build).
 
 With a key of your own, a first comparison takes about ten minutes:
-  1. In Pi, choose the model once (/login, /model), so that its key is configured. List the models with: pi --list-models
-  2. npm run experiment -- --model PROVIDER/ID --tasks repair,search --seeds 1,2,3
-  3. Read the table in docs/experiments/MODEL.md: solved, cost, tokens and files read again, plain beside managed.
+  1. In Pi, choose the model once (/login, /model), so that its key is
+     configured. "pi --list-models" lists the models.
+  2. npm run experiment -- --model PROVIDER/ID \\
+       --tasks repair,search --seeds 1,2,3
+  3. Read the table in docs/experiments/MODEL.md: solved, cost, tokens and files
+     read again, plain beside managed.
 A difference that does not hold over several seeds is chance.
 
-  --model PROVIDER/ID   a model that your Pi is configured for; this costs money. Without it a scripted
-                        model works, which shows the machinery and not how a model behaves.
+  --model PROVIDER/ID   a model that your Pi is configured for; this costs
+                        money. Without it a scripted model works, which shows
+                        the machinery and not how a model behaves.
   --tasks NAMES         some of repair,search,rename,series (default: all)
-  --arms NAMES          how each task is run: plain, managed, or managed with settings over the defaults, each
-                        of thinking, calls and prose to keep or a number of model calls, such as
-                        thinking=keep,calls=20+prose=keep (default: plain,managed)
+  --arms NAMES          how each task is run: plain, managed, or managed with
+                        settings over the defaults, each of thinking, calls and
+                        prose to keep or a number of model calls, such as
+                        thinking=keep,calls=20+prose=keep (default:
+                        plain,managed)
   --seeds NUMBERS       one run for each task, arm and seed (default: 1)
   --minutes N           until a run is given up (default: 15)
-  --out FILE            where the report goes (default: docs/experiments/MODEL.md)`
+  --out FILE            where the report goes
+                        (default: docs/experiments/MODEL.md)`
 
 const { values } = parseArgs({
   options: {

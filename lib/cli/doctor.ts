@@ -8,7 +8,7 @@ import type { SecretPlace, StoreOptions } from '../../index.js'
 import { exitHelp } from './exit.ts'
 import { LARGE_BYTES, size } from '../inspect/names.ts'
 import { inStore, reading, STORE_HELP } from './store.ts'
-import { countOf, out, plain } from './terminal.ts'
+import { counted, countOf, out, plain } from './terminal.ts'
 import { leftovers, withFolder } from './unfinished.ts'
 import type { Leftover } from './unfinished.ts'
 
@@ -153,9 +153,9 @@ function print({ store, files, leftovers: left, damages, sessions, byType: types
   const used = Object.values(files).reduce((sum, bytes) => sum + bytes, 0)
   if (used >= LARGE_BYTES)
     out(`size       ${size(used)}: "prune --older-than 90d --dry-run" shows what could be removed, "limits" keeps it small`)
-  out(`contents   ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`)
+  out(`contents   ${counted(sessions, 'session')}`)
   for (const [type, sum] of Object.entries(types).sort()) {
-    out(`           ${size(sum.bytes).padStart(9)}  ${sum.objects} ${type} in ${sum.versions} versions`)
+    out(`           ${size(sum.bytes).padStart(9)}  ${counted(sum.objects, type.replace('_', ' ').replace('toolcall', 'tool call'))} in ${counted(sum.versions, 'version')}`)
   }
   if (orphans.length === 0) out('orphans    none: every file and tool call belongs to a session')
   else {
@@ -165,5 +165,5 @@ function print({ store, files, leftovers: left, damages, sessions, byType: types
   }
   out('largest    (text of all versions; the store keeps equal contents only once)')
   for (const { name, versions, bytes } of largest)
-    out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`))
+    out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${counted(versions, 'version')}`))
 }

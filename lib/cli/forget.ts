@@ -10,7 +10,7 @@ import { folderBeside } from './gateway-options.ts'
 import { objectOf, sessionOf } from './objects.ts'
 import { asStored, inStore, ownedStoreOf, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
-import { NotFound, out, plain, reasonOf, UsageError } from './terminal.ts'
+import { counted, NotFound, out, plain, reasonOf, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
 
@@ -91,10 +91,6 @@ async function each<T>(names: readonly string[], look: (name: string) => Promise
   const found: T[] = []
   for (const name of names) found.push(await look(name))
   return found
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
 async function fileOf({ options, name }: NamedStore, given: string): Promise<string> {

@@ -8,6 +8,7 @@ import { contentsOf } from '../inspect/contents.ts'
 import { begin, END, sessionParts } from '../inspect/page.ts'
 import { rebuild } from '../inspect/request.ts'
 import { piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { when } from '../inspect/names.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
 import { writePrivately } from './private.ts'
@@ -107,7 +108,7 @@ function list(sessions: readonly SessionSummary[], store: string): void {
   }
   for (const { id, turns, objects, lastWritten, folder, firstPrompt } of sessions) {
     const about = [folder, firstPrompt].filter((text) => text !== undefined).join('  ')
-    out(plain(`${lastWritten}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}  ${about}`.trimEnd()))
+    out(plain(`${when(lastWritten)}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}  ${about}`.trimEnd()))
   }
 }
 

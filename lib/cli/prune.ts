@@ -76,7 +76,7 @@ function print({ sessions, objects, freedBytes, usedBytes, isShorter }: Pruned, 
     out(plain(`${when(lastWritten)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}  ${id}  ${about}`))
   }
   const what = `${sessions.length} ${sessions.length === 1 ? 'session' : 'sessions'} with ${objects} objects, about ${size(freedBytes)} of ${size(usedBytes)}`
-  if (sessions.length === 0) out(plain(`${name}: nothing to remove (${size(usedBytes)} in use)`))
+  if (sessions.length === 0) out(plain(`${name}: nothing to remove (${size(usedBytes)} in use; sessions of the last day stay)`))
   else if (isDry) out(plain(`${name}: would remove ${what}`))
   else if (isShorter) out(plain(`${name}: removed ${what}`))
   else out(plain(`${name}: removed ${what}; the file keeps its size, and new data uses the free space`))

@@ -49,6 +49,11 @@ function escaped(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
+/** `1 text`, `2 texts`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
 /** Dollars and cents. */
 export function dollars(amount: number): string {
   const cents = Math.abs(amount).toFixed(2)
