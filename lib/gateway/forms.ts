@@ -4,9 +4,10 @@
  * ones they were, and what stood in their place.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFields } from '../harness/message.ts'
+import { writePrivateFile } from '../private-file.ts'
 import type { Item } from './edit.ts'
 
 /** The folder of the forms beside a store. */
@@ -98,11 +99,8 @@ export class Forms {
     const line: Line = { ...form, run: this.#run, kept, items: form.items.slice(kept) }
     this.#written.delete(path)
     if (before === undefined || count > MOST_DEAD * form.items.length + 100) {
-      mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
-      const part = `${path}.${process.pid}.part`
       const head = JSON.stringify({ version: 1, key, ...named })
-      writeFileSync(part, `${head}\n${JSON.stringify({ ...line, kept: 0, items: form.items })}\n`, { mode: 0o600 })
-      renameSync(part, path)
+      writePrivateFile(path, `${head}\n${JSON.stringify({ ...line, kept: 0, items: form.items })}\n`)
       this.#written.set(path, { items: form.items, count: form.items.length })
     } else {
       appendFileSync(path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
