@@ -223,7 +223,7 @@ impl Inner {
             let disk = self.locate(source.clone()).await?;
             let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {
-                self.perform_now(state, &mut Job::Files(vec![seen], Entry::Tracked)).await?;
+                self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
             }
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Inner {
             let disk = self.locate(source.clone()).await?;
             let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {
-                self.perform_now(state, &mut Job::Files(vec![seen], Entry::Tracked)).await?;
+                self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
             }
         }
         Ok(())

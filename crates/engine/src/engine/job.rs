@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::files::index::{Entry, IndexResult};
 use crate::files::observed::Observed;
 use crate::files::seen::Seen;
+use crate::ground::error::Result;
 use crate::session::commit::Work;
-use crate::session::queue;
+use crate::session::queue::{self, Reply};
 
 /// A tool execution as the harness reports it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,28 +38,38 @@ pub struct ToolcallInput {
     pub parent: Option<String>,
 }
 
-/// Something to record.
+/// Something to record, with the outcome that its caller waits for.
 pub(crate) enum Job {
-    /// A tool call, and the files that it shows.
-    Toolcall(Box<ToolcallInput>, Observed),
-    /// Files that were looked at.
-    Files(Vec<Seen>, Entry),
-}
-
-/// The outcome of a job.
-pub(crate) enum Done {
-    /// The tool call's object.
-    Toolcall(ObjectId),
-    /// What indexing did, in the order of the files.
-    Files(Vec<IndexResult>),
+    /// A tool call, and the files that it shows. The outcome is the tool call's object.
+    Toolcall(Box<ToolcallInput>, Observed, Reply<ObjectId>),
+    /// Files that were looked at. The outcome is what indexing did, in the order of the files.
+    Files(Vec<Seen>, Entry, Reply<Vec<IndexResult>>),
 }
 
 impl Job {
+    /// Files that were looked at, recorded for a caller that needs no outcome.
+    pub fn files(seen: Vec<Seen>, entry: Entry) -> Self {
+        Self::Files(seen, entry, Reply::default())
+    }
+
+    /// Gives the caller the outcome, or why there is none.
+    pub fn reply(self, done: Result<()>) {
+        match self {
+            Self::Toolcall(.., reply) => reply.send(done),
+            Self::Files(.., reply) => reply.send(done),
+        }
+    }
+
+    /// The tool call's object, once it is known.
+    fn call(&self) -> Option<&ObjectId> {
+        if let Self::Toolcall(.., reply) = self { reply.outcome.as_ref() } else { None }
+    }
+
     /// The looks at files that it brings.
     pub fn seen_mut(&mut self) -> impl Iterator<Item = &mut Seen> {
         let (observed, files): (&mut [_], &mut [_]) = match self {
-            Self::Toolcall(_, observed) => (&mut observed.files, &mut []),
-            Self::Files(seen, _) => (&mut [], seen),
+            Self::Toolcall(_, observed, _) => (&mut observed.files, &mut []),
+            Self::Files(seen, ..) => (&mut [], seen),
         };
         observed.iter_mut().map(|(seen, _)| seen).chain(files)
     }
@@ -66,31 +77,30 @@ impl Job {
     /// The same, read-only.
     pub fn seen(&self) -> impl Iterator<Item = &Seen> {
         let (observed, files): (&[_], &[_]) = match self {
-            Self::Toolcall(_, observed) => (&observed.files, &[]),
-            Self::Files(seen, _) => (&[], seen),
+            Self::Toolcall(_, observed, _) => (&observed.files, &[]),
+            Self::Files(seen, ..) => (&[], seen),
         };
         observed.iter().map(|(seen, _)| seen).chain(files)
     }
 
     /// Returns whether it comes from an event and not from somebody's look.
     pub fn is_tracked(&self) -> bool {
-        matches!(self, Self::Files(_, Entry::Tracked))
+        matches!(self, Self::Files(_, Entry::Tracked, _))
     }
 }
 
 impl queue::Job for Job {
     fn bytes(&self) -> usize {
-        let content = if let Self::Toolcall(input, _) = self { input.content.len() } else { 0 };
+        let content = if let Self::Toolcall(input, ..) = self { input.content.len() } else { 0 };
         content + self.seen().map(Seen::bytes).sum::<usize>()
     }
 }
 
 /// Returns whether one job of a group writes an object that another one touches.
-pub(crate) fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
+pub(crate) fn depend(jobs: &[Job], work: &Work) -> bool {
     let mut touched: HashMap<&ObjectId, usize> = HashMap::new();
-    for (number, (job, done)) in jobs.iter().zip(done).enumerate() {
-        let call = if let Done::Toolcall(id) = done { Some(id) } else { None };
-        for id in job.seen().map(|seen| &seen.id).chain(call) {
+    for (number, job) in jobs.iter().enumerate() {
+        for id in job.seen().map(|seen| &seen.id).chain(job.call()) {
             // No single job has this number, so it means "several".
             touched
                 .entry(id)
@@ -106,11 +116,11 @@ pub(crate) fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
 }
 
 /// Another client may have written the same at the same moment; then nothing was written here.
-pub(crate) fn correct(done: &mut [Done], written: &[(ObjectId, bool)]) {
+pub(crate) fn correct(jobs: &mut [Job], written: &[(ObjectId, bool)]) {
     let known: HashSet<&ObjectId> =
         written.iter().filter(|(_, written)| !written).map(|(id, _)| id).collect();
-    for one in done {
-        let Done::Files(results) = one else { continue };
+    for job in jobs {
+        let Job::Files(.., Reply { outcome: Some(results), .. }) = job else { continue };
         for result in results.iter_mut().filter(|result| known.contains(&result.id)) {
             result.action = Action::Unchanged;
         }

@@ -53,7 +53,7 @@ use crate::sight::Sight;
 use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
-use job::{Done, Job};
+use job::Job;
 
 /// For how long `assemble` waits for calls that work with the state.
 const ASSEMBLE_PATIENCE: Duration = Duration::from_millis(100);
@@ -72,7 +72,7 @@ pub(crate) struct Inner {
     pub tracking: Arc<Tracking>,
     pub stamps: StampNote,
     /// What the next write will record.
-    pub queue: Queue<Job, Done>,
+    pub queue: Queue<Job>,
     /// What tools have passed in and what has not yet come as a result, oldest first.
     in_flight: std::sync::Mutex<Vec<InFlight>>,
     /// What is recorded about what results and notices tell the model.

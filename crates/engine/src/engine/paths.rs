@@ -64,7 +64,7 @@ impl Inner {
             match found {
                 Found::Elsewhere => self.follow_path(state, place).await?,
                 Found::Dangling => {
-                    let mut found = Job::Files(vec![Seen::discovered(place)], Entry::Discovered);
+                    let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
                     self.perform_now(state, &mut found).await?;
                 }
                 Found::Back => self.read_again(state, place).await?,
@@ -80,7 +80,7 @@ impl Inner {
         if found.hash().is_some()
             && let Some(seen) = Seen::of(place, found, since)
         {
-            self.perform_now(state, &mut Job::Files(vec![seen], Entry::Tracked)).await?;
+            self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Inner {
         };
         if is_gone {
             // There must be an object that the model can be told about.
-            let mut found = Job::Files(vec![Seen::discovered(place)], Entry::Discovered);
+            let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
             self.perform_now(state, &mut found).await?;
         }
         let entry = match state.session.sets.active().contains(&old) {
@@ -114,7 +114,7 @@ impl Inner {
             true => Entry::Read,
             false => Entry::Touched,
         };
-        self.perform_now(state, &mut Job::Files(vec![seen], entry)).await?;
+        self.perform_now(state, &mut Job::files(vec![seen], entry)).await?;
         let own = state.session.catalog.get(&old).and_then(|meta| meta.file());
         let own = own.map(|source| self.ground.paths.display(source));
         let path = Arc::clone(&way.path);

@@ -10,11 +10,12 @@ use context_model::id::ObjectId;
 use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
-use context_store::{AsOf, StoreError};
+use context_store::AsOf;
 use serde_json::Value;
+use tokio::sync::oneshot::Receiver;
 use tracing::instrument;
 
-use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
+use super::job::{Job, ToolcallInput, correct, depend, fingerprint};
 use super::outcome::outcome_of;
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
@@ -25,7 +26,7 @@ use crate::ground::paths::Disk;
 use crate::session::Session;
 use crate::session::catalog::{Kind, Meta};
 use crate::session::commit::{Intent, Work};
-use crate::session::queue::answered;
+use crate::session::queue::{Reply, abandoned, answered};
 use crate::session::refresh;
 
 impl Engine {
@@ -95,8 +96,8 @@ impl Inner {
     /// As [`Engine::record_toolcall`].
     pub async fn record(&self, input: ToolcallInput, soon: bool) -> Result<ObjectId> {
         self.check_open()?;
-        let job = self.toolcall_job(input).await?;
-        recorded(self.perform(job, soon).await?)
+        let (job, answer) = self.toolcall_job(input).await?;
+        self.perform(job, answer, soon).await
     }
 
     /// The same for a caller that already holds the state.
@@ -104,8 +105,10 @@ impl Inner {
     /// # Errors
     /// As [`Engine::record_toolcall`].
     pub async fn record_now(&self, state: &mut State, input: ToolcallInput) -> Result<ObjectId> {
-        let mut job = self.toolcall_job(input).await?;
-        recorded(self.perform_now(state, &mut job).await?)
+        let (mut job, answer) = self.toolcall_job(input).await?;
+        let done = self.perform_now(state, &mut job).await;
+        job.reply(done);
+        answer.await.unwrap_or_else(|_| Err(abandoned()))
     }
 
     /// The indexing protocol for files that were looked at, all in one transaction.
@@ -113,10 +116,8 @@ impl Inner {
     /// # Errors
     /// `CLOSED`; what the store reports.
     pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
-        match self.perform(Job::Files(seen, entry), false).await? {
-            Done::Files(results) => Ok(results),
-            Done::Toolcall(_) => unreachable!("files were handed over"),
-        }
+        let (reply, answer) = Reply::new();
+        self.perform(Job::Files(seen, entry, reply), answer, false).await
     }
 
     /// Adds a user's or an assistant's message to the chat.
@@ -150,7 +151,7 @@ impl Inner {
         self.commit(state, join).await
     }
 
-    async fn toolcall_job(&self, mut input: ToolcallInput) -> Result<Job> {
+    async fn toolcall_job(&self, mut input: ToolcallInput) -> Result<(Job, Receiver<Result<ObjectId>>)> {
         if input.tool.is_empty() {
             return Err(EngineError::Invalid("a tool call names its tool".into()));
         }
@@ -161,15 +162,16 @@ impl Inner {
         let mut observed = self.eye().observe(tool, args, content, *status).await?;
         observed.evidence = self.evidence_for(&input).await?;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
-        Ok(Job::Toolcall(Box::new(input), observed))
+        let (reply, answer) = Reply::new();
+        Ok((Job::Toolcall(Box::new(input), observed, reply), answer))
     }
 
     /// Runs a job together with the others that are waiting.
     ///
     /// # Errors
     /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
-    async fn perform(&self, job: Job, soon: bool) -> Result<Done> {
-        let mut answer = self.queue.push(job, soon);
+    async fn perform<T>(&self, job: Job, mut answer: Receiver<Result<T>>, soon: bool) -> Result<T> {
+        self.queue.push(job, soon);
         // Callers get the state in order of arrival, and the first one does the work of those behind it.
         let mut state = match self.lock().await {
             Ok(state) => state,
@@ -185,43 +187,35 @@ impl Inner {
             }
             let group = self.queue.take();
             state.session.soon = group.iter().all(|one| one.soon);
-            let (mut jobs, replies): (Vec<Job>, Vec<_>) = group.into_iter().map(|w| (w.job, w.reply)).unzip();
-            for (result, reply) in self.perform_all(&mut state, &mut jobs).await.into_iter().zip(replies) {
-                // A caller that has gone away needs no answer.
-                let _ = reply.send(result);
-            }
+            self.perform_all(&mut state, group.into_iter().map(|one| one.job).collect()).await;
         }
     }
 
-    async fn perform_all(&self, state: &mut State, jobs: &mut [Job]) -> Vec<Result<Done>> {
-        if jobs.len() > 1
-            && let Ok(Some(done)) = self.carry_out(state, jobs).await
-        {
-            return done.into_iter().map(Ok).collect();
+    async fn perform_all(&self, state: &mut State, mut jobs: Vec<Job>) {
+        if jobs.len() > 1 && self.carry_out(state, &mut jobs).await.is_ok_and(|is_done| is_done) {
+            jobs.into_iter().for_each(|job| job.reply(Ok(())));
+            return;
         }
-        let mut results = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            results.push(self.perform_now(state, job).await);
+        for mut job in jobs {
+            let done = self.perform_now(state, &mut job).await;
+            job.reply(done);
         }
-        results
     }
 
     /// Runs one job in its own transaction.
-    pub async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<Done> {
-        let done = self.carry_out(state, std::slice::from_mut(job)).await?;
-        done.and_then(|mut done| done.pop())
-            .ok_or_else(|| StoreError::Unavailable("a job has no outcome; repeat it".into()).into())
+    pub async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<()> {
+        // One job depends on no other.
+        self.carry_out(state, std::slice::from_mut(job)).await.map(drop)
     }
 
-    /// Runs jobs in one transaction. `None` if they depend on each other; then, as after an error, the state is as
-    /// before.
-    async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<Option<Vec<Done>>> {
+    /// Runs jobs in one transaction. False if they depend on each other; then, as after an error, the state is as before.
+    async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<bool> {
         let eye = self.eye();
         let mut recording = Recording { eye: &eye, calls: Vec::new(), jobs };
-        let Ok((mut done, written)) = self.pursue(state, &mut recording).await? else { return Ok(None) };
-        correct(&mut done, &written);
-        for (job, done) in jobs.iter().zip(&done) {
-            if let (Job::Toolcall(_, observed), Done::Toolcall(id)) = (job, done) {
+        let Ok(((), written)) = self.pursue(state, &mut recording).await? else { return Ok(false) };
+        correct(jobs, &written);
+        for job in &*jobs {
+            if let Job::Toolcall(_, observed, Reply { outcome: Some(id), .. }) = job {
                 self.archive().recorded(id, observed.evidence.as_ref());
             }
         }
@@ -238,7 +232,7 @@ impl Inner {
                     }
                 }
             }
-            if let Job::Toolcall(_, observed) = job {
+            if let Job::Toolcall(_, observed, _) = job {
                 let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
                 // What `index_written` noted is what the agent wrote; this may be newer.
                 for (seen, _) in written {
@@ -248,7 +242,7 @@ impl Inner {
                 }
             }
         }
-        Ok(Some(done))
+        Ok(true)
     }
 }
 
@@ -274,7 +268,7 @@ struct Recording<'a> {
 struct Dependent;
 
 impl Intent for Recording<'_> {
-    type Outcome = Vec<Done>;
+    type Outcome = ();
     type Refusal = Dependent;
 
     async fn ask(&mut self, ground: &Ground, session: &mut Session) -> Result<()> {
@@ -290,7 +284,7 @@ impl Intent for Recording<'_> {
         }
         self.calls.clear();
         for job in &*self.jobs {
-            if let Job::Toolcall(input, _) = job {
+            if let Job::Toolcall(input, ..) = job {
                 self.calls.push(object_of(ground, session, input).await?);
             }
         }
@@ -302,25 +296,25 @@ impl Intent for Recording<'_> {
         ground: &Ground,
         session: &mut Session,
         work: &mut Work,
-    ) -> Result<std::result::Result<Vec<Done>, Dependent>> {
+    ) -> Result<std::result::Result<(), Dependent>> {
         let mut calls = std::mem::take(&mut self.calls).into_iter();
-        let mut done = Vec::with_capacity(self.jobs.len());
-        for job in &*self.jobs {
-            done.push(match job {
-                Job::Toolcall(input, observed) => {
+        for job in &mut *self.jobs {
+            match job {
+                Job::Toolcall(input, observed, reply) => {
                     let Some((id, is_new)) = calls.next() else { unreachable!("each call was asked about") };
                     let file_refs = observed.add(ground, session, work);
                     let evidence = observed.evidence.as_ref().map(Evidence::to_value);
                     let noted = (evidence, observed.outcome.as_deref());
                     add_toolcall(ground, session, input, (file_refs, noted), (&id, is_new), work);
-                    Done::Toolcall(id)
+                    reply.outcome = Some(id);
                 }
-                Job::Files(seen, entry) => {
-                    Done::Files(seen.iter().map(|one| prepare(ground, session, one, *entry, work)).collect())
+                Job::Files(seen, entry, reply) => {
+                    let done = seen.iter().map(|one| prepare(ground, session, one, *entry, work)).collect();
+                    reply.outcome = Some(done);
                 }
-            });
+            }
         }
-        Ok(if self.jobs.len() > 1 && depend(self.jobs, &done, work) { Err(Dependent) } else { Ok(done) })
+        Ok(if self.jobs.len() > 1 && depend(self.jobs, work) { Err(Dependent) } else { Ok(()) })
     }
 }
 
@@ -390,11 +384,4 @@ async fn object_of(
     refresh::learn(ground, session, [id.clone()]).await?;
     let is_new = session.catalog.get(&id).is_none();
     Ok((id, is_new))
-}
-
-fn recorded(done: Done) -> Result<ObjectId> {
-    match done {
-        Done::Toolcall(id) => Ok(id),
-        Done::Files(_) => unreachable!("a tool call was handed over"),
-    }
 }

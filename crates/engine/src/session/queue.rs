@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use context_store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::ground::error::Result;
+use crate::ground::error::{EngineError, Result};
 
 /// The most jobs in one write.
 const GROUP: usize = 256;
@@ -20,36 +20,65 @@ pub(crate) trait Job {
     fn bytes(&self) -> usize;
 }
 
-/// A job whose caller waits.
-pub(crate) struct Waiting<J, D> {
+/// The outcome of a job, of the type that its caller waits for.
+pub(crate) struct Reply<T> {
+    /// What came of it; `None` until it was decided.
+    pub outcome: Option<T>,
+    /// `None` if nobody waits.
+    caller: Option<oneshot::Sender<Result<T>>>,
+}
+
+impl<T> Default for Reply<T> {
+    fn default() -> Self {
+        Self { outcome: None, caller: None }
+    }
+}
+
+impl<T> Reply<T> {
+    /// A reply, and where its caller gets it.
+    pub fn new() -> (Self, oneshot::Receiver<Result<T>>) {
+        let (caller, answer) = oneshot::channel();
+        (Self { outcome: None, caller: Some(caller) }, answer)
+    }
+
+    /// Gives the caller the outcome, or why there is none. A caller that has gone away needs no answer.
+    pub fn send(self, done: Result<()>) {
+        let Some(caller) = self.caller else { return };
+        let _ = match (done, self.outcome) {
+            (Err(error), _) => caller.send(Err(error)),
+            (Ok(()), Some(outcome)) => caller.send(Ok(outcome)),
+            (Ok(()), None) => caller.send(Err(abandoned())),
+        };
+    }
+}
+
+/// A job whose turn has not come.
+pub(crate) struct Waiting<J> {
     pub job: J,
     /// True if its caller leaves fsync to `settle`.
     pub soon: bool,
-    pub reply: oneshot::Sender<Result<D>>,
 }
 
 /// The waiting jobs, in order of arrival.
-pub(crate) struct Queue<J, D>(Mutex<Vec<Waiting<J, D>>>);
+pub(crate) struct Queue<J>(Mutex<Vec<Waiting<J>>>);
 
-impl<J, D> Default for Queue<J, D> {
+impl<J> Default for Queue<J> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<J: Job, D> Queue<J, D> {
+impl<J: Job> Queue<J> {
     /// Adds a job. Its answer comes once somebody has carried it out.
-    pub fn push(&self, job: J, soon: bool) -> oneshot::Receiver<Result<D>> {
-        let (reply, answer) = oneshot::channel();
-        self.waiting().push(Waiting { job, soon, reply });
-        answer
+    pub fn push(&self, job: J, soon: bool) {
+        self.waiting().push(Waiting { job, soon });
     }
 
     /// Takes the oldest jobs, as many as one transaction may hold, and at least one.
-    pub fn take(&self) -> Vec<Waiting<J, D>> {
+    pub fn take(&self) -> Vec<Waiting<J>> {
         let mut waiting = self.waiting();
         let mut bytes = 0;
-        let fits = |one: &&Waiting<J, D>| {
+        let fits = |one: &&Waiting<J>| {
             bytes += one.job.bytes();
             bytes <= BYTES
         };
@@ -63,7 +92,7 @@ impl<J: Job, D> Queue<J, D> {
         self.waiting().clear();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting<J, D>>> {
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting<J>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,33 +105,40 @@ pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<R
     match answer.try_recv() {
         Ok(result) => Some(result),
         Err(oneshot::error::TryRecvError::Empty) => None,
-        Err(oneshot::error::TryRecvError::Closed) => {
-            let what = "the call that recorded this one too was abandoned; repeat it";
-            Some(Err(StoreError::Unavailable(what.into()).into()))
-        }
+        Err(oneshot::error::TryRecvError::Closed) => Some(Err(abandoned())),
     }
+}
+
+/// The error of a job that nobody has carried out to its end.
+pub(crate) fn abandoned() -> EngineError {
+    StoreError::Unavailable("the call that recorded this one too was abandoned; repeat it".into()).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Text(usize);
+    struct Text {
+        bytes: usize,
+        _reply: Reply<()>,
+    }
 
     impl Job for Text {
         fn bytes(&self) -> usize {
-            self.0
+            self.bytes
         }
     }
 
-    fn taken(queue: &Queue<Text, ()>) -> Vec<usize> {
-        queue.take().into_iter().map(|waiting| waiting.job.0).collect()
+    fn taken(queue: &Queue<Text>) -> Vec<usize> {
+        queue.take().into_iter().map(|waiting| waiting.job.bytes).collect()
     }
 
     #[test]
     fn a_write_has_as_many_jobs_as_a_transaction_may_hold() {
-        let queue: Queue<Text, ()> = Queue::default();
-        let push = |all: &[usize]| all.iter().for_each(|bytes| drop(queue.push(Text(*bytes), false)));
+        let queue: Queue<Text> = Queue::default();
+        let push = |all: &[usize]| {
+            all.iter().for_each(|bytes| queue.push(Text { bytes: *bytes, _reply: Reply::default() }, false))
+        };
         push(&[BYTES - 1, 1, 1]);
         assert_eq!([taken(&queue), taken(&queue), taken(&queue)], [vec![BYTES - 1, 1], vec![1], vec![]]);
         push(&[BYTES + 1, 2]);
@@ -113,8 +149,9 @@ mod tests {
 
     #[test]
     fn the_callers_of_jobs_that_were_abandoned_learn_of_it() {
-        let queue: Queue<Text, ()> = Queue::default();
-        let mut answer = queue.push(Text(1), false);
+        let queue: Queue<Text> = Queue::default();
+        let (reply, mut answer) = Reply::new();
+        queue.push(Text { bytes: 1, _reply: reply }, false);
         assert!(answered(&mut answer).is_none());
         queue.clear();
         assert!(matches!(answered(&mut answer), Some(Err(_))));
