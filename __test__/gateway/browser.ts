@@ -1,6 +1,8 @@
 /** A headless Chromium, driven over a pipe (Chrome DevTools Protocol). */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
 import type { Readable, Writable } from 'node:stream'
 import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../rig/cleanup.ts'
@@ -36,12 +38,16 @@ export class Browser {
 
   /** Starts one with an empty page. */
   static async start(): Promise<Browser> {
-    const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-background-networking', '--remote-debugging-pipe', `--user-data-dir=${folder()}`]
+    const profile = folder()
+    const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-background-networking', '--remote-debugging-pipe', `--user-data-dir=${profile}`]
     const child = spawn(CHROMIUM as string, [...flags, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
-    onCleanUp(() => new Promise<void>((resolve) => {
-      child.once('close', () => resolve())
+    onCleanUp(async () => {
+      const closed = once(child, 'close')
       child.kill('SIGKILL')
-    }))
+      await closed
+      // Its helpers may still write for a moment.
+      await rm(profile, { recursive: true, force: true, maxRetries: 10 })
+    })
     const browser = new Browser(child)
     const { targetId } = await browser.send('Target.createTarget', { url: 'about:blank' })
     browser.#session = (await browser.send('Target.attachToTarget', { targetId, flatten: true }))['sessionId'] as string
