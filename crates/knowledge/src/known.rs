@@ -114,7 +114,7 @@ impl Known {
         if let Some(before) = self.paths.insert(Arc::clone(&way.path), named)
             && before.file != way.file
         {
-            self.take_along(&way.path, &before.file, &way.file);
+            self.move_statements(&way.path, &before.file, &way.file);
         }
     }
 
@@ -169,7 +169,7 @@ impl Known {
     }
 
     /// Moves what the model knows of a path from the file to which it led to the one to which it leads.
-    fn take_along(&mut self, path: &str, from: &ObjectId, to: &ObjectId) {
+    fn move_statements(&mut self, path: &str, from: &ObjectId, to: &ObjectId) {
         let is_last = !self.paths.values().any(|named| named.file == *from);
         let belongs = |one: &Statement| one.via.as_deref().map_or(is_last, |via| via == path);
         let (moved, kept): (Vec<_>, Vec<_>) =

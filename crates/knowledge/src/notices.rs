@@ -9,8 +9,8 @@ use crate::sentences::{Sentences, filled};
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
 
-/// A line for the model about a file, which is recorded and was not said yet.
-pub struct Unsaid {
+/// A notice that is recorded and not delivered yet: no plan has carried it.
+pub struct PendingNotice {
     /// What it tells, as it is recorded.
     pub notice: Notice,
     /// The line.

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tracing::instrument;
 
 use super::{Engine, Inner};
-use crate::files::due::Ticket;
+use crate::files::due::PendingRead;
 use crate::files::index::{Entry, IndexResult, Need, display_of};
 use crate::files::reading::FileState;
 use crate::files::seen::{Seen, file_id};
@@ -123,8 +123,8 @@ impl Inner {
                 self.tracking.due().touch_all();
             }
         }
-        let tickets = self.tracking.due().ready(Instant::now(), all);
-        outcome.and(self.look_at(tickets).await)
+        let reads = self.tracking.due().ready(Instant::now(), all);
+        outcome.and(self.look_at(reads).await)
     }
 
     /// The same, but only for files whose text the model sees.
@@ -133,24 +133,24 @@ impl Inner {
     /// As [`Inner::look_at_due`].
     #[instrument(level = "debug", skip_all)]
     pub async fn look_at_visible(&self) -> Result<()> {
-        let mut tickets = self.tracking.due().ready(Instant::now(), true);
-        if !tickets.is_empty() {
+        let mut reads = self.tracking.due().ready(Instant::now(), true);
+        if !reads.is_empty() {
             let state = self.lock().await?;
-            tickets.retain(|ticket| {
-                let source = self.tracking.source_at(&ticket.path);
+            reads.retain(|read| {
+                let source = self.tracking.source_at(&read.path);
                 source.is_some_and(|source| state.sight.pieces.held(&file_id(&source)).next().is_some())
             });
         }
-        self.look_at(tickets).await
+        self.look_at(reads).await
     }
 
-    async fn look_at(&self, tickets: Vec<Ticket>) -> Result<()> {
+    async fn look_at(&self, reads: Vec<PendingRead>) -> Result<()> {
         let mut outcome = Ok(());
-        for batch in tickets.chunks(BATCH) {
+        for batch in reads.chunks(BATCH) {
             let done = self.look_at_some(batch).await;
             if done.is_err() {
                 let now = Instant::now();
-                batch.iter().for_each(|ticket| self.tracking.due().failed(ticket, now));
+                batch.iter().for_each(|read| self.tracking.due().failed(read, now));
             }
             outcome = outcome.and(done);
         }
@@ -158,9 +158,9 @@ impl Inner {
         outcome
     }
 
-    async fn look_at_some(&self, tickets: &[Ticket]) -> Result<()> {
-        let (mut seen, mut looked) = (Vec::with_capacity(tickets.len()), Vec::with_capacity(tickets.len()));
-        let sources: Vec<_> = tickets.iter().map(|ticket| self.tracking.source_at(&ticket.path)).collect();
+    async fn look_at_some(&self, reads: &[PendingRead]) -> Result<()> {
+        let (mut seen, mut looked) = (Vec::with_capacity(reads.len()), Vec::with_capacity(reads.len()));
+        let sources: Vec<_> = reads.iter().map(|read| self.tracking.source_at(&read.path)).collect();
         let needs: Vec<Need> = {
             let state = self.lock().await?;
             let eye = self.eye();
@@ -170,13 +170,13 @@ impl Inner {
             };
             sources.iter().map(|source| source.as_ref().map_or(Need::Change, need)).collect()
         };
-        for ((ticket, source), need) in tickets.iter().zip(sources).zip(needs) {
+        for ((read, source), need) in reads.iter().zip(sources).zip(needs) {
             let Some(source) = source else {
-                self.tracking.due().seen(&ticket.path);
+                self.tracking.due().seen(&read.path);
                 continue;
             };
             let agent_path = self.ground.paths.display(&source);
-            let place = Place { agent_path, source, disk: Disk::At(ticket.path.clone()) };
+            let place = Place { agent_path, source, disk: Disk::At(read.path.clone()) };
             let found = match self.eye().look(&place, None, need).await? {
                 (FileState::Unreachable, _) => {
                     self.orphaned(&place).await?;
@@ -186,10 +186,10 @@ impl Inner {
             };
             match found {
                 Some(one) => {
-                    looked.push((ticket, self.tracking.rest(one.size())));
+                    looked.push((read, self.tracking.rest(one.size())));
                     seen.push(one);
                 }
-                None => self.tracking.due().looked(ticket, false, Duration::ZERO, Instant::now()),
+                None => self.tracking.due().looked(read, false, Duration::ZERO, Instant::now()),
             }
         }
         if seen.is_empty() {
@@ -203,8 +203,8 @@ impl Inner {
         };
         let results = self.index(seen, Entry::Tracked).await?;
         let now = Instant::now();
-        for ((ticket, rest), result) in looked.into_iter().zip(&results) {
-            self.tracking.due().looked(ticket, result.action != Action::Unchanged, rest, now);
+        for ((read, rest), result) in looked.into_iter().zip(&results) {
+            self.tracking.due().looked(read, result.action != Action::Unchanged, rest, now);
         }
         for (result, is_first) in results.iter().zip(first) {
             if is_first {

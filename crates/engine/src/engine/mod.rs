@@ -25,7 +25,7 @@ pub mod truth;
 use context_knowledge::archive::Archive;
 use context_knowledge::in_flight::InFlight;
 use context_knowledge::known::Known;
-use context_knowledge::notices::Unsaid;
+use context_knowledge::notices::PendingNotice;
 use context_knowledge::statement::Content;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::changes::SessionChange;
-use crate::session::commit::{self, Intent, Pursued, Work};
+use crate::session::commit::{self, Intent, Transacted, Work};
 use crate::session::names::Names;
 use crate::session::queue::Queue;
 use crate::session::refresh;
@@ -97,8 +97,8 @@ pub(crate) struct State {
     pub view: View,
     /// Messages that a call took in before it failed.
     pub taken: Vec<crate::sight::plan::Incoming>,
-    /// Lines for the model that no plan has carried yet.
-    pub unsaid: Vec<Unsaid>,
+    /// Notices that no plan has carried yet.
+    pub pending: Vec<PendingNotice>,
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
     pub written: Written,
@@ -281,10 +281,10 @@ impl Inner {
         outcome
     }
 
-    /// The same for an intent that asks first; see [`commit::pursue`].
+    /// The same for an intent that asks first; see [`commit::transact`].
     #[instrument(level = "debug", skip_all)]
-    pub async fn pursue<I: Intent>(&self, state: &mut State, intent: &mut I) -> Result<Pursued<I>> {
-        let outcome = commit::pursue(&self.ground, &mut state.session, intent).await;
+    pub async fn transact<I: Intent>(&self, state: &mut State, intent: &mut I) -> Result<Transacted<I>> {
+        let outcome = commit::transact(&self.ground, &mut state.session, intent).await;
         self.apply(state);
         outcome
     }
@@ -345,7 +345,7 @@ impl State {
     /// Forgets what was in progress on the branch that the session leaves.
     pub fn leave_branch(&mut self) {
         self.taken.clear();
-        self.unsaid.clear();
+        self.pending.clear();
         self.came_back = true;
         self.sight.received.clear();
         self.sight.gated.clear();

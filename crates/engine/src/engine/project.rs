@@ -138,7 +138,7 @@ impl Engine {
         state.session.soon = true;
         state.sight.forget();
         state.known.forget();
-        state.unsaid.clear();
+        state.pending.clear();
         let policy = state.sight.policy(call);
         state.sight.pieces.set_shortens(call.shortens);
         state.sight.pieces.guess_system_tokens(call.system_tokens);

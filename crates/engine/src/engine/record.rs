@@ -212,7 +212,7 @@ impl Inner {
     async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<bool> {
         let eye = self.eye();
         let mut recording = Recording { eye: &eye, calls: Vec::new(), jobs };
-        let Ok(((), written)) = self.pursue(state, &mut recording).await? else { return Ok(false) };
+        let Ok(((), written)) = self.transact(state, &mut recording).await? else { return Ok(false) };
         correct(jobs, &written);
         for job in &*jobs {
             if let Job::Toolcall(_, observed, Reply { outcome: Some(id), .. }) = job {

@@ -227,7 +227,7 @@ impl Inner {
     async fn steer_again(&self, state: &mut State, tool: &str, args: &Map<String, Value>) -> Result<()> {
         let Some(id) = named_object(&state.session, "activate", args) else { return Ok(()) };
         let drops = args.get("drop").and_then(Value::as_bool).unwrap_or_default();
-        let steer = |session: &mut Session, work: &mut Work| {
+        let control = |session: &mut Session, work: &mut Work| {
             let change = &mut work.change;
             match tool {
                 "activate" => session.activate(&id, work),
@@ -246,7 +246,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, steer).await
+        self.commit(state, control).await
     }
 
     /// Returns what a result has to say that points to another one, if a host has removed that from the conversation:

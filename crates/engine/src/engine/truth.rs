@@ -3,7 +3,7 @@
 
 use context_knowledge::difference::{counted, touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
-use context_knowledge::notices::{self, Change, Unsaid};
+use context_knowledge::notices::{self, Change, PendingNotice};
 use context_knowledge::sentences::{Sentences, filled};
 use context_knowledge::statement::{Content, Passage, Says, Standing, Sum};
 use context_model::chat::Notice;
@@ -261,9 +261,9 @@ impl State {
     /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
     /// newest.
     pub fn say(&mut self) -> Vec<String> {
-        let unsaid = std::mem::take(&mut self.unsaid).into_iter();
-        let is_true = |one: &Unsaid| self.session.hash_of(&one.notice.file) == one.notice.hash;
-        let mut lines: Vec<String> = unsaid.filter(is_true).map(|one| one.line).collect();
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let is_true = |one: &PendingNotice| self.session.hash_of(&one.notice.file) == one.notice.hash;
+        let mut lines: Vec<String> = pending.filter(is_true).map(|one| one.line).collect();
         lines.sort();
         lines
     }
@@ -345,7 +345,7 @@ impl Inner {
         self.keep_evidence(state).await;
     }
 
-    /// Adds what the model must be told about files to the unsaid lines, and records that with the turn.
+    /// Adds what the model must be told about files to the pending notices, and records that with the turn.
     ///
     /// # Errors
     /// What the store reports; nothing then counts as told.
@@ -359,13 +359,13 @@ impl Inner {
             let open = state.known.open();
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {
-                if let Some(base) = self.untold(state, file).await? {
+                if let Some(base) = self.outstanding(state, file).await? {
                     let path = self.path_known(state, file);
                     let text = self.notice(state, (file, &path), base).await?;
                     let line = Some(Digest::of(text.as_bytes()));
                     let (file, hash) = (file.clone(), state.session.hash_of(file));
                     let notice = Notice { file, hash, line, path: Some(path) };
-                    lines.push(Unsaid { notice: notice.clone(), line: text });
+                    lines.push(PendingNotice { notice: notice.clone(), line: text });
                     told.push(notice);
                 }
             }
@@ -394,15 +394,15 @@ impl Inner {
                 let via = notice.path.as_deref().map(Into::into);
                 state.known.says(&notice.file, None, via.as_ref(), Says::Other(notice.hash));
             }
-            state.unsaid.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
-            state.unsaid.append(&mut lines);
+            state.pending.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
+            state.pending.append(&mut lines);
             // While this was written, another client may have stored something else.
             self.refresh(state).await?;
         }
     }
 
     /// The bytes that the model believes a file has, if the file has changed and nothing in sight says so.
-    async fn untold(&self, state: &State, file: &ObjectId) -> Result<Option<Content>> {
+    async fn outstanding(&self, state: &State, file: &ObjectId) -> Result<Option<Content>> {
         if state.session.catalog.get(file).is_none() {
             return Ok(None);
         }

@@ -23,9 +23,9 @@ pub(crate) struct Due {
     rescan: bool,
 }
 
-/// A file that is waiting for a look.
+/// A file that is waiting to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
+pub(crate) struct PendingRead {
     pub path: Utf8PathBuf,
     touches: u64,
 }
@@ -64,11 +64,11 @@ impl Due {
     }
 
     /// The waiting files that may be looked at now; with `all`, resting files too.
-    pub fn ready(&self, now: Instant, all: bool) -> Vec<Ticket> {
+    pub fn ready(&self, now: Instant, all: bool) -> Vec<PendingRead> {
         let waiting =
             self.files.iter().filter(|(_, wait)| wait.touches > 0 && (all || wait.not_before <= now));
-        let mut ready: Vec<Ticket> =
-            waiting.map(|(path, wait)| Ticket { path: path.clone(), touches: wait.touches }).collect();
+        let mut ready: Vec<PendingRead> =
+            waiting.map(|(path, wait)| PendingRead { path: path.clone(), touches: wait.touches }).collect();
         ready.sort_by(|a, b| a.path.cmp(&b.path));
         ready
     }
@@ -79,22 +79,22 @@ impl Due {
     }
 
     /// A file was looked at and the result is stored. `rest` is how long its bytes take at the pace.
-    pub fn looked(&mut self, ticket: &Ticket, made_version: bool, rest: Duration, now: Instant) {
-        let Some(wait) = self.files.get_mut(&ticket.path) else { return };
-        wait.touches -= ticket.touches.min(wait.touches);
+    pub fn looked(&mut self, read: &PendingRead, made_version: bool, rest: Duration, now: Instant) {
+        let Some(wait) = self.files.get_mut(&read.path) else { return };
+        wait.touches -= read.touches.min(wait.touches);
         if made_version {
             wait.rest = if wait.is_busy { wait.rest * 2 } else { rest }.min(LONGEST_REST);
             wait.not_before = now + wait.rest;
             wait.is_busy = wait.touches > 0;
         }
         if wait.touches == 0 && wait.not_before <= now {
-            self.files.remove(&ticket.path);
+            self.files.remove(&read.path);
         }
     }
 
     /// A look or its write failed: the file keeps waiting.
-    pub fn failed(&mut self, ticket: &Ticket, now: Instant) {
-        if let Some(wait) = self.files.get_mut(&ticket.path) {
+    pub fn failed(&mut self, read: &PendingRead, now: Instant) {
+        if let Some(wait) = self.files.get_mut(&read.path) {
             wait.rest = (wait.rest * 2).clamp(FIRST_RETRY, LONGEST_REST);
             wait.not_before = now + wait.rest;
         }
@@ -125,8 +125,8 @@ mod tests {
         for step in 0..600 {
             let now = start + MS * 100 * step;
             due.touch(PATH.into(), now);
-            for ticket in due.ready(now, false) {
-                due.looked(&ticket, true, rest, now);
+            for read in due.ready(now, false) {
+                due.looked(&read, true, rest, now);
                 made += 1;
             }
         }
@@ -226,6 +226,6 @@ mod tests {
         due.touch(PATH.into(), now);
         due.looked(&first, false, MS, now);
         due.tidy(now);
-        assert_eq!(due.ready(now, false), [Ticket { path: PATH.into(), touches: 1 }]);
+        assert_eq!(due.ready(now, false), [PendingRead { path: PATH.into(), touches: 1 }]);
     }
 }

@@ -78,7 +78,7 @@ pub(crate) trait Intent: Send {
 
 /// What came of an intent: its outcome and the objects that were written, each with whether it made a version, or why it was
 /// abandoned.
-pub(crate) type Pursued<I> =
+pub(crate) type Transacted<I> =
     std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
 
 /// An intent that asks nothing first.
@@ -116,7 +116,7 @@ pub(crate) async fn commit<T: Send>(
     session: &mut Session,
     decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
 ) -> Result<T> {
-    match pursue(ground, session, &mut Plain(decide)).await? {
+    match transact(ground, session, &mut Plain(decide)).await? {
         Ok((outcome, _)) => Ok(outcome),
         Err(never) => match never {},
     }
@@ -127,11 +127,11 @@ pub(crate) async fn commit<T: Send>(
 ///
 /// # Errors
 /// As [`commit`].
-pub(crate) async fn pursue<I: Intent>(
+pub(crate) async fn transact<I: Intent>(
     ground: &Ground,
     session: &mut Session,
     intent: &mut I,
-) -> Result<Pursued<I>> {
+) -> Result<Transacted<I>> {
     let mut attempt = 0;
     loop {
         intent.ask(ground, session).await?;
