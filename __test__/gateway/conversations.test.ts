@@ -82,7 +82,7 @@ describe('a conversation', () => {
     expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, resumed.length)).toEqual(resumed)
   })
 
-  test('what the host has compacted before this process comes back', async () => {
+  test.each([{ sessionId: 'session-1' }, {}])('what the host has compacted before this process comes back; the call says %o', async (meta) => {
     const server = await startModelServer(() => 'ok')
     const place = lasting()
     const first = await gatewayTo(server.url, place)
@@ -95,7 +95,7 @@ describe('a conversation', () => {
     await compacted.prompt('This session is being continued from a previous conversation. Summary: nothing')
     await compacted.call('mcp__context__activate', { id: handle }, 'x')
     expect(second.gateway.conversations.all.map(({ id }) => id)).toEqual(['claude-code:session-1~2'])
-    expect(await callTool(second.gateway, 'activate', { id: handle }, { sessionId: 'session-1' })).toMatch(/^n\d+ line 0 /)
+    expect(await callTool(second.gateway, 'activate', { id: handle }, meta)).toMatch(/^n\d+ line 0 /)
   })
 
   test('the model is told of a file that changes under it', async () => {

@@ -55,15 +55,16 @@ export class GatewayTools implements Tools {
 
   /**
    * The conversations that may answer, the most likely one first: the caller and those that it goes on from. If the host
-   * does not say who is calling, all of them, the latest used first.
+   * does not say who is calling, all of them in this way, the latest used first.
    */
   #askers({ callId, session }: ToolCall): Conversation[] {
     const { all } = this.#conversations
     const caller = (callId === undefined ? undefined : this.#callers.get(callId)) ?? (session === undefined ? undefined : all.findLast(({ id }) => named(id, session)))
-    if (caller === undefined) return all.toReversed()
-    const line: Conversation[] = []
-    for (let one: Conversation | undefined = caller; one !== undefined && !line.includes(one); one = one.continues ? one.before : undefined) line.push(one)
-    return line
+    const line = new Set<Conversation>()
+    for (const first of caller === undefined ? all.toReversed() : [caller]) {
+      for (let one: Conversation | undefined = first; one !== undefined && !line.has(one); one = one.continues ? one.before : undefined) line.add(one)
+    }
+    return [...line]
   }
 }
 
