@@ -90,6 +90,10 @@ test.each([
   ['1\tone\n3\ttwo', undefined],
   ['one\n2\ttwo', undefined],
   ['', undefined],
+  ['<path>/p/a.txt</path>\n<type>file</type>\n<content>\n7: one\n8: \n\n(End of file - total 8 lines)\n</content>', 'one\n'],
+  ['<file>\n00001| one\n00002| two\n</file>\n\n<system-reminder>x</system-reminder>', 'one\ntwo'],
+  ['<path>/p</path>\n<type>directory</type>\n<entries>\na.txt\n</entries>', undefined],
+  ['<content>\n1: one\n\n(half', undefined],
 ])('shownLines %j', (output, wanted) => {
   expect(shownLines(output)).toBe(wanted)
 })

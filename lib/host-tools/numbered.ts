@@ -6,12 +6,16 @@ const NUMBERED = /^ *L?(\d+)(?:→|\t|: | ?\| ?)/
 /** What Claude Code and others append to an output for the model alone. */
 const APPENDED = /\n*<system-reminder>[^]*?<\/system-reminder>\s*$/
 
+/** OpenCode puts the lines into an element, names the file before it, and says in its last line how much is left. */
+const WRAPPED = /^(?:<path>[^\n]*<\/path>\n<type>file<\/type>\n)?<(content|file)>\n([^]*?)(?:\n\n\([^\n]*\))?\n<\/\1>$/
+
 /**
  * The lines of a file that an output shows, without their numbers. Undefined if the output is anything but consecutively
  * numbered lines.
  */
 export function shownLines(output: string): string | undefined {
-  const text = output.replace(APPENDED, '')
+  const whole = output.replace(APPENDED, '')
+  const text = WRAPPED.exec(whole)?.[2] ?? whole
   const first = NUMBERED.exec(text)
   if (first === null) return undefined
   const lines: string[] = []
