@@ -175,7 +175,7 @@ function continued(program: Installed): Agent {
       const { mcpUrl = '', secret = '', url: gateway = url } = this.gateway ?? {}
       writeFileSync(
         join(cwd, 'config.yaml'),
-        `name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: none\n    apiBase: ${gateway}/${url}/v1\n    useResponsesApi: false\n    capabilities: [tool_use]\n    roles: [chat]\nmcpServers:\n  - name: context\n    type: streamable-http\n    url: ${mcpUrl}\n    requestOptions:\n      headers:\n        Authorization: Bearer ${secret}\n`,
+        `name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: none\n    apiBase: ${gateway}/${url}/v1\n    useResponsesApi: false\n    defaultCompletionOptions:\n      contextLength: 1000000\n    capabilities: [tool_use]\n    roles: [chat]\nmcpServers:\n  - name: context\n    type: streamable-http\n    url: ${mcpUrl}\n    requestOptions:\n      headers:\n        Authorization: Bearer ${secret}\n`,
       )
       return { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_CLI_ENABLE_TELEMETRY: '0' }
     },
@@ -220,11 +220,14 @@ export class Chat {
     const { stdout, stdin } = this.#child
     const done = new Promise<void>((resolve, reject) => {
       let text = ''
-      stdout?.on('data', (data: Buffer) => {
+      const hear = (data: Buffer): void => {
         const lines = (text + data.toString()).split('\n')
         text = lines.pop() ?? ''
-        if (lines.some((line) => this.#how.isEnd(line))) resolve()
-      })
+        if (!lines.some((line) => this.#how.isEnd(line))) return
+        stdout?.off('data', hear)
+        resolve()
+      }
+      stdout?.on('data', hear)
       void this.#ended.then(({ stderr, stdout: said }) => reject(new Error(`${stderr}\n${said.slice(-2000)}`)))
     })
     stdin?.write(`${this.#how.line(prompt)}\n`)
@@ -269,7 +272,7 @@ export class Workplace {
   /** Starts a gateway beside the agent. A later one takes the port of the one before. */
   async startBeside(): Promise<Addresses> {
     const port = this.#beside === undefined ? await freePort() : Number(new URL(this.#beside.addresses.url).port)
-    const { child, ended } = this.start(process.execPath, [START, 'gateway', '--listen', String(port), '--store', this.store])
+    const { child, ended } = this.start(process.execPath, [START, 'gateway', '--listen', String(port), '--store', this.store, '--anthropic', this.#url, '--openai', `${this.#url}/v1`])
     const text = await new Promise<string>((resolve, reject) => {
       let said = ''
       child.stdout?.on('data', (data: Buffer) => {
