@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -187,6 +187,23 @@ describe('forms', () => {
       writeFileSync(file, `${lines.join('\n')}\n${last.slice(0, length)}`)
       expect(new Forms(path).of('key')[0]!.form).toEqual(form([0, 1], 1))
     }
+  })
+
+  test('a file that was erased while a gateway runs is written anew', () => {
+    const path = join(folder(), 'forms')
+    const forms = new Forms(path)
+    forms.note('key', named, form([0, 1], 1))
+    rmSync(path, { recursive: true })
+    forms.note('key', named, form([0, 1, 2], 2))
+    expect(new Forms(path).of('key')[0]!.form).toEqual(form([0, 1, 2], 2))
+  })
+
+  test('where a host gives no IDs, the latest conversations are remembered', () => {
+    const path = join(folder(), 'forms')
+    const forms = new Forms(path)
+    for (let n = 0; n < 30; n += 1) forms.note('key', { id: `agent:${n}`, cwd: '/tmp' }, form([n], n))
+    expect(new Set(forms.of('key').map(({ id }) => id))).toEqual(new Set(Array.from({ length: 20 }, (_, n) => `agent:${n + 10}`)))
+    expect(new Forms(path).of('key').length).toBe(20)
   })
 
   test('what two gateways have written to one file is not joined', () => {

@@ -4,7 +4,7 @@
  * ones they were, and what stood in their place.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { appendFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFields } from '../harness/message.ts'
 import { writePrivateFile } from '../private-file.ts'
@@ -48,8 +48,11 @@ interface Line extends LastForm {
   kept: number
 }
 
-/** How many conversations are remembered. The longest unused ones are forgotten. */
+/** How many conversations are remembered, in files and by name. The longest unused ones are forgotten. */
 const MOST = 500
+
+/** How many of one name: where a host gives no IDs, all its conversations have the same. */
+const MOST_OF_ONE = 20
 
 /** A file is written anew once it has this many times the items of its form. */
 const MOST_DEAD = 4
@@ -78,7 +81,7 @@ export class Forms {
     const known = this.#memory.get(key)
     if (known !== undefined) return [...known.values()]
     const found = this.#folder === undefined ? [] : read(this.#folder, key)
-    this.#memory.set(key, new Map(found.map((one) => [one.id, one])))
+    this.#keep(key, found)
     return found
   }
 
@@ -87,31 +90,51 @@ export class Forms {
    * then takes the form from the record, which costs it the provider's cache at most.
    */
   note(key: string, named: Named, form: LastForm): void {
-    this.of(key)
-    const known = this.#memory.get(key) as Map<string, Remembered>
-    known.delete(named.id)
-    known.set(named.id, { ...named, form })
+    const others = this.of(key).filter(({ id }) => id !== named.id)
+    this.#keep(key, [...others.slice(1 - MOST_OF_ONE), { ...named, form }])
     if (this.#folder === undefined) return
     const path = join(this.#folder, fileName(key, named.id))
     const before = this.#written.get(path)
+    this.#written.delete(path)
     const kept = before === undefined ? 0 : commonItems(before.items, form.items)
     const count = (before?.count ?? 0) + form.items.length - kept
-    const line: Line = { ...form, run: this.#run, kept, items: form.items.slice(kept) }
-    this.#written.delete(path)
-    if (before === undefined || count > MOST_DEAD * form.items.length + 100) {
-      const head = JSON.stringify({ version: 1, key, ...named })
-      writePrivateFile(path, `${head}\n${JSON.stringify({ ...line, kept: 0, items: form.items })}\n`)
-      this.#written.set(path, { items: form.items, count: form.items.length })
-    } else {
-      appendFileSync(path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
+    const isLong = count > MOST_DEAD * form.items.length + 100
+    if (before !== undefined && !isLong && appended(path, { ...form, run: this.#run, kept, items: form.items.slice(kept) })) {
       this.#written.set(path, { items: form.items, count })
+    } else {
+      const line: Line = { ...form, run: this.#run, kept: 0 }
+      writePrivateFile(path, `${JSON.stringify({ version: 1, key, ...named })}\n${JSON.stringify(line)}\n`)
+      this.#written.set(path, { items: form.items, count: form.items.length })
     }
+    for (const longest of [...this.#written.keys()].slice(0, Math.max(0, this.#written.size - MOST))) this.#written.delete(longest)
+  }
+
+  #keep(key: string, all: readonly Remembered[]): void {
+    this.#memory.delete(key)
+    this.#memory.set(key, new Map(all.map((one) => [one.id, one])))
+    for (const longest of [...this.#memory.keys()].slice(0, Math.max(0, this.#memory.size - MOST))) this.#memory.delete(longest)
   }
 }
 
 /** Forgets all forms beside a store: what is erased from the store must not stay in them. */
 export function forgetForms(folder: string): void {
   rmSync(join(folder, FORMS_FOLDER), { recursive: true, force: true })
+}
+
+/** Appends a line to a file that is there. Returns false if it has been erased meanwhile, as by `forget`. */
+function appended(path: string, line: Line): boolean {
+  try {
+    const file = openSync(path, constants.O_WRONLY | constants.O_APPEND)
+    try {
+      writeSync(file, `${JSON.stringify(line)}\n`)
+    } finally {
+      closeSync(file)
+    }
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
+  }
 }
 
 function commonItems(one: readonly Item[], other: readonly Item[]): number {
@@ -130,7 +153,7 @@ function short(text: string): string {
 }
 
 function read(folder: string, key: string): Remembered[] {
-  const found = filesIn(folder).filter(({ name }) => name.startsWith(`${short(key)}-`))
+  const found = filesIn(folder).filter(({ name }) => name.startsWith(`${short(key)}-`)).slice(-MOST_OF_ONE)
   return found.flatMap(({ name }) => remembered(join(folder, name), key) ?? [])
 }
 
