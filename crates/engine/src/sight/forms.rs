@@ -264,15 +264,16 @@ impl Pieces {
         }
     }
 
-    /// Of the reasoning that depends on what a roll changes, what leaves with it. The provider drops the rest: that of the
-    /// running turn, and what it accepts only together with its calls.
-    fn reasoning_that_leaves<'a>(&'a self, roll: &'a Roll) -> impl Iterator<Item = usize> + 'a {
+    /// Of the reasoning that depends on what a roll changes, what leaves with it, also where the roll would leave it by itself.
+    /// The provider drops the rest: that of the running turn, and what it accepts only together with its calls.
+    fn reasoning_that_leaves(&self, roll: &Roll) -> impl Iterator<Item = usize> {
         let may_leave = |place: &usize| {
             let PieceKind::Words(words) = &self.pieces[*place].kind else { return false };
             let is_open = self.is_in_newest_turn(*place) && !self.turn_is_over;
             self.binding == Binding::Refuses || words.short != Short::Whole && !is_open
         };
-        roll.reasoning.iter().copied().filter(may_leave)
+        let behind = self.binding.is_strict().then(|| self.ledger.reasoning_from(roll.cut));
+        behind.into_iter().flatten().map(|(place, _)| place).filter(may_leave)
     }
 
     /// The reasoning that the provider drops after a roll although it is still in the request costs nothing any more.
