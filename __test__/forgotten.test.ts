@@ -77,8 +77,11 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
       const sent = JSON.stringify(await again.transformContext(messages))
       expect(found(sent)).toEqual(Object.values(TEXTS))
       const known = (await again.sessionSets()).sessionIndex
+      const { turn_count: turns } = (await again.get('chat:s')) as { turn_count?: number }
       await again.close()
       expect(found(await everything(path, [...all, ...known]))).toEqual([])
+      // Nor is it recorded once more, as something forgotten.
+      expect([turns, known]).toEqual([2, ids])
     }
     // The same in another session.
     const other = await open(folder, path, 'other')
@@ -86,6 +89,43 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
     const known = (await other.sessionSets()).sessionIndex
     await other.close()
     expect(found(await everything(path, ['chat:other', ...known]))).toEqual([])
+  })
+
+  test.each(['call me Zaphod-Qx', 'Zaphod-Qx', 'notes:1: Zaphod'])('"%s" is forgotten once: a restart records nothing', async (text) => {
+    const folder = temporaryFolder('forgotten-')
+    const path = join(folder, 'context.db')
+    const first = await open(folder, path)
+    await first.transformContext(messages)
+    await first.close()
+    const store = await Store.open({ kind: 'sqlite', path })
+    await store.forget([{ text }], 'over')
+    const history = async (from: Store): Promise<unknown> => Promise.all(['chat:s', 'c1'].map(async (id) => (await from.history(id)).length))
+    const before = await history(store)
+    await store.close()
+    for (let restart = 0; restart < 2; restart += 1) {
+      const again = await open(folder, path)
+      await again.transformContext(messages)
+      expect((await again.sessionSets()).sessionIndex).toEqual(['c1'])
+      await again.close()
+      await using after = await Store.open({ kind: 'sqlite', path })
+      expect(await history(after)).toEqual(before)
+    }
+  })
+
+  test('another conversation in the same session is recorded', async () => {
+    const folder = temporaryFolder('forgotten-')
+    const path = join(folder, 'context.db')
+    const first = await open(folder, path)
+    await first.transformContext(messages)
+    await first.close()
+    const store = await Store.open({ kind: 'sqlite', path })
+    await store.forget([{ sessionId: 's' }], 'over')
+    await store.close()
+    const other = JSON.parse(JSON.stringify(messages).replaceAll('"c1"', '"c9"').replaceAll('Zaphod-Qx', 'somebody new')) as Messages
+    await using again = await open(folder, path)
+    await again.transformContext(other)
+    expect(JSON.stringify(await again.get('chat:s'))).toContain('call me somebody new')
+    expect((await again.get('c9'))?.content).toBe('notes:1: somebody new')
   })
 
   test('an export from before brings nothing back, in the same session or under another name', async () => {

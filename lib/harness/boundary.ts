@@ -5,7 +5,7 @@ import { handed } from './crossing.ts'
 import { recordable } from './message.ts'
 import { isReworded, objectFor } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
-import { isPrefix, lastCommon, recordedOf, recordOf, saidBy } from './recorded.ts'
+import { isPrefix, lastCommon, recordedOf, recordOf, remembering, saidBy } from './recorded.ts'
 import type { Said } from './recorded.ts'
 import type { Part, Unit } from './table.ts'
 
@@ -36,7 +36,7 @@ export class Boundary {
       }),
     )
     const said = saidIn.flat()
-    const record = await recordOf(this.#manager)
+    const record = remembering(await recordOf(this.#manager), said)
     const count = recordedOf(record, said) ?? (await this.#diverged(record, said))
     let boundary = count === 0 ? 0 : (said[count - 1]?.index ?? -1) + 1
     const objects = await this.#index()
@@ -71,7 +71,7 @@ export class Boundary {
       )
     }
     await manager.restore(manager.sessionId, point)
-    const left = await recordOf(manager)
+    const left = remembering(await recordOf(manager), said)
     if (isPrefix(left, said)) return left.length
     await manager.restore(manager.sessionId, 0)
     return 0

@@ -3,6 +3,7 @@ import type { ContextManager, ObjectDocument } from '../../index.js'
 import { wasBorn } from './births.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
+import { isForgottenForm } from './recorded.ts'
 
 /** The suffix of an object whose call ID was already in use: a digest, or a number in older stores. */
 const MARK = /~(?:[0-9a-f]{16}|[1-9]\d*)$/
@@ -65,13 +66,19 @@ export function namedBy(text: string): string | undefined {
 
 /**
  * Returns whether a text stands for an object: it is its whole content as it was recorded, or starts with our line that
- * names it.
+ * names it. What was forgotten of a call is whatever the host still has of it.
  */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
-  if (document.content === text) return true
+  const { content } = document
+  if (content === null ? isForgotten(document) : isForgottenForm(content, text)) return true
   if (document['redacted'] !== undefined && (await asRedacted(text)) === document.content) return true
   const name = namedBy(text)
   return name !== undefined && (await manager.get(name))?.['xt/id'] === document['xt/id']
+}
+
+/** A finished call has a content, unless it was forgotten. */
+function isForgotten(document: ObjectDocument): boolean {
+  return document.type === 'toolcall' && document['status'] !== undefined
 }
 
 /** A text as `redact` stores it. Importing the addon fails where there is none, and the host goes on without it. */
