@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { LimitedStore } from '../mcp/store.ts'
 import { exitHelp } from './exit.ts'
-import { inStore, STORE_HELP, storeOf } from './store.ts'
+import { inStore, reading, STORE_HELP, storeOf } from './store.ts'
 import { plain, tell, UsageError } from './terminal.ts'
 
 export const MCP_HELP = `pi-context-manager mcp --session ID [options]
@@ -32,8 +32,8 @@ export async function mcp(args: string[]): Promise<number> {
   const { session: sessions = [], folder: folders = [] } = values
   if (sessions.length === 0) throw new UsageError('mcp shows only the sessions that you name; add --session ID')
   const { options, name } = storeOf(values.store)
-  const known = new Set((await inStore(options, (store) => store.sessions())).map(({ id }) => id))
-  for (const id of sessions) if (!known.has(id)) tell(plain(`${name} has no session ${id} yet; "sessions --json" lists their whole IDs`))
+  const known = await reading(values.store, (readable) => inStore(readable.options, (store) => store.sessions()))
+  for (const id of sessions) if (!known.some((one) => one.id === id)) tell(plain(`${name} has no session ${id} yet; "sessions --json" lists their whole IDs`))
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
   const { serverOf } = await sdk(() => import('../mcp/server.ts'))
   const store = new LimitedStore(options, { sessions, folders })
