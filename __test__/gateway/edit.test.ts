@@ -1,8 +1,8 @@
 /** An edit leads from one value to the other, in memory and in the text of a body, and touches nothing else there. */
 import { describe, expect, test } from 'vitest'
-import { applied, cutItems, editOf, itemsOf } from '../../lib/gateway/edit.ts'
-import type { Edit } from '../../lib/gateway/edit.ts'
-import { spliced } from '../../lib/gateway/splice.ts'
+import { applied, cutItems, editOf, itemsOf } from '../../lib/harness/edit.ts'
+import type { Edit } from '../../lib/harness/edit.ts'
+import { argumentsText, spliced } from '../../lib/harness/splice.ts'
 import { random } from '../rig/random.ts'
 import type { Random } from '../rig/random.ts'
 
@@ -72,6 +72,21 @@ describe('the text of a body', () => {
     const deep = `${'['.repeat(300_000)}${']'.repeat(300_000)}`
     expect(spliced(`{"a":${deep},"b":1}`, { fields: { b: { is: 2 } } })).toBe(`{"a":${deep},"b":2}`)
   })
+})
+
+test.each([
+  ['{"big":12345678901234567890,"one": 1.0,"path":"\\/a","content":"long"}', { big: 12345678901234567890, one: 1, path: '/a', content: 's' }, '{"big":12345678901234567890,"one": 1.0,"path":"\\/a","content":"s"}'],
+  ['no json', { content: 's' }, '{"content":"s"}'],
+])('the arguments %s', (own, args, wanted) => {
+  expect(argumentsText(own, args)).toBe(wanted)
+})
+
+test('cache markers are those of the value to which an edit is made', () => {
+  const marked = (text: string): object => ({ type: 'text', text, cache_control: { type: 'ephemeral' } })
+  const [before, after] = [{ content: [{ type: 'text', text: 'a' }, marked('b')] }, { content: [marked('s')] }]
+  const edit = editOf(before, after)
+  expect(JSON.stringify(edit)).not.toContain('cache_control')
+  expect(applied(before, edit)).toEqual({ content: [{ type: 'text', text: 's' }] })
 })
 
 describe('lists', () => {

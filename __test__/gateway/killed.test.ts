@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import type { LastForm } from '../../lib/gateway/forms.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
-import { AnthropicLoop, gatewayTo, lasting, long, upstream } from './support.ts'
+import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -143,6 +143,91 @@ describe('an edited conversation on a model that binds its reasoning', () => {
     await late.call('Bash', { command: 'true' }, 'x')
     expect(bodies.at(-1).thinking.block_binding).toEqual(drops)
   })
+})
+
+describe('what goes on from an edited conversation', () => {
+  /** A server that records bodies, and loops on a model that binds its reasoning. */
+  const start = async (options: object = {}): Promise<{ bodies: any[]; loop: (more?: object) => Promise<AnthropicLoop> }> => {
+    const bodies: any[] = []
+    const { url } = await upstream(({ body }, response) => {
+      bodies.push(JSON.parse(body.toString()))
+      response.end('{}')
+    })
+    const place = lasting()
+    const loop = async (more: object = {}): Promise<AnthropicLoop> => {
+      const { gateway } = await gatewayTo(url, { ...place, ...options, ...more })
+      const one = new AnthropicLoop(gateway)
+      one.model = 'claude-opus-5-5'
+      one.more = { thinking: { type: 'adaptive' } }
+      return one
+    }
+    return { bodies, loop }
+  }
+  const talk = async (loop: AnthropicLoop): Promise<void> => {
+    for (let turn = 0; turn < 5; turn += 1) {
+      await loop.prompt(`prompt ${turn}`)
+      for (let n = 0; n < 12; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`))
+    }
+  }
+
+  test('a rewind to less than half of it asks for drops', async () => {
+    const { bodies, loop } = await start()
+    const one = await loop()
+    await talk(one)
+    expect(collapsed(JSON.stringify(bodies.at(-1)))).toBeGreaterThan(0)
+    one.messages.splice(30)
+    const from = bodies.length
+    await one.prompt('another way')
+    for (let n = 0; n < 4; n += 1) await one.call('Bash', { command: `cat x${n}` }, long(`x${n}`))
+    expect(bodies.slice(from).map(({ thinking }) => thinking.block_binding)).toEqual(bodies.slice(from).map(() => ({ prefix_mismatch_behavior: 'drop_block' })))
+  })
+
+  test('a holdout leaves it edited', async () => {
+    const { bodies, loop } = await start()
+    const one = await loop()
+    await talk(one)
+    const held = await loop({ holdout: 1 })
+    held.messages.push(...one.messages)
+    await held.send()
+    expect(collapsed(JSON.stringify(bodies.at(-1)))).toBeGreaterThan(0)
+    const fresh = new AnthropicLoop({ url: held.url }, 'session-2')
+    fresh.messages.push(...one.messages)
+    await fresh.send()
+    expect(collapsed(JSON.stringify(bodies.at(-1)))).toBe(0)
+  })
+
+  test('with redact, no form is on disk', async () => {
+    const path = join(folder(), FORMS_FOLDER)
+    const { loop } = await start({ formsPath: path, open: { store: { kind: 'memory' }, stay: { weight: 0.3 }, redact: true } })
+    await talk(await loop())
+    expect(existsSync(path)).toBe(false)
+  })
+})
+
+test('conversations of a host without ids each have their form again after a kill', async () => {
+  const { url, seen } = await upstream((_, response) => response.end('{}'))
+  const place = lasting()
+  const first = await gatewayTo(url, place)
+  const tools = ['bash', 'context_activate'].map((name) => ({ type: 'function', function: { name } }))
+  const send = async (gateway: { url: string }, messages: object[]): Promise<string> => {
+    await ask(`${gateway.url}/openai/v1/chat/completions`, { headers: JSON_TYPE, body: JSON.stringify({ model: 'm', tools, messages }) })
+    return seen.at(-1)!.body.toString()
+  }
+  const system = { role: 'system', content: 'You are a test.' }
+  const talks = ['a', 'b', 'c'].map((name) => ({ name, messages: [system, { role: 'user', content: name }] as object[], last: '' }))
+  for (let n = 0; n < 20; n += 1) {
+    for (const talk of talks) {
+      const call = { id: `${talk.name}${n}`, type: 'function', function: { name: 'bash', arguments: `{"command": "cat ${n}", "id": 12345678901234567890}` } }
+      talk.messages.push({ role: 'assistant', content: '', tool_calls: [call] }, { role: 'tool', tool_call_id: call.id, content: long(`${talk.name}${n}`) })
+      talk.last = await send(first.gateway, talk.messages)
+    }
+  }
+  await first.gateway.close()
+  const second = await gatewayTo(url, place)
+  for (const talk of talks) {
+    expect(collapsed(talk.last)).toBeGreaterThan(0)
+    expect(await send(second.gateway, talk.messages)).toBe(talk.last)
+  }
 })
 
 test('forget erases the forms, too', async () => {

@@ -76,8 +76,8 @@ export async function forget(args: string[]): Promise<number> {
   const places = secrets ? await inStore(store.options, (opened) => opened.findSecrets()) : []
   const forgotten = await inStore(store.options, (opened) => opened.forget(wanted, values.why))
   const { texts: erased, versions } = forgotten
-  // A form has excerpts of what our lines stand for.
-  if (versions > 0) forgetForms(folderBeside(store.options))
+  // A form has excerpts of what our lines stand for, and the store may know nothing of them.
+  forgetForms(folderBeside(store.options))
   if (values.json === true) out(JSON.stringify(secrets ? { ...forgotten, secrets: places } : forgotten))
   else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing was erased`))
   else {

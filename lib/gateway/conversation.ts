@@ -13,8 +13,8 @@ import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
-import { appliedItems, cutItems, isWhole, itemsOf, placeOf } from './edit.ts'
-import type { Item } from './edit.ts'
+import { appliedItems, cutItems, isWhole, itemsOf, placeOf } from '../harness/edit.ts'
+import type { Item } from '../harness/edit.ts'
 import type { LastForm } from './forms.ts'
 import { chainOf, commonLength, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
@@ -139,12 +139,17 @@ export class Conversation {
     return { count: this.#chain.length - 1, hash: this.#chain.at(-1) as string, atMs: this.#now(), items, wasEdited: this.#wasEdited }
   }
 
+  /** From now on it counts as edited: it goes on from one that was. */
+  markEdited(): void {
+    this.#wasEdited = true
+  }
+
   /** Goes on with the form that an earlier process has sent. `messages` are the host's that it was the form of. */
   takeOver(messages: readonly object[], { items, atMs, wasEdited }: LastForm): void {
     this.#last = { raw: messages, items }
     this.#old = noticesIn(items, messages.length)
     this.#sentMs = atMs
-    this.#wasEdited = wasEdited
+    this.#wasEdited ||= wasEdited
   }
 
   /** The form in which a request goes out. Never rejects. */

@@ -48,9 +48,9 @@ export class Conversations {
 
   /** The form in which a request goes out. Never rejects. */
   async place(request: ModelRequest, sender: Sender): Promise<Placed> {
-    const key = `${sender.session ?? `${sender.host}:`} ${request.api}`
+    const key = keyOf(request, sender)
     const group = this.#groups.get(key) ?? []
-    const { found, common } = longest(group, request.messages)
+    const { found, common } = this.#closest(key, group, request)
     if (found === undefined || common < found.raw.length) {
       const branched = this.#isBranch(key, request.messages, common)
       if (found !== undefined && !branched) {
@@ -60,11 +60,16 @@ export class Conversations {
     }
     const isSmall = found === undefined && !request.hasTools
     if (isSmall) return { form: undefined, conversation: undefined, isAside: true }
-    const conversation = this.#goesOn(found, common, sender) ? (found as Conversation) : this.#begin(key, request, sender, group)
+    const conversation = this.#goesOn(found, common, sender) ? (found as Conversation) : this.#begin(key, request, sender, group, found)
     this.#use(key, conversation)
     const form = await conversation.next(request)
     this.#note(key, conversation)
     return { form, conversation, isAside: false }
+  }
+
+  /** Returns whether anything in the conversations of a sender has been edited, in this process or before. */
+  wasEdited(request: ModelRequest, sender: Sender): boolean {
+    return this.#forms.of(keyOf(request, sender)).some(({ form }) => form.wasEdited)
   }
 
   /** Closes all sessions. */
@@ -99,6 +104,18 @@ export class Conversations {
     this.#branches.set(key, [...branches.slice(-7), messages])
   }
 
+  /**
+   * The conversation that has most in common with a request, and how much. None if one of an earlier process has more: hosts
+   * without IDs begin all of theirs with the same messages.
+   */
+  #closest(key: string, group: readonly Conversation[], request: ModelRequest): { found: Conversation | undefined; common: number } {
+    const closest = longest(group, request.messages)
+    if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
+    const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+    const { stored } = storedFor(known, request, false)
+    return stored !== undefined && stored.form.count > closest.common ? { found: undefined, common: 0 } : closest
+  }
+
   /** Notes what is about to go out. */
   #note(key: string, conversation: Conversation): void {
     const { id, cwd, before, form } = conversation
@@ -110,7 +127,7 @@ export class Conversations {
   }
 
   /** A conversation that this process does not know: one of an earlier process, or a new one. */
-  #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[]): Conversation {
+  #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[], alike: Conversation | undefined): Conversation {
     const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
     const isNamed = sender.session !== undefined
     const { stored, isSame } = storedFor(known, request, isNamed && group.length === 0)
@@ -123,6 +140,8 @@ export class Conversations {
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
     const earlier = stored?.before === undefined || parent !== undefined ? latest : new Conversation({ id: stored.before, api: request.api, cwd }, this.#options)
     const conversation = new Conversation({ id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && isNamed }, this.#options)
+    // What the model has thought behind an edit may have come along.
+    if (alike?.wasEdited === true || (isNamed && this.wasEdited(request, sender))) conversation.markEdited()
     if (stored !== undefined && isSame) conversation.takeOver(request.messages.slice(0, stored.form.count), stored.form)
     return conversation
   }
@@ -149,6 +168,11 @@ export class Conversations {
     }
     conversation.close().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
   }
+}
+
+/** What the conversations of a sender have in common. */
+function keyOf({ api }: ModelRequest, { session, host }: Sender): string {
+  return `${session ?? `${host}:`} ${api}`
 }
 
 /** The conversation that has most in common with some messages, and how much. The whole of one counts more than a part. */

@@ -8,7 +8,7 @@ import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, stat
 import { join } from 'node:path'
 import { isFields } from '../harness/message.ts'
 import { writePrivateFile } from '../private-file.ts'
-import type { Item } from './edit.ts'
+import type { Item } from '../harness/edit.ts'
 
 /** The folder of the forms beside a store. */
 export const FORMS_FOLDER = 'gateway-forms'

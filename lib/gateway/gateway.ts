@@ -16,7 +16,7 @@ import { sentenceOf } from './conversation.ts'
 import type { Conversation } from './conversation.ts'
 import { Conversations } from './conversations.ts'
 import type { Placed } from './conversations.ts'
-import { editOf, isWhole } from './edit.ts'
+import { editOf, isWhole } from '../harness/edit.ts'
 import { exchange } from './exchange.ts'
 import type { Outcome } from './exchange.ts'
 import { Forms } from './forms.ts'
@@ -34,7 +34,7 @@ import type { Api, ModelRequest } from './request.ts'
 import { ANTHROPIC, isSame, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
 import { Page } from './page/page.ts'
-import { spliced } from './splice.ts'
+import { spliced } from '../harness/splice.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, Upstream } from './upstream.ts'
 import type { Environment } from './upstream.ts'
@@ -108,7 +108,7 @@ export class Gateway {
       ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
       ...(options.now === undefined ? {} : { now: options.now }),
     }
-    this.conversations = new Conversations(conversation, new Forms(options.formsPath), options.cwd)
+    this.conversations = new Conversations(conversation, new Forms(options.open.redact === undefined || options.open.redact === false ? options.formsPath : undefined), options.cwd)
     this.#tools = new GatewayTools(this.conversations)
     this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
     this.#server = createServer((request, response) => void this.#serve(request, response))
@@ -271,7 +271,8 @@ export class Gateway {
   async #formed(client: IncomingMessage, request: ModelRequest, plain: Buffer): Promise<Edited> {
     const sender = senderOf(client.headers, request, this.#options.program)
     const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.length }
-    if (this.#holdout.has(sender.session)) return { ...own, placed: undefined }
+    // What was edited goes on so: its model has seen the edits, and may have bound its reasoning to them.
+    if (this.#holdout.has(sender.session) && !this.conversations.wasEdited(request, sender)) return { ...own, placed: undefined }
     const placed = await this.conversations.place(request, sender)
     const { form, conversation } = placed
     const list = form === undefined || isWhole(form, request.messages.length) ? undefined : listEdit(request, form)

@@ -1,8 +1,8 @@
 /** Model requests of the three formats that the gateway knows, and the parts of them that it looks at. */
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
-import { applied, editOf, isEdited } from './edit.ts'
-import type { Edit, Item } from './edit.ts'
+import { applied, editOf, isEdited } from '../harness/edit.ts'
+import type { Edit, Item } from '../harness/edit.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
 export type Api = 'messages' | 'responses' | 'chat'

@@ -13,6 +13,11 @@ const MARKERS: ReadonlySet<string> = new Set(['cache_control', 'cacheControl', '
 
 type Node = Record<string, unknown>
 
+/** Returns whether a field of this name is a cache marker. */
+export function isMarker(name: string): boolean {
+  return MARKERS.has(name)
+}
+
 /** Copies the structure of a content. Throws `INVALID_ARGUMENT` if it contains itself. */
 export function keep(value: unknown): unknown {
   return guarded(() => copy(value))
@@ -97,12 +102,12 @@ function compareFields(kept: Node, now: Node): Likeness {
     if (one === other && typeof one !== 'object') continue
     const like = compare(one, other)
     if (like === 'same') continue
-    if (like === 'different' && !isMarker(name, one, other)) return like
+    if (like === 'different' && !isMarkerChange(name, one, other)) return like
     result = 'marked'
   }
   for (const name in kept) {
     if (now[name] !== undefined || kept[name] === undefined) continue
-    if (!isMarker(name, kept[name], undefined)) return 'different'
+    if (!isMarkerChange(name, kept[name], undefined)) return 'different'
     result = 'marked'
   }
   return result
@@ -112,7 +117,7 @@ function compareFields(kept: Node, now: Node): Likeness {
  * Returns whether two different values of a field differ only in cache markers, or one is absent and the other holds
  * nothing else.
  */
-function isMarker(name: string, kept: unknown, now: unknown): boolean {
+function isMarkerChange(name: string, kept: unknown, now: unknown): boolean {
   if (MARKERS.has(name)) return true
   return (kept === undefined && holdsMarkers(now)) || (now === undefined && holdsMarkers(kept))
 }

@@ -3,6 +3,7 @@ import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
+import { argumentsText } from '../splice.ts'
 
 const PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'input_audio', 'file'])
 
@@ -106,7 +107,7 @@ function edited(message: Fields, edit: PartEdit): object {
   const calls = (message['tool_calls'] as Fields[] | undefined)?.map((call, position) => {
     const args = collapsed.get(position)
     if (args === undefined || !isFields(call['function'])) return call
-    return { ...call, function: { ...call['function'], arguments: JSON.stringify(args) } }
+    return { ...call, function: { ...call['function'], arguments: argumentsText(call['function']?.['arguments'], args) } }
   })
   const content = (messageEdit(edit)?.texts.length ?? 0) === 0 ? {} : { content: withTexts(message['content'], edit) }
   return { ...message, ...content, ...(calls === undefined ? {} : { tool_calls: calls }) }

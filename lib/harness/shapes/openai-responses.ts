@@ -6,6 +6,7 @@ import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
+import { argumentsText } from '../splice.ts'
 
 const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'function_call_result', 'custom_tool_call_output'])
 const ROLES: ReadonlySet<string> = new Set(['user', 'assistant', 'system', 'developer'])
@@ -124,7 +125,7 @@ function withArguments(items: readonly Fields[], edit: PartEdit): Fields[] {
     if (item['type'] !== 'function_call' && item['type'] !== 'custom_tool_call') return item
     position += 1
     const args = collapsed.get(position)
-    return args === undefined || item['type'] !== 'function_call' ? item : { ...item, arguments: JSON.stringify(args) }
+    return args === undefined || item['type'] !== 'function_call' ? item : { ...item, arguments: argumentsText(item['arguments'], args) }
   })
 }
 

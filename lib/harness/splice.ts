@@ -2,7 +2,7 @@
  * Writes an edit into the text of a JSON body. What the edit does not touch keeps its characters: numbers that no JavaScript
  * number holds, names that come twice, escapes and spaces.
  */
-import { applied } from './edit.ts'
+import { applied, editOf } from './edit.ts'
 import type { Edit, Item } from './edit.ts'
 
 /** A part of the text: from its first character to the one behind its last. */
@@ -21,6 +21,18 @@ interface Field extends Span {
 export function spliced(text: string, edit: Edit): string {
   const at = blankEnd(text, 0)
   return text.slice(0, at) + edited(text, { start: at, end: text.length }, edit)
+}
+
+/** The text of changed arguments. What has not changed in them keeps its characters. */
+export function argumentsText(own: unknown, args: object): string {
+  try {
+    const text = own as string
+    const edit = editOf(JSON.parse(text), args)
+    return edit === undefined ? text : spliced(text, edit)
+  } catch {
+    // A model may have written no JSON.
+    return JSON.stringify(args)
+  }
 }
 
 function edited(text: string, span: Span, edit: Edit): string {

@@ -2,8 +2,9 @@
  * The difference between a JSON value and what goes out instead of it. It names what stays by its place, so that the same
  * edit can be made to the value as a host sends it next, with other cache markers, and to the text of a body.
  */
-import { isFields } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
+import { isMarker } from './identity.ts'
+import { isFields } from './message.ts'
+import type { Fields } from './message.ts'
 
 /** What happens to a value: another one replaces it, or some of its fields or elements change. */
 export type Edit = { is: unknown } | { fields: Record<string, Edit | null> } | { items: readonly Item[] }
@@ -11,22 +12,25 @@ export type Edit = { is: unknown } | { fields: Record<string, Edit | null> } | {
 /** An element of a list that goes out: the one at an index, the same with an edit, or one that is added. */
 export type Item = number | readonly [at: number, edit: Edit] | { add: unknown; isNotice?: true }
 
-/** The edit that makes one value of another; undefined if they are the same. Neither may contain itself. */
+/**
+ * The edit that makes one value of another; undefined if they are the same. Neither may contain itself. Cache markers are not
+ * part of it: they move from request to request, so what stays has those of the value to which the edit is made.
+ */
 export function editOf(before: unknown, after: unknown): Edit | undefined {
   if (before === after) return undefined
   if (Array.isArray(before) && Array.isArray(after)) {
     const items = itemsOf(before, after)
     return isWhole(items, before.length) ? undefined : { items }
   }
-  if (!isFields(before) || !isFields(after)) return { is: after }
+  if (!isFields(before) || !isFields(after)) return { is: withoutMarkers(after) }
   const fields: [string, Edit | null][] = []
   const [old, now] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
   for (const [name, value] of old) {
-    if (value === undefined) continue
+    if (value === undefined || isMarker(name)) continue
     const edit = now.get(name) === undefined ? null : editOf(value, now.get(name))
     if (edit !== undefined) fields.push([name, edit])
   }
-  for (const [name, value] of now) if (value !== undefined && old.get(name) === undefined) fields.push([name, { is: value }])
+  for (const [name, value] of now) if (value !== undefined && !isMarker(name) && old.get(name) === undefined) fields.push([name, { is: withoutMarkers(value) }])
   return fields.length === 0 ? undefined : { fields: Object.fromEntries(fields) }
 }
 
@@ -55,7 +59,7 @@ export function itemsOf(before: readonly unknown[], after: readonly unknown[]): 
       const edit = editOf(before[at], value)
       return edit === undefined ? at : [at, edit]
     }
-    return { add: value }
+    return { add: withoutMarkers(value) }
   })
 }
 
@@ -105,6 +109,14 @@ export function placeOf(item: Item): number | undefined {
 /** Returns whether an item is an element with an edit. */
 export function isEdited(item: Item): item is readonly [number, Edit] {
   return Array.isArray(item)
+}
+
+function withoutMarkers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.some((one) => withoutMarkers(one) !== one) ? value.map(withoutMarkers) : value
+  const entries = Object.entries(value)
+  const kept = entries.filter(([name]) => !isMarker(name)).map(([name, one]): [string, unknown] => [name, withoutMarkers(one)])
+  return kept.length === entries.length && kept.every(([, one], at) => one === entries[at]?.[1]) ? value : Object.fromEntries(kept)
 }
 
 /** Fields that say which block or message something is. */
