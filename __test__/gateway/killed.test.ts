@@ -159,6 +159,7 @@ describe('what goes on from an edited conversation', () => {
       const one = new AnthropicLoop(gateway)
       one.model = 'claude-opus-5-5'
       one.more = { thinking: { type: 'adaptive' } }
+      one.thinks = true
       return one
     }
     return { bodies, loop }
@@ -180,6 +181,28 @@ describe('what goes on from an edited conversation', () => {
     await one.prompt('another way')
     for (let n = 0; n < 4; n += 1) await one.call('Bash', { command: `cat x${n}` }, long(`x${n}`))
     expect(bodies.slice(from).map(({ thinking }) => thinking.block_binding)).toEqual(bodies.slice(from).map(() => ({ prefix_mismatch_behavior: 'drop_block' })))
+  })
+
+  test('a prompt that is replaced after its roll brings nothing back', async () => {
+    const place = lasting()
+    const { bodies, loop } = await start({ ...place, open: { store: place.store } })
+    const one = await loop()
+    const last = (): string => JSON.stringify(bodies.at(-1) ?? '')
+    for (let turn = 0; turn < 16 && collapsed(last()) === 0; turn += 1) {
+      for (let n = 0; n < 7; n += 1) await one.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`, 430))
+      await one.prompt(`prompt ${turn}`)
+    }
+    const plain = (body: any): string[] => body.messages.map((message: object) => JSON.stringify(message).replaceAll(',"cache_control":{"type":"ephemeral"}', ''))
+    const rolled = plain(bodies.at(-1))
+    expect(collapsed(rolled.join())).toBeGreaterThan(0)
+    one.messages.splice(-2)
+    one.calls = 1000
+    const from = bodies.length
+    await one.prompt('another prompt')
+    for (let n = 0; n < 5; n += 1) await one.call('Bash', { command: `cat x${n}` }, long(`x${n}`, 5))
+    // It may roll again, but nothing comes back.
+    const whole = (messages: readonly string[]): string[] => [...messages.join().matchAll(/(t\d+n\d+) line 60 /g)].map(([, name]) => name!)
+    for (const body of bodies.slice(from)) expect(whole(rolled)).toEqual(expect.arrayContaining(whole(plain(body))))
   })
 
   test('a holdout leaves it edited', async () => {

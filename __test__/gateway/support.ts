@@ -107,6 +107,8 @@ export class AnthropicLoop {
   tools: object[] = ANTHROPIC_TOOLS
   calls = 0
   model = 'claude-sonnet-4-5'
+  /** True if its model thinks before a call. */
+  thinks = false
   /** Fields that its bodies have besides. */
   more: object = {}
   /** How a body goes over the wire. */
@@ -140,7 +142,7 @@ export class AnthropicLoop {
   async call(name: string, input: object, output: string): Promise<string> {
     const id = `toolu_${this.session}_${(this.calls += 1)}`
     if (this.messages.at(-1)?.role !== 'user') this.messages.push({ role: 'user', content: [{ type: 'text', text: `go on ${this.calls}` }] })
-    this.messages.push({ role: 'assistant', content: [{ type: 'tool_use', id, name, input }] })
+    this.messages.push({ role: 'assistant', content: [...(this.thinks ? [{ type: 'thinking', thinking: `about ${id}`, signature: 's' }] : []), { type: 'tool_use', id, name, input }] })
     this.messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] })
     await this.send()
     return id

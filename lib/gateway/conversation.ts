@@ -81,6 +81,8 @@ export class Conversation {
   /** When a process before this one sent the form that was taken over from it. */
   #sentMs: number | undefined
   #wasEdited = false
+  /** The form of the first messages, from before somebody went back. */
+  #beginning: { items: readonly Item[]; length: number } = { items: [], length: 0 }
   /** A request waits no longer for the projection; it still runs. */
   #isLate = false
   /** The projection has failed in this request and given the last form. */
@@ -147,6 +149,7 @@ export class Conversation {
   /** Goes on with the form that an earlier process has sent. `messages` are the host's that it was the form of. */
   takeOver(messages: readonly object[], { items, atMs, wasEdited }: LastForm): void {
     this.#last = { raw: messages, items }
+    this.#beginning = { items, length: messages.length }
     this.#old = noticesIn(items, messages.length)
     this.#sentMs = atMs
     this.#wasEdited ||= wasEdited
@@ -248,8 +251,30 @@ export class Conversation {
     this.#old = [...this.#old, ...this.#waiting.splice(0).map((message) => ({ at: length, message }))]
     await this.#adopt(messages.slice(common))
     const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
-    const items = itemsOf(messages, withNotices(sent, messages, this.#old))
-    return items.map((item) => (typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item))
+    const items = itemsOf(messages, withNotices(sent, messages, this.#old)).map((item) =>
+      typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
+    )
+    return this.#behindBeginning(items, common)
+  }
+
+  /**
+   * Somebody has gone back, maybe before a roll, in this process or in an earlier one: the projection then shows the beginning
+   * as it was before the roll. It has been sent in its collapsed form, which the provider has cached and the model's reasoning
+   * may be bound to, so that stays until the projection changes something in it.
+   */
+  #behindBeginning(items: readonly Item[], common: number): Form {
+    const { raw, items: last } = this.#last
+    if (common < raw.length) this.#beginning = beginningOf(last, raw.length, common)
+    const { length, items: beginning } = this.#beginning
+    if (length === 0) return items
+    const end = items.findLastIndex((item) => (placeOf(item) ?? length) < length) + 1
+    const isSame = isWhole(items.slice(0, end).filter((item) => placeOf(item) !== undefined), length)
+    if (!isSame) {
+      this.#beginning = { items: [], length: 0 }
+      return items
+    }
+    const has = (item: Item): boolean => placeOf(item) === undefined && beginning.some((one) => isEqual(one, item))
+    return [...beginning, ...items.slice(end).filter((item) => !has(item))]
   }
 
   /** The last form of the first `common` messages, with the others behind it as they are. */
@@ -340,6 +365,15 @@ export class Conversation {
       }
     }
   }
+}
+
+/** The form of the first messages, up to `common` at most. Lines for messages behind that must not stay. */
+function beginningOf(items: readonly Item[], count: number, common: number): { items: readonly Item[]; length: number } {
+  const kept = cutItems(items, count, common)
+  const last = kept.findLast((item) => placeOf(item) !== undefined)
+  const place = last === undefined ? -1 : (placeOf(last) as number)
+  const length = place === common - 1 ? common : Math.max(place, 0)
+  return { items: length === common ? kept : cutItems(kept, common, length), length }
 }
 
 function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {
