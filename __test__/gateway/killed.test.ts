@@ -183,10 +183,10 @@ describe('what goes on from an edited conversation', () => {
     expect(bodies.slice(from).map(({ thinking }) => thinking.block_binding)).toEqual(bodies.slice(from).map(() => ({ prefix_mismatch_behavior: 'drop_block' })))
   })
 
-  test('a prompt that is replaced after its roll brings nothing back', async () => {
+  test.each([false, true])('a prompt that is replaced after its roll brings nothing back; in a new process: %s', async (restarts) => {
     const place = lasting()
     const { bodies, loop } = await start({ ...place, open: { store: place.store } })
-    const one = await loop()
+    let one = await loop()
     const last = (): string => JSON.stringify(bodies.at(-1) ?? '')
     for (let turn = 0; turn < 16 && collapsed(last()) === 0; turn += 1) {
       for (let n = 0; n < 7; n += 1) await one.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`, 430))
@@ -196,6 +196,11 @@ describe('what goes on from an edited conversation', () => {
     const rolled = plain(bodies.at(-1))
     expect(collapsed(rolled.join())).toBeGreaterThan(0)
     one.messages.splice(-2)
+    if (restarts) {
+      const { messages } = one
+      one = await loop()
+      one.messages.push(...messages)
+    }
     one.calls = 1000
     const from = bodies.length
     await one.prompt('another prompt')
@@ -267,7 +272,7 @@ test('forget erases the forms, too', async () => {
 })
 
 describe('forms', () => {
-  const form = (items: LastForm['items'], atMs = 1): LastForm => ({ count: 9, hash: `h${atMs}`, atMs, items, wasEdited: true })
+  const form = (items: LastForm['items'], atMs = 1): LastForm => ({ chain: ['', ...Array.from({ length: 200 }, (_, n) => `h${n}`), `at ${atMs}`], atMs, items, wasEdited: true })
   const named = { id: 'claude-code:s', cwd: '/tmp' }
 
   test('the last one comes back, from files that only the user can read', () => {
@@ -295,6 +300,16 @@ describe('forms', () => {
       writeFileSync(file, `${lines.join('\n')}\n${last.slice(0, length)}`)
       expect(new Forms(path).of('key')[0]!.form).toEqual(form([0, 1], 1))
     }
+  })
+
+  test.each(['"items":[7000]', '"items":[null]', '"items":[[1,null]]', '"items":[{"add":1}]', '"items":7'])('a form with %s does not count', (damage) => {
+    const path = join(folder(), 'forms')
+    new Forms(path).note('key', named, form([0, 1], 1))
+    const file = join(path, readdirSync(path)[0]!)
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, text.replace(/"items":\[0,1\]/, damage))
+    expect(readFileSync(file, 'utf8')).not.toBe(text)
+    expect(new Forms(path).of('key')).toEqual([])
   })
 
   test('a file that was erased while a gateway runs is written anew', () => {

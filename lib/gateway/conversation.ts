@@ -138,7 +138,7 @@ export class Conversation {
   get form(): LastForm {
     this.#chain = chainOf(this.#last.raw, this.#chain)
     const { items } = this.#last
-    return { count: this.#chain.length - 1, hash: this.#chain.at(-1) as string, atMs: this.#now(), items, wasEdited: this.#wasEdited }
+    return { chain: [...this.#chain], atMs: this.#now(), items, wasEdited: this.#wasEdited }
   }
 
   /** From now on it counts as edited: it goes on from one that was. */
@@ -146,11 +146,13 @@ export class Conversation {
     this.#wasEdited = true
   }
 
-  /** Goes on with the form that an earlier process has sent. `messages` are the host's that it was the form of. */
-  takeOver(messages: readonly object[], { items, atMs, wasEdited }: LastForm): void {
-    this.#last = { raw: messages, items }
-    this.#beginning = { items, length: messages.length }
-    this.#old = noticesIn(items, messages.length)
+  /** Goes on with the form that an earlier process has sent. `messages` are the host's that are still those of the form. */
+  takeOver(messages: readonly object[], { items, chain, atMs, wasEdited }: LastForm): void {
+    const { length } = messages
+    this.#beginning = beginningOf(items, chain.length - 1, length)
+    const rest = Array.from({ length: length - this.#beginning.length }, (_, n) => this.#beginning.length + n)
+    this.#last = { raw: messages, items: [...this.#beginning.items, ...rest] }
+    this.#old = noticesIn(this.#last.items, length)
     this.#sentMs = atMs
     this.#wasEdited ||= wasEdited
   }

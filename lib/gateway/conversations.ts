@@ -112,8 +112,8 @@ export class Conversations {
     const closest = longest(group, request.messages)
     if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
     const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
-    const { stored } = storedFor(known, request, false)
-    return stored !== undefined && stored.form.count > closest.common ? { found: undefined, common: 0 } : closest
+    const { stored, common } = storedFor(known, request, false)
+    return stored !== undefined && common > closest.common ? { found: undefined, common: 0 } : closest
   }
 
   /** Notes what is about to go out. */
@@ -130,7 +130,7 @@ export class Conversations {
   #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[], alike: Conversation | undefined): Conversation {
     const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
     const isNamed = sender.session !== undefined
-    const { stored, isSame } = storedFor(known, request, isNamed && group.length === 0)
+    const { stored, common } = storedFor(known, request, isNamed && group.length === 0)
     const latest = stored === undefined ? (group.at(-1) ?? (isNamed ? this.#earlier(known.at(-1), request.api) : undefined)) : undefined
     const base = sender.session ?? sessionOf(sender.host, randomUUID())
     const taken = new Set([...group.map(({ id }) => id), ...this.#forms.of(key).map(({ id }) => id)])
@@ -142,7 +142,7 @@ export class Conversations {
     const conversation = new Conversation({ id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && isNamed }, this.#options)
     // What the model has thought behind an edit may have come along.
     if (alike?.wasEdited === true || (isNamed && this.wasEdited(request, sender))) conversation.markEdited()
-    if (stored !== undefined && isSame) conversation.takeOver(request.messages.slice(0, stored.form.count), stored.form)
+    if (stored !== undefined && common > 0) conversation.takeOver(request.messages.slice(0, common), stored.form)
     return conversation
   }
 
@@ -187,16 +187,24 @@ function longest(group: readonly Conversation[], messages: readonly object[]): {
 }
 
 /**
- * The stored conversation that some messages continue. If none does and `byName` is set, the latest one of the same name: its
- * first messages may say another date now, so that its form fits no longer. If most of it is missing, the host has compacted it.
+ * The stored conversation that some messages continue, and how many of them it had. If none does and `byName` is set, the
+ * latest one of the same name, with what is still the same: somebody may have gone back, or its first messages say another
+ * date now. If most of it is missing, the host has compacted it.
  */
-function storedFor(known: readonly Remembered[], { messages }: ModelRequest, byName: boolean): { stored: Remembered | undefined; isSame: boolean } {
-  if (known.length === 0) return { stored: undefined, isSame: false }
+function storedFor(known: readonly Remembered[], { messages }: ModelRequest, byName: boolean): { stored: Remembered | undefined; common: number } {
+  if (known.length === 0) return { stored: undefined, common: 0 }
   const chain = chainOf(messages)
-  const fitting = known.filter(({ form }) => chain[form.count] === form.hash)
-  const longestOne = fitting.toSorted((one, other) => other.form.count - one.form.count)[0]
-  if (longestOne !== undefined) return { stored: longestOne, isSame: true }
-  const latest = known.at(-1)
-  const isIt = byName && messages.length > 2 && messages.length * 2 >= (latest?.form.count ?? 0)
-  return { stored: isIt ? latest : undefined, isSame: false }
+  const found = known.map((stored) => ({ stored, count: stored.form.chain.length - 1, common: commonLinks(stored.form.chain, chain) }))
+  const longest = found.filter(({ count, common }) => common === count).toSorted((one, other) => other.count - one.count)[0]
+  if (longest !== undefined) return longest
+  const latest = found.toSorted((one, other) => one.common - other.common).at(-1)
+  const isIt = byName && latest !== undefined && messages.length > 2 && messages.length * 2 >= latest.count
+  return isIt ? latest : { stored: undefined, common: 0 }
+}
+
+/** How many messages two chains have in common. */
+function commonLinks(one: readonly string[], other: readonly string[]): number {
+  let most = Math.min(one.length, other.length) - 1
+  while (most > 0 && one[most] !== other[most]) most -= 1
+  return most
 }

@@ -1,6 +1,6 @@
 /**
  * Remembers in which form each conversation went out last, so that a gateway that follows one that was killed sends the same
- * bytes again. A form is written before its request leaves. It does not have the host's messages: it says by a hash which
+ * bytes again. A form is written before its request leaves. It does not have the host's messages: it says by hashes which
  * ones they were, and what stood in their place.
  */
 import { createHash, randomUUID } from 'node:crypto'
@@ -23,10 +23,8 @@ export interface Named {
 
 /** How a conversation went out last. */
 export interface LastForm {
-  /** How many messages of the host the request had. */
-  count: number
-  /** The hash of these messages. */
-  hash: string
+  /** Which messages of the host the request had: entry n stands for the first n of them. */
+  chain: readonly string[]
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
   /** What went out instead of them. */
@@ -46,6 +44,8 @@ interface Line extends LastForm {
   run: string
   /** How many items of the line before are the first ones of this form. */
   kept: number
+  /** The same for the entries of the chain. */
+  linked: number
 }
 
 /** How many conversations are remembered, in files and by name. The longest unused ones are forgotten. */
@@ -57,9 +57,13 @@ const MOST_OF_ONE = 20
 /** A file is written anew once it has this many times the items of its form. */
 const MOST_DEAD = 4
 
+/** Larger files are not ours, in bytes. */
+const LARGEST = 64 * 1024 * 1024
+
 /** The state of a file that this process writes. */
 interface Written {
-  items: readonly Item[]
+  form: LastForm
+  /** How many items the file has. */
   count: number
 }
 
@@ -96,15 +100,16 @@ export class Forms {
     const path = join(this.#folder, fileName(key, named.id))
     const before = this.#written.get(path)
     this.#written.delete(path)
-    const kept = before === undefined ? 0 : commonItems(before.items, form.items)
+    const kept = before === undefined ? 0 : commonItems(before.form.items, form.items)
+    const linked = before === undefined ? 0 : commonItems(before.form.chain, form.chain)
     const count = (before?.count ?? 0) + form.items.length - kept
     const isLong = count > MOST_DEAD * form.items.length + 100
-    if (before !== undefined && !isLong && appended(path, { ...form, run: this.#run, kept, items: form.items.slice(kept) })) {
-      this.#written.set(path, { items: form.items, count })
+    if (before !== undefined && !isLong && appended(path, { ...form, run: this.#run, kept, linked, items: form.items.slice(kept), chain: form.chain.slice(linked) })) {
+      this.#written.set(path, { form, count })
     } else {
-      const line: Line = { ...form, run: this.#run, kept: 0 }
-      writePrivateFile(path, `${JSON.stringify({ version: 1, key, ...named })}\n${JSON.stringify(line)}\n`)
-      this.#written.set(path, { items: form.items, count: form.items.length })
+      const line: Line = { ...form, run: this.#run, kept: 0, linked: 0 }
+      writePrivateFile(path, `${JSON.stringify({ version: 2, key, ...named })}\n${JSON.stringify(line)}\n`)
+      this.#written.set(path, { form, count: form.items.length })
     }
     for (const longest of [...this.#written.keys()].slice(0, Math.max(0, this.#written.size - MOST))) this.#written.delete(longest)
   }
@@ -137,7 +142,7 @@ function appended(path: string, line: Line): boolean {
   }
 }
 
-function commonItems(one: readonly Item[], other: readonly Item[]): number {
+function commonItems(one: readonly unknown[], other: readonly unknown[]): number {
   const most = Math.min(one.length, other.length)
   let at = 0
   while (at < most && (one[at] === other[at] || JSON.stringify(one[at]) === JSON.stringify(other[at]))) at += 1
@@ -161,7 +166,8 @@ function read(folder: string, key: string): Remembered[] {
 function filesIn(folder: string): { name: string; atMs: number }[] {
   try {
     const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'))
-    return names.map((name) => ({ name, atMs: statSync(join(folder, name)).mtimeMs })).toSorted((one, other) => one.atMs - other.atMs)
+    const files = names.map((name) => ({ name, stat: statSync(join(folder, name)) })).filter(({ stat }) => stat.isFile() && stat.size < LARGEST)
+    return files.map(({ name, stat }) => ({ name, atMs: stat.mtimeMs })).toSorted((one, other) => one.atMs - other.atMs)
   } catch {
     return []
   }
@@ -176,22 +182,35 @@ function forgetOldest(folder: string): void {
 function remembered(path: string, key: string): Remembered | undefined {
   try {
     const [head, ...lines] = readFileSync(path, 'utf8').split('\n').map(parsed)
-    if (!isFields(head) || head['version'] !== 1 || head['key'] !== key) return undefined
-    const runs = new Map<string, readonly Item[]>()
-    let last: Line | undefined
+    if (!isFields(head) || head['version'] !== 2 || head['key'] !== key) return undefined
+    const runs = new Map<string, LastForm>()
+    let last: LastForm | undefined
     for (const line of lines as (Line | undefined)[]) {
       if (line === undefined) continue
-      const before = line.kept === 0 ? [] : runs.get(line.run)
-      last = before === undefined ? undefined : { ...line, items: [...before.slice(0, line.kept), ...line.items] }
-      if (last !== undefined) runs.set(line.run, last.items)
+      const before = line.kept === 0 && line.linked === 0 ? NOTHING : runs.get(line.run)
+      last = before === undefined ? undefined : joined(before, line)
+      if (last !== undefined) runs.set(line.run, last)
     }
-    if (last === undefined) return undefined
-    const { count, hash, atMs, items, wasEdited } = last
     const before = head['before'] as string | undefined
-    return { id: head['id'] as string, cwd: head['cwd'] as string, ...(before === undefined ? {} : { before }), form: { count, hash, atMs, items, wasEdited } }
+    return last && { id: head['id'] as string, cwd: head['cwd'] as string, ...(before === undefined ? {} : { before }), form: last }
   } catch {
     return undefined
   }
+}
+
+const NOTHING: LastForm = { chain: [], items: [], atMs: 0, wasEdited: false }
+
+/** The form of a line behind another one; undefined if somebody has damaged it. */
+function joined(before: LastForm, { kept, linked, items, chain, atMs, wasEdited }: Line): LastForm | undefined {
+  const [all, links] = [[...before.items.slice(0, kept), ...items], [...before.chain.slice(0, linked), ...chain]]
+  const isWhole = kept >= 0 && linked >= 0 && links.every((link) => typeof link === 'string')
+  return isWhole && all.every((item) => isItem(item, links.length - 1)) ? { chain: links, items: all, atMs, wasEdited } : undefined
+}
+
+function isItem(item: unknown, count: number): boolean {
+  const place = Array.isArray(item) ? item[0] : item
+  if (typeof place === 'number') return Number.isInteger(place) && place >= 0 && place < count && (item === place || isFields((item as unknown[])[1]))
+  return isFields(item) && isFields(item['add'])
 }
 
 function parsed(line: string): unknown {
