@@ -59,13 +59,19 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
   const open = (folder: string, path: string, sessionId = 's'): Promise<ContextManager> =>
     ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path }, watch: false, systemPrompt: 'Be brief.' })
 
-  test('brings nothing back by restarting, again and again', async () => {
+  /** A store in which the conversation was recorded. */
+  const recorded = async (): Promise<{ folder: string; path: string; ids: string[] }> => {
     const folder = temporaryFolder('forgotten-')
     const path = join(folder, 'context.db')
     const first = await open(folder, path)
     await first.transformContext(messages)
     const ids = (await first.sessionSets()).sessionIndex
     await first.close()
+    return { folder, path, ids }
+  }
+
+  test('brings nothing back by restarting, again and again', async () => {
+    const { folder, path, ids } = await recorded()
     const all = ['chat:s', 'system_prompt:s', 'session:s', ...ids]
     expect(found(await everything(path, all)).length).toBeGreaterThanOrEqual(6)
     for (let restart = 0; restart < 3; restart += 1) {
@@ -92,11 +98,7 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
   })
 
   test.each(['call me Zaphod-Qx', 'Zaphod-Qx', 'notes:1: Zaphod'])('"%s" is forgotten once: a restart records nothing', async (text) => {
-    const folder = temporaryFolder('forgotten-')
-    const path = join(folder, 'context.db')
-    const first = await open(folder, path)
-    await first.transformContext(messages)
-    await first.close()
+    const { folder, path } = await recorded()
     const store = await Store.open({ kind: 'sqlite', path })
     await store.forget([{ text }], 'over')
     const history = async (from: Store): Promise<unknown> => Promise.all(['chat:s', 'c1'].map(async (id) => (await from.history(id)).length))
@@ -113,11 +115,7 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
   })
 
   test('another conversation in the same session is recorded', async () => {
-    const folder = temporaryFolder('forgotten-')
-    const path = join(folder, 'context.db')
-    const first = await open(folder, path)
-    await first.transformContext(messages)
-    await first.close()
+    const { folder, path } = await recorded()
     const store = await Store.open({ kind: 'sqlite', path })
     await store.forget([{ sessionId: 's' }], 'over')
     await store.close()
