@@ -81,6 +81,15 @@ test.each([
   expect(argumentsText(own, args)).toBe(wanted)
 })
 
+test('what is added is the same object, and markers far inside it are found in no time', () => {
+  const notice = { role: 'user', content: 'changed' }
+  const [added] = itemsOf([], [notice]) as [{ add: unknown }]
+  expect(added.add).toBe(notice)
+  let deep: unknown = { text: 'x', cache_control: {} }
+  for (let depth = 0; depth < 200; depth += 1) deep = [deep]
+  expect(JSON.stringify(itemsOf([], [deep]))).not.toContain('cache_control')
+})
+
 test('cache markers are those of the value to which an edit is made', () => {
   const marked = (text: string): object => ({ type: 'text', text, cache_control: { type: 'ephemeral' } })
   const [before, after] = [{ content: [{ type: 'text', text: 'a' }, marked('b')] }, { content: [marked('s')] }]

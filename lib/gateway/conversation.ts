@@ -13,7 +13,7 @@ import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
-import { appliedItems, cutItems, isWhole, itemsOf, placeOf } from '../harness/edit.ts'
+import { appliedItems, cutItems, isWhole, itemsOf, nextsOf, placeOf } from '../harness/edit.ts'
 import type { Item } from '../harness/edit.ts'
 import type { LastForm } from './forms.ts'
 import { chainOf, commonLength, withNotices } from './prefix.ts'
@@ -52,6 +52,14 @@ interface Sent {
   items: readonly Item[]
 }
 
+/** The form of the first `length` messages. */
+interface Beginning {
+  items: readonly Item[]
+  length: number
+}
+
+const NO_BEGINNING: Beginning = { items: [], length: 0 }
+
 interface Opened {
   manager: ContextManager
   projection: Projection
@@ -82,7 +90,7 @@ export class Conversation {
   #sentMs: number | undefined
   #wasEdited = false
   /** The form of the first messages, from before somebody went back. */
-  #beginning: { items: readonly Item[]; length: number } = { items: [], length: 0 }
+  #beginning: Beginning = NO_BEGINNING
   /** A request waits no longer for the projection; it still runs. */
   #isLate = false
   /** The projection has failed in this request and given the last form. */
@@ -150,8 +158,7 @@ export class Conversation {
   takeOver(messages: readonly object[], { items, chain, atMs, wasEdited }: LastForm): void {
     const { length } = messages
     this.#beginning = beginningOf(items, chain.length - 1, length)
-    const rest = Array.from({ length: length - this.#beginning.length }, (_, n) => this.#beginning.length + n)
-    this.#last = { raw: messages, items: [...this.#beginning.items, ...rest] }
+    this.#last = { raw: messages, items: [...this.#beginning.items, ...asTheyAre(this.#beginning.length, length)] }
     this.#old = noticesIn(this.#last.items, length)
     this.#sentMs = atMs
     this.#wasEdited ||= wasEdited
@@ -272,7 +279,7 @@ export class Conversation {
     const end = items.findLastIndex((item) => (placeOf(item) ?? length) < length) + 1
     const isSame = isWhole(items.slice(0, end).filter((item) => placeOf(item) !== undefined), length)
     if (!isSame) {
-      this.#beginning = { items: [], length: 0 }
+      this.#beginning = NO_BEGINNING
       return items
     }
     const has = (item: Item): boolean => placeOf(item) === undefined && beginning.some((one) => isEqual(one, item))
@@ -282,7 +289,7 @@ export class Conversation {
   /** The last form of the first `common` messages, with the others behind it as they are. */
   #oldForm(length: number, common: number): Form {
     const { raw, items } = this.#last
-    return [...cutItems(items, raw.length, common), ...Array.from({ length: length - common }, (_, n) => common + n)]
+    return [...cutItems(items, raw.length, common), ...asTheyAre(common, length)]
   }
 
   get #limitMs(): number {
@@ -370,22 +377,20 @@ export class Conversation {
 }
 
 /** The form of the first messages, up to `common` at most. Lines for messages behind that must not stay. */
-function beginningOf(items: readonly Item[], count: number, common: number): { items: readonly Item[]; length: number } {
-  const kept = cutItems(items, count, common)
-  const last = kept.findLast((item) => placeOf(item) !== undefined)
-  const place = last === undefined ? -1 : (placeOf(last) as number)
+function beginningOf(items: readonly Item[], count: number, common: number): Beginning {
+  const place = cutItems(items, count, common).map(placeOf).findLast((one) => one !== undefined) ?? -1
   const length = place === common - 1 ? common : Math.max(place, 0)
-  return { items: length === common ? kept : cutItems(kept, common, length), length }
+  return { items: cutItems(items, count, length), length }
+}
+
+/** Messages that go out unchanged: from an index to the one before another. */
+function asTheyAre(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, n) => from + n)
 }
 
 function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {
-  let next = count
-  const found: PlacedNotice[] = []
-  for (const item of items.toReversed()) {
-    next = placeOf(item) ?? next
-    if (typeof item === 'object' && 'add' in item && item.isNotice === true) found.push({ at: next, message: item.add as object })
-  }
-  return found.reverse()
+  const nexts = nextsOf(items, count)
+  return items.flatMap((item, n) => (typeof item === 'object' && 'add' in item && item.isNotice === true ? [{ at: nexts[n] as number, message: item.add as object }] : []))
 }
 
 /** An error as one sentence, with its code. */

@@ -111,9 +111,14 @@ export class Conversations {
   #closest(key: string, group: readonly Conversation[], request: ModelRequest): { found: Conversation | undefined; common: number } {
     const closest = longest(group, request.messages)
     if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
-    const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+    const known = this.#earlierOnes(key, group)
     const { stored, common } = storedFor(known, request, false)
     return stored !== undefined && common > closest.common ? { found: undefined, common: 0 } : closest
+  }
+
+  /** What is known of the conversations of earlier processes. */
+  #earlierOnes(key: string, group: readonly Conversation[]): Remembered[] {
+    return this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
   }
 
   /** Notes what is about to go out. */
@@ -128,7 +133,7 @@ export class Conversations {
 
   /** A conversation that this process does not know: one of an earlier process, or a new one. */
   #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[], alike: Conversation | undefined): Conversation {
-    const known = this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+    const known = this.#earlierOnes(key, group)
     const isNamed = sender.session !== undefined
     const { stored, common } = storedFor(known, request, isNamed && group.length === 0)
     const latest = stored === undefined ? (group.at(-1) ?? (isNamed ? this.#earlier(known.at(-1), request.api) : undefined)) : undefined

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { isFields } from '../harness/message.ts'
 import { writePrivateFile } from '../private-file.ts'
 import type { Item } from '../harness/edit.ts'
+import { commonLength } from './prefix.ts'
 
 /** The folder of the forms beside a store. */
 export const FORMS_FOLDER = 'gateway-forms'
@@ -60,19 +61,13 @@ const MOST_DEAD = 4
 /** Larger files are not ours, in bytes. */
 const LARGEST = 64 * 1024 * 1024
 
-/** The state of a file that this process writes. */
-interface Written {
-  form: LastForm
-  /** How many items the file has. */
-  count: number
-}
-
 /** The forms of a folder that only this user can read. Without a folder they are only in memory. */
 export class Forms {
   readonly #folder: string | undefined
   readonly #run = randomUUID()
-  readonly #memory = new Map<string, Map<string, Remembered>>()
-  readonly #written = new Map<string, Written>()
+  readonly #memory = new Map<string, readonly Remembered[]>()
+  /** How many items the files have that this process writes, by path. */
+  readonly #written = new Map<string, number>()
 
   /** Forgets the longest unused forms of a folder if there are too many. */
   constructor(folder?: string) {
@@ -82,11 +77,9 @@ export class Forms {
 
   /** The conversations of a name, the latest last. */
   of(key: string): readonly Remembered[] {
-    const known = this.#memory.get(key)
-    if (known !== undefined) return [...known.values()]
-    const found = this.#folder === undefined ? [] : read(this.#folder, key)
-    this.#keep(key, found)
-    return found
+    const known = this.#memory.get(key) ?? (this.#folder === undefined ? [] : read(this.#folder, key))
+    if (!this.#memory.has(key)) this.#keep(key, known)
+    return known
   }
 
   /**
@@ -94,31 +87,37 @@ export class Forms {
    * then takes the form from the record, which costs it the provider's cache at most.
    */
   note(key: string, named: Named, form: LastForm): void {
-    const others = this.of(key).filter(({ id }) => id !== named.id)
+    const known = this.of(key)
+    const others = known.filter(({ id }) => id !== named.id)
     this.#keep(key, [...others.slice(1 - MOST_OF_ONE), { ...named, form }])
     if (this.#folder === undefined) return
     const path = join(this.#folder, fileName(key, named.id))
-    const before = this.#written.get(path)
+    const written = this.#written.get(path)
+    const before = written === undefined ? undefined : known.find(({ id }) => id === named.id)?.form
     this.#written.delete(path)
-    const kept = before === undefined ? 0 : commonItems(before.form.items, form.items)
-    const linked = before === undefined ? 0 : commonItems(before.form.chain, form.chain)
-    const count = (before?.count ?? 0) + form.items.length - kept
+    const [kept, linked] = [commonLength(before?.items ?? [], form.items), commonLength(before?.chain ?? [], form.chain)]
+    const count = (written ?? 0) + form.items.length - kept
     const isLong = count > MOST_DEAD * form.items.length + 100
     if (before !== undefined && !isLong && appended(path, { ...form, run: this.#run, kept, linked, items: form.items.slice(kept), chain: form.chain.slice(linked) })) {
-      this.#written.set(path, { form, count })
+      this.#written.set(path, count)
     } else {
       const line: Line = { ...form, run: this.#run, kept: 0, linked: 0 }
       writePrivateFile(path, `${JSON.stringify({ version: 2, key, ...named })}\n${JSON.stringify(line)}\n`)
-      this.#written.set(path, { form, count: form.items.length })
+      this.#written.set(path, form.items.length)
     }
-    for (const longest of [...this.#written.keys()].slice(0, Math.max(0, this.#written.size - MOST))) this.#written.delete(longest)
+    dropFirst(this.#written)
   }
 
   #keep(key: string, all: readonly Remembered[]): void {
     this.#memory.delete(key)
-    this.#memory.set(key, new Map(all.map((one) => [one.id, one])))
-    for (const longest of [...this.#memory.keys()].slice(0, Math.max(0, this.#memory.size - MOST))) this.#memory.delete(longest)
+    this.#memory.set(key, all)
+    dropFirst(this.#memory)
   }
+}
+
+/** Leaves the last entries of a map, as many as are remembered. */
+function dropFirst(map: Map<string, unknown>): void {
+  for (const key of [...map.keys()].slice(0, Math.max(0, map.size - MOST))) map.delete(key)
 }
 
 /** Forgets all forms beside a store: what is erased from the store must not stay in them. */
@@ -140,13 +139,6 @@ function appended(path: string, line: Line): boolean {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw error
   }
-}
-
-function commonItems(one: readonly unknown[], other: readonly unknown[]): number {
-  const most = Math.min(one.length, other.length)
-  let at = 0
-  while (at < most && (one[at] === other[at] || JSON.stringify(one[at]) === JSON.stringify(other[at]))) at += 1
-  return at
 }
 
 function fileName(key: string, id: string): string {

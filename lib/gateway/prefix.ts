@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { fingerprint, isEqual } from '../harness/identity.ts'
 
-/** How many messages two conversations have in common from the start; cache markers don't count. */
-export function commonLength(one: readonly object[], other: readonly object[]): number {
+/** How many messages two conversations have in common from the start, or elements two lists; cache markers don't count. */
+export function commonLength(one: readonly unknown[], other: readonly unknown[]): number {
   const most = Math.min(one.length, other.length)
   let at = 0
   while (at < most && isEqual(one[at], other[at])) at += 1

@@ -91,14 +91,18 @@ export function isWhole(items: readonly Item[], count: number): boolean {
 
 /** The items for the first `length` elements of a list of `count`. What is added stays if all before it does. */
 export function cutItems(items: readonly Item[], count: number, length: number): Item[] {
-  let next = count
-  const kept: Item[] = []
-  for (const item of items.toReversed()) {
-    const at = placeOf(item)
-    next = at ?? next
-    if (at === undefined ? next <= length : at < length) kept.push(item)
+  const nexts = nextsOf(items, count)
+  return items.filter((item, n) => (placeOf(item) === undefined ? (nexts[n] as number) <= length : (nexts[n] as number) < length))
+}
+
+/** For each item, the index of the first element of a list of `count` that stands there or behind. */
+export function nextsOf(items: readonly Item[], count: number): number[] {
+  const nexts = new Array<number>(items.length)
+  for (let n = items.length - 1, next = count; n >= 0; n -= 1) {
+    next = placeOf(items[n] as Item) ?? next
+    nexts[n] = next
   }
-  return kept.reverse()
+  return nexts
 }
 
 /** The index of the element that an item stands for; undefined if it is added. */
@@ -111,12 +115,13 @@ export function isEdited(item: Item): item is readonly [number, Edit] {
   return Array.isArray(item)
 }
 
+/** A value without cache markers; the same object where it has none. */
 function withoutMarkers(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.some((one) => withoutMarkers(one) !== one) ? value.map(withoutMarkers) : value
-  const entries = Object.entries(value)
-  const kept = entries.filter(([name]) => !isMarker(name)).map(([name, one]): [string, unknown] => [name, withoutMarkers(one)])
-  return kept.length === entries.length && kept.every(([, one], at) => one === entries[at]?.[1]) ? value : Object.fromEntries(kept)
+  const before = Object.entries(value)
+  const after = before.flatMap(([name, one]): [string, unknown][] => (isMarker(name) ? [] : [[name, withoutMarkers(one)]]))
+  if (after.length === before.length && after.every(([, one], at) => one === before[at]?.[1])) return value
+  return Array.isArray(value) ? after.map(([, one]) => one) : Object.fromEntries(after)
 }
 
 /** Fields that say which block or message something is. */
