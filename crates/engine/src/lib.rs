@@ -1,6 +1,6 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
-//! The modules, called rooms, each above the one before it: `ground` (what never changes), `session` (sets, catalog,
+//! The modules, called rooms, each above the one before it: `base` (the client of a store: what never changes), `session` (sets, catalog,
 //! chat, and the one way to change them), `files` (looking at files and knowing what the model knows about them),
 //! `sight` (what the model's request shows), `view` (the canonical rendering) and `engine` (the use cases, and the
 //! only room with the store's and the disk's delays in its calls).
@@ -13,13 +13,19 @@
 //! - A call costs what is new, never the history, except `assemble` and `stats` (a copy of it), `get` of a chat, `restore`
 //!   and `resync` (the messages of a branch), and opening.
 
+mod base;
 mod engine;
 mod files;
-mod ground;
 mod session;
 mod sight;
 mod view;
 
+pub use base::error::{EngineError, Result, caught};
+pub use base::options::{
+    DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
+};
+pub use base::paths::{Disk, Paths, Place};
+pub use base::stay::{Stay, Stays};
 pub use context_knowledge::sentences::Sentences;
 pub use engine::control::{Part, SetChange};
 pub use engine::index::Indexed;
@@ -31,12 +37,6 @@ pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;
 pub use files::stamps::Stamp;
 pub use files::tracking::{FileEvent, FileEventKind};
-pub use ground::error::{EngineError, Result, caught};
-pub use ground::options::{
-    DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
-};
-pub use ground::paths::{Disk, Paths, Place};
-pub use ground::stay::{Stay, Stays};
 pub use sight::piece::CollapsedCall;
 pub use sight::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};
 pub use view::assembled::{Assembled, Block};

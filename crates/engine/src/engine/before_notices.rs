@@ -12,7 +12,7 @@ use context_model::time::TxId;
 
 use super::passages::LOOKED_BACK;
 use super::{Inner, State};
-use crate::ground::error::Result;
+use crate::base::error::Result;
 
 /// What a result of an old session says.
 pub(super) enum Before {

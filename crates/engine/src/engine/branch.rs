@@ -13,10 +13,10 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::{Engine, Inner};
+use crate::base::error::{EngineError, Result};
+use crate::base::paths::Place;
 use crate::files::index::{Entry, IndexResult};
 use crate::files::reconcile::{compare_all, stored_files};
-use crate::ground::error::{EngineError, Result};
-use crate::ground::paths::Place;
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::session::refresh;
@@ -48,7 +48,7 @@ impl Engine {
     pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
-        let own = inner.ground.session_id();
+        let own = inner.client.session_id();
         let (point, chat) = if tx == TxId(0) {
             (Sets::default().document(own), begun(own)?)
         } else {
@@ -61,13 +61,13 @@ impl Engine {
         };
         let sets = Sets::from_document(&point).map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let new: HashSet<ObjectId> = sets.index().difference(state.session.sets.index()).cloned().collect();
-        refresh::learn(&inner.ground, &mut state.session, new.iter().cloned()).await?;
+        refresh::learn(&inner.client, &mut state.session, new.iter().cloned()).await?;
         let displays = point.field("display_paths").and_then(Value::as_object);
         let restore = |session: &mut Session, work: &mut Work| {
             work.documents.push(chat.clone());
             work.turns = Some(Chat::of(&chat).len());
             // The answer to the last write may have been lost: then the stored sets are not what is known of them.
-            work.expected.insert(inner.ground.session_object.clone(), session.session_tx);
+            work.expected.insert(inner.client.session_object.clone(), session.session_tx);
             session.sets.restore(&sets, &mut work.change);
             for (id, path) in displays.into_iter().flatten() {
                 let id = ObjectId::new(id.as_str());

@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
+use crate::base::blocking::blocking;
+use crate::base::error::Result;
+use crate::base::paths::{Disk, Place};
 use crate::files::index::{Entry, Need};
 use crate::files::reading::FileState;
 use crate::files::seen::Seen;
-use crate::ground::blocking::blocking;
-use crate::ground::error::Result;
-use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
 use crate::session::commit::Work;
@@ -87,7 +87,7 @@ impl Engine {
             let reason = self.inner.read_first(&id).await?;
             state = self.inner.lock().await?;
             if state.session.catalog.get(&id).is_none_or(|meta| meta.is_null) {
-                let recorded = self.inner.ground.recorded(&id, AsOf::default()).await?;
+                let recorded = self.inner.client.recorded(&id, AsOf::default()).await?;
                 if let Some(erased) = recorded.filter(|version| version.erased.is_some())
                     && let Err((code, message)) = content_part(&erased, None)
                 {
@@ -97,7 +97,7 @@ impl Engine {
                 return Ok(refuse(id, ErrorCode::NullContent, message));
             }
         }
-        let Some(version) = self.inner.ground.recorded(&id, AsOf::default()).await? else {
+        let Some(version) = self.inner.client.recorded(&id, AsOf::default()).await? else {
             return Ok(unknown(name));
         };
         let shown = match content_part(&version, part.as_ref()) {
@@ -236,7 +236,7 @@ impl Inner {
             return Ok(Ok(id));
         }
         let id = ObjectId::new(name);
-        let infrastructure = [&self.ground.chat_id, &self.ground.prompt_id, &self.ground.session_object]
+        let infrastructure = [&self.client.chat_id, &self.client.prompt_id, &self.client.session_object]
             .contains(&&id)
             || self
                 .store()
@@ -270,7 +270,7 @@ impl Inner {
         if disk == Disk::Inside {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
-        let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
+        let place = Place { agent_path: self.client.paths.display(&source), source, disk };
         let (file, since) = self.eye().look(&place, None, Need::Text).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         // A text that a harness has passed in need not be on this disk.
@@ -283,13 +283,13 @@ impl Inner {
 
     /// Looks for a file's place.
     pub(crate) async fn locate(&self, source: context_model::source::FilesystemSource) -> Result<Disk> {
-        let paths = self.ground.paths.clone();
+        let paths = self.client.paths.clone();
         blocking("a source", move || paths.locate(&source)).await
     }
 
     /// Shows prose or reasoning of this session.
     async fn show_said(&self, name: &str, part: Option<&Part>) -> Result<SetChange> {
-        let chat = self.ground.recorded(&self.ground.chat_id, AsOf::default()).await?;
+        let chat = self.client.recorded(&self.client.chat_id, AsOf::default()).await?;
         let chat = chat.map(|version| version.document);
         let Some(text) = chat.as_ref().and_then(|chat| Chat::of(chat).said(name)) else {
             return Ok(unknown(name));
@@ -319,7 +319,7 @@ impl Inner {
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         }
         let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
-        let Some(version) = self.ground.recorded(&id, at).await? else {
+        let Some(version) = self.client.recorded(&id, at).await? else {
             let message = format!("{label} does not exist: the object's first version is newer");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         };

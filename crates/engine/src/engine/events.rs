@@ -13,14 +13,14 @@ use tokio::runtime::Handle;
 use tracing::instrument;
 
 use super::{Engine, Inner};
+use crate::base::blocking::blocking;
+use crate::base::error::{EngineError, Result};
+use crate::base::paths::{Disk, Place};
 use crate::files::due::PendingRead;
 use crate::files::index::{Entry, IndexResult, Need, display_of};
 use crate::files::reading::FileState;
 use crate::files::seen::{Seen, file_id};
 use crate::files::tracking::{FileEvent, FileEventKind};
-use crate::ground::blocking::blocking;
-use crate::ground::error::{EngineError, Result};
-use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
 use crate::session::refresh::recall_lost;
@@ -75,7 +75,7 @@ impl Sink for Receiver {
 
     fn touch(&self) -> Option<Touch> {
         let inner = self.inner.upgrade()?;
-        Some(inner.tracking.touch(inner.ground.paths.clone()))
+        Some(inner.tracking.touch(inner.client.paths.clone()))
     }
 }
 
@@ -175,7 +175,7 @@ impl Inner {
                 self.tracking.due().seen(&read.path);
                 continue;
             };
-            let agent_path = self.ground.paths.display(&source);
+            let agent_path = self.client.paths.display(&source);
             let place = Place { agent_path, source, disk: Disk::At(read.path.clone()) };
             let found = match self.eye().look(&place, None, need).await? {
                 (FileState::Unreachable, _) => {
@@ -198,7 +198,7 @@ impl Inner {
         let first: Vec<bool> = {
             let session = &mut self.lock().await?.session;
             let read = seen.iter().filter(|one| one.observation.source_hash().is_some());
-            recall_lost(&self.ground, session, read.map(|one| &one.id)).await?;
+            recall_lost(&self.client, session, read.map(|one| &one.id)).await?;
             seen.iter().map(|one| session.is_first_read(&one.id)).collect()
         };
         let results = self.index(seen, Entry::Tracked).await?;
@@ -262,7 +262,7 @@ impl Inner {
         if self.tracking.source_at(path).is_some() {
             return Ok(());
         }
-        let paths = self.ground.paths.clone();
+        let paths = self.client.paths.clone();
         let from: Utf8PathBuf = path.to_owned();
         let place = blocking(path.as_str(), move || paths.reached(&from)).await?;
         let Some(place) = place.filter(|place| matches!(place.disk, Disk::At(_))) else { return Ok(()) };
@@ -277,7 +277,7 @@ impl Inner {
         if result.action == Action::Unchanged {
             return Ok(());
         }
-        let path = display_of(&self.ground, &self.lock().await?.session, &result.id);
+        let path = display_of(&self.client, &self.lock().await?.session, &result.id);
         let kind = FileEventKind::Indexed(result.action);
         self.tracking.listeners.tell(&FileEvent { id: Some(result.id.clone()), path, kind });
         Ok(())
@@ -289,7 +289,7 @@ impl Inner {
         let gone = current.is_null && current.source_hash.is_none();
         let kind = FileEventKind::Indexed(if gone { Action::Deleted } else { Action::Updated });
         if session.sets.index().contains(id) {
-            let path = display_of(&self.ground, session, id);
+            let path = display_of(&self.client, session, id);
             self.tracking.listeners.tell(&FileEvent { id: Some(id.clone()), path, kind });
         }
     }
@@ -301,7 +301,7 @@ impl Inner {
             if !session.sets.index().contains(&id) {
                 return Ok(());
             }
-            display_of(&self.ground, session, &id)
+            display_of(&self.client, session, &id)
         };
         self.tracking.listeners.tell(&FileEvent { id: Some(id), path, kind: FileEventKind::Orphaned });
         Ok(())

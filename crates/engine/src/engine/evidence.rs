@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Inner, State, Written};
+use crate::base::error::Result;
+use crate::base::paths::Place;
 use crate::files::seen::file_id;
-use crate::ground::error::Result;
-use crate::ground::paths::Place;
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::sight::piece::{Carried, ShownLines};
@@ -261,13 +261,13 @@ impl Inner {
 
     /// The same with the path as the agent has it.
     pub fn way_of(&self, path: &str) -> Option<Way> {
-        let place = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
+        let place = self.client.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
         Some(self.way(&place))
     }
 
     /// The agent's path of a place, and where it leads.
     pub fn way(&self, place: &Place) -> Way {
-        let is_alias = self.ground.paths.display(&place.source) != place.agent_path;
+        let is_alias = self.client.paths.display(&place.source) != place.agent_path;
         Way { path: place.agent_path.as_str().into(), file: file_id(&place.source), is_alias }
     }
 

@@ -12,12 +12,12 @@ use tracing::instrument;
 
 use super::job::Job;
 use super::{Engine, Inner, State};
+use crate::base::error::{EngineError, Result};
+use crate::base::paths::{Disk, Place};
 use crate::files::index::{Entry, IndexResult, Need, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;
 use crate::files::seen::{Seen, file_id};
-use crate::ground::error::{EngineError, Result};
-use crate::ground::paths::{Disk, Place};
 use crate::session::catalog::Meta;
 use crate::session::refresh;
 
@@ -55,7 +55,7 @@ impl Engine {
         call_id: Option<&str>,
     ) -> Result<IndexResult> {
         self.inner.check_open()?;
-        let place = self.inner.ground.paths.resolve(path)?;
+        let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
         let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
         let is_gone = state == FileState::Gone;
@@ -70,7 +70,7 @@ impl Engine {
         if let (Some(hash), Some(text)) = (hash, text) {
             let read = match indexed {
                 Ok(_) => {
-                    let content = Content::stored(Some(hash), self.inner.ground.newest());
+                    let content = Content::stored(Some(hash), self.inner.client.newest());
                     Taken::Read { content, text: None }
                 }
                 Err(_) => Taken::Read { content: Content::lost(hash), text: Some(text) },
@@ -101,7 +101,7 @@ impl Engine {
         call_id: Option<&str>,
     ) -> Result<IndexResult> {
         self.inner.check_open()?;
-        let place = self.inner.ground.paths.resolve(path)?;
+        let place = self.inner.client.paths.resolve(path)?;
         let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
@@ -130,7 +130,7 @@ impl Engine {
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
         self.inner.check_open()?;
-        let place = self.inner.ground.paths.resolve(path)?;
+        let place = self.inner.client.paths.resolve(path)?;
         let seen = Seen::deleted(place);
         let mut results = self.inner.index(vec![seen], Entry::Gone).await?;
         Ok(results.remove(0))
@@ -144,7 +144,7 @@ impl Engine {
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
         self.inner.check_open()?;
-        let places = paths.iter().map(|p| self.inner.ground.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
+        let places = paths.iter().map(|p| self.inner.client.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
         let seen = places.into_iter().map(Seen::discovered).collect();
         self.inner.index(seen, Entry::Discovered).await
     }
@@ -221,7 +221,7 @@ impl Inner {
                 continue;
             }
             let disk = self.locate(source.clone()).await?;
-            let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
+            let place = Place { agent_path: self.client.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {
                 self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
             }
@@ -241,14 +241,14 @@ impl Inner {
         if unknown.is_empty() {
             return Ok(());
         }
-        refresh::learn(&self.ground, &mut state.session, unknown.iter().cloned()).await?;
+        refresh::learn(&self.client, &mut state.session, unknown.iter().cloned()).await?;
         self.apply(state);
         for file in unknown {
             let Some(source) = state.session.catalog.get(&file).and_then(Meta::file).cloned() else {
                 continue;
             };
             let disk = self.locate(source.clone()).await?;
-            let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
+            let place = Place { agent_path: self.client.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {
                 self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
             }

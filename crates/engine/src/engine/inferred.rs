@@ -18,8 +18,8 @@ use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
 use super::{Inner, State, Written};
+use crate::base::error::Result;
 use crate::files::index::display_of;
-use crate::ground::error::Result;
 use crate::session::Session;
 
 impl Inner {
@@ -43,7 +43,7 @@ impl Inner {
         if tool != "read" && is_ok {
             // Arguments may have collapsed since; the record has them whole.
             let recorded =
-                if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
+                if taking.again { self.client.recorded(call, AsOf::default()).await? } else { None };
             let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
             let args = recorded.unwrap_or(args);
             for file in std::iter::once(&way.file).chain(&before) {
@@ -81,7 +81,7 @@ impl Inner {
         let is_it = |file: &&ObjectId| {
             **file != way.file
                 && !session.is_toolcall(file)
-                && display_of(&self.ground, session, file) == *way.path
+                && display_of(&self.client, session, file) == *way.path
         };
         session.sets.index().iter().filter(is_it).cloned().collect()
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::Inner;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, passage_in};
-use crate::ground::error::Result;
+use crate::base::error::Result;
 
 impl Inner {
     /// Notes what a tool has passed in.
@@ -95,7 +95,7 @@ impl Inner {
         first: usize,
         output: &str,
     ) -> Result<Option<(Passage, Shows)>> {
-        let mut at = content.tx.unwrap_or_else(|| self.ground.newest());
+        let mut at = content.tx.unwrap_or_else(|| self.client.newest());
         for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, at).await? else { break };
             at = TxId(version.tx_id.0.saturating_sub(1));

@@ -9,10 +9,10 @@ use context_model::index::Action;
 use context_model::object::Status;
 use serde_json::{Map, Value, json};
 
+use crate::base::error::Result;
 use crate::files::index::{Entry, IndexResult};
 use crate::files::observed::Observed;
 use crate::files::seen::Seen;
-use crate::ground::error::Result;
 use crate::session::commit::Work;
 use crate::session::queue::{self, Reply};
 

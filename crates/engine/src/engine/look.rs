@@ -14,7 +14,7 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::{Engine, Inner};
-use crate::ground::error::{EngineError, Result};
+use crate::base::error::{EngineError, Result};
 use crate::session::Session;
 
 /// The most hits of one search.
@@ -211,7 +211,7 @@ impl Engine {
         self.inner.check_open()?;
         let mut filter = Filter { object_type: query.object_type, since: query.since, ..Filter::default() };
         if let Some(prefix) = &query.path_prefix {
-            let place = self.inner.ground.paths.resolve(prefix)?;
+            let place = self.inner.client.paths.resolve(prefix)?;
             filter.filesystem_id = Some(place.source.filesystem_id);
             filter.path_prefix = Some(place.source.path);
         }
@@ -287,7 +287,7 @@ impl Engine {
 impl Inner {
     /// The valid times of the latest versions of the session's document and of its chat.
     pub(crate) async fn times(&self) -> Result<[Timestamp; 2]> {
-        let ids = [self.ground.session_object.clone(), self.ground.chat_id.clone()];
+        let ids = [self.client.session_object.clone(), self.client.chat_id.clone()];
         match &self.store().outlines(&ids).await?[..] {
             [Some(session), Some(chat)] => Ok([session.valid_time, chat.valid_time]),
             _ => Err(EngineError::Unknown(ids[0].to_string())),
@@ -301,7 +301,7 @@ impl Inner {
         let handle = session.sets.index().contains(&id).then(|| session.handle(&id));
         let path = match &latest.source {
             Some(Source::Filesystem(file)) => Some(
-                session.catalog.display(&id).map_or_else(|| self.ground.paths.display(file), str::to_owned),
+                session.catalog.display(&id).map_or_else(|| self.client.paths.display(file), str::to_owned),
             ),
             Some(Source::Other(binding)) => Some(Value::Object(binding.clone()).to_string()),
             None => None,

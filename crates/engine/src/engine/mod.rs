@@ -38,11 +38,11 @@ use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
+use crate::base::Client;
+use crate::base::error::Result;
 use crate::files::index::Eye;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
-use crate::ground::Ground;
-use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::changes::SessionChange;
 use crate::session::commit::{self, Intent, Transacted, Work};
@@ -68,7 +68,7 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    pub ground: Arc<Ground>,
+    pub client: Arc<Client>,
     pub tracking: Arc<Tracking>,
     pub stamps: StampNote,
     /// What the next write will record.
@@ -123,7 +123,7 @@ impl Engine {
     /// The session's ID.
     #[must_use]
     pub fn session_id(&self) -> &SessionId {
-        self.inner.ground.session_id()
+        self.inner.client.session_id()
     }
 
     /// The session's sets as they are now.
@@ -159,7 +159,7 @@ impl Engine {
         let mut state = state?;
         inner.refresh_at_turn(&mut state).await?;
         let State { session, view, .. } = &mut *state;
-        view.complete(&inner.ground, session).await?;
+        view.complete(&inner.client, session).await?;
         Ok(view.assembled())
     }
 
@@ -244,8 +244,8 @@ impl Inner {
     async fn assembled_from_store(&self) -> Result<Assembled> {
         let (mut session, mut view) = (Session::default(), View::default());
         session.seen = self.store().latest_tx().await?;
-        refresh::load(&self.ground, &mut session).await?;
-        view.complete(&self.ground, &session).await?;
+        refresh::load(&self.client, &mut session).await?;
+        view.complete(&self.client, &session).await?;
         Ok(view.assembled())
     }
 
@@ -261,12 +261,12 @@ impl Inner {
     }
 
     pub fn store(&self) -> &dyn Store {
-        self.ground.store()
+        self.client.store()
     }
 
     /// Returns what looks at files.
     pub fn eye(&self) -> Eye {
-        Eye { ground: Arc::clone(&self.ground), tracking: Arc::clone(&self.tracking) }
+        Eye { client: Arc::clone(&self.client), tracking: Arc::clone(&self.tracking) }
     }
 
     /// Changes the session by one transaction; see [`commit::commit`]. All layers apply it.
@@ -276,7 +276,7 @@ impl Inner {
         state: &mut State,
         decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
     ) -> Result<T> {
-        let outcome = commit::commit(&self.ground, &mut state.session, decide).await;
+        let outcome = commit::commit(&self.client, &mut state.session, decide).await;
         self.apply(state);
         outcome
     }
@@ -284,7 +284,7 @@ impl Inner {
     /// The same for an intent that asks first; see [`commit::transact`].
     #[instrument(level = "debug", skip_all)]
     pub async fn transact<I: Intent>(&self, state: &mut State, intent: &mut I) -> Result<Transacted<I>> {
-        let outcome = commit::transact(&self.ground, &mut state.session, intent).await;
+        let outcome = commit::transact(&self.client, &mut state.session, intent).await;
         self.apply(state);
         outcome
     }
@@ -292,7 +292,7 @@ impl Inner {
     /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
     #[instrument(level = "debug", skip_all)]
     pub async fn refresh(&self, state: &mut State) -> Result<()> {
-        let outcome = refresh::refresh(&self.ground, &mut state.session).await;
+        let outcome = refresh::refresh(&self.client, &mut state.session).await;
         self.apply(state);
         outcome
     }
@@ -300,7 +300,7 @@ impl Inner {
     /// The same, at a turn: this also fetches what other machines wrote.
     #[instrument(level = "debug", skip_all)]
     pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
-        let outcome = refresh::refresh_at_turn(&self.ground, &mut state.session).await;
+        let outcome = refresh::refresh_at_turn(&self.client, &mut state.session).await;
         self.apply(state);
         outcome
     }
@@ -311,7 +311,7 @@ impl Inner {
         for change in std::mem::take(&mut state.session.changes) {
             match change {
                 SessionChange::Wrote(written) => {
-                    state.view.follow(&written, &self.ground);
+                    state.view.follow(&written, &self.client);
                     state.sight.follow(&written, &state.session);
                 }
                 SessionChange::Version { file, is_change } => {
@@ -321,7 +321,7 @@ impl Inner {
                     state.known.changed(file);
                 }
                 SessionChange::Foreign(changes) => {
-                    state.view.foreign(&changes, &self.ground, &state.session);
+                    state.view.foreign(&changes, &self.client, &state.session);
                 }
                 SessionChange::Loaded(chat) => {
                     state.view = View::default();

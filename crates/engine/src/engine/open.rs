@@ -11,11 +11,11 @@ use tracing::instrument;
 
 use super::events::Receiver;
 use super::{Engine, Inner, State};
+use crate::base::Client;
+use crate::base::error::Result;
+use crate::base::options::Options;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
-use crate::ground::Ground;
-use crate::ground::error::Result;
-use crate::ground::options::Options;
 use crate::session::queue::Queue;
 use crate::session::refresh;
 use crate::sight::pieces::Pieces;
@@ -34,7 +34,7 @@ impl Engine {
         let tracking = Arc::new(Tracking::new(options.watch, options.pace));
         let state = State::default();
         let inner = Arc::new(Inner {
-            ground: Arc::new(Ground::new(options).await?),
+            client: Arc::new(Client::new(options).await?),
             tracking,
             stamps: StampNote::default(),
             queue: Queue::default(),
@@ -44,7 +44,7 @@ impl Engine {
             state: Mutex::new(state),
         });
         inner.load_or_start().await?;
-        inner.tracking.start(&inner.ground, Box::new(Receiver::new(&inner)));
+        inner.tracking.start(&inner.client, Box::new(Receiver::new(&inner)));
         let engine = Self { inner };
         engine.inner.reconcile(None).await?;
         if let Some(prompt) = prompt {
@@ -57,11 +57,11 @@ impl Engine {
 impl Inner {
     async fn load_or_start(&self) -> Result<()> {
         let mut state = self.lock().await?;
-        state.sight.pieces = Pieces::new(self.ground.options.stays);
+        state.sight.pieces = Pieces::new(self.client.options.stays);
         // Before the rest, so that what another client writes meanwhile counts as a change.
         state.session.seen = self.store().latest_tx().await?;
-        self.ground.heard_of(state.session.seen);
-        if !refresh::load(&self.ground, &mut state.session).await? {
+        self.client.heard_of(state.session.seen);
+        if !refresh::load(&self.client, &mut state.session).await? {
             self.start(&mut state).await?;
         } else if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
             tracing::warn!(code = %error.code(), "the store could not note that the session was opened");
@@ -73,32 +73,32 @@ impl Inner {
     /// The name of the note that says when this session was opened: a store's owner removes sessions that were not
     /// opened.
     fn opened(&self) -> String {
-        format!("opened:{}", self.ground.session_id())
+        format!("opened:{}", self.client.session_id())
     }
 
     async fn start(&self, state: &mut State) -> Result<()> {
-        let session = self.ground.session_id();
+        let session = self.client.session_id();
         let documents = [
             begun(session)?,
             Document::system_prompt(
                 session,
-                self.ground.options.system_prompt.as_deref().unwrap_or_default(),
+                self.client.options.system_prompt.as_deref().unwrap_or_default(),
             ),
             Sets::default().document(session),
         ];
         let transaction = Transaction {
             writes: documents.into_iter().map(Write::put).collect(),
-            expected: vec![(self.ground.session_object.clone(), None)],
+            expected: vec![(self.client.session_object.clone(), None)],
         };
-        match self.ground.write(transaction, false).await {
+        match self.client.write(transaction, false).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
-                self.ground.heard_of(receipt.tx_id);
+                self.client.heard_of(receipt.tx_id);
                 Ok(())
             }
             // Another process started the same session at the same moment.
             Err(StoreError::Conflict(_)) => {
-                refresh::load(&self.ground, &mut state.session).await?;
+                refresh::load(&self.client, &mut state.session).await?;
                 Ok(())
             }
             Err(error) => Err(error.into()),

@@ -12,7 +12,7 @@ use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
 use super::{Inner, State};
-use crate::ground::error::Result;
+use crate::base::error::Result;
 use crate::sight::answers::named_object;
 
 /// How many versions of a file are searched for the one that an output shows.
@@ -40,7 +40,7 @@ impl Inner {
         let session = &state.session;
         let mut call = call.clone();
         for _ in 0..LOOKED_BACK {
-            let Some(read) = self.ground.recorded(&call, AsOf::default()).await? else { break };
+            let Some(read) = self.client.recorded(&call, AsOf::default()).await? else { break };
             let shown = match self.evidence_of(&call).await?.flatten() {
                 Some(Evidence::Shows(lines)) => Some((lines.bytes.clone(), lines)),
                 Some(Evidence::Unstored { lines, like }) => {
@@ -193,7 +193,7 @@ impl Inner {
     /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
-        self.ground.recorded(file, at).await
+        self.client.recorded(file, at).await
     }
 }
 

@@ -10,11 +10,11 @@ use context_model::id::ObjectId;
 
 use super::job::Job;
 use super::{Inner, State};
+use crate::base::blocking::blocking;
+use crate::base::error::Result;
+use crate::base::paths::{Disk, Place};
 use crate::files::index::{Entry, Need};
 use crate::files::seen::{Seen, file_id};
-use crate::ground::blocking::blocking;
-use crate::ground::error::Result;
-use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::commit::Work;
 
@@ -43,7 +43,7 @@ impl Inner {
         }
         let unmet = |file: &ObjectId| session.catalog.get(file).is_none();
         let doubtful: Vec<_> = doubtful.into_iter().map(|(path, file)| (unmet(&file), path, file)).collect();
-        let paths = self.ground.paths.clone();
+        let paths = self.client.paths.clone();
         let places = blocking("the paths of known files", move || {
             let places = doubtful.into_iter().filter_map(|(is_unmet, path, file)| {
                 let place = paths.resolve(&path).ok()?;
@@ -116,7 +116,7 @@ impl Inner {
         };
         self.perform_now(state, &mut Job::files(vec![seen], entry)).await?;
         let own = state.session.catalog.get(&old).and_then(|meta| meta.file());
-        let own = own.map(|source| self.ground.paths.display(source));
+        let own = own.map(|source| self.client.paths.display(source));
         let path = Arc::clone(&way.path);
         let rename = |session: &mut Session, work: &mut Work| {
             if let Some(own) = own.as_deref().filter(|_| session.catalog.display(&old) == Some(&*path)) {

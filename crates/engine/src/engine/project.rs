@@ -10,7 +10,7 @@ use tracing::instrument;
 use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
-use crate::ground::error::Result;
+use crate::base::error::Result;
 use crate::sight::answers::excerpts;
 use crate::sight::messages::{lines_of_ours, message_tokens, text_of};
 use crate::sight::moment;
@@ -175,7 +175,7 @@ impl Engine {
         let State { sight, session, .. } = &mut *state;
         sight.repeat_pages(session);
         sight.note_unbound();
-        sight.keep_what_was_brought_back(self.inner.ground.options.window.turns_back, session);
+        sight.keep_what_was_brought_back(self.inner.client.options.window.turns_back, session);
         self.inner.keep_evidence(&mut state).await;
         self.inner.forget_underway(&mut state);
         if call.sent_ms.is_some() {
@@ -242,7 +242,7 @@ impl Inner {
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
-                sight.push_answer(key, message, &self.ground.options.cwd, (taking.record, session));
+                sight.push_answer(key, message, &self.client.options.cwd, (taking.record, session));
             }
             "toolResult" => self.take_in_result(state, key, message, taking).await?,
             _ => state.sight.pieces.push_fixed(key, message_tokens(message)),

@@ -18,11 +18,11 @@ use tracing::instrument;
 use super::job::{Job, ToolcallInput, correct, depend, fingerprint};
 use super::outcome::outcome_of;
 use super::{Engine, Inner, State};
+use crate::base::Client;
+use crate::base::error::{EngineError, Result};
+use crate::base::paths::Disk;
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
 use crate::files::seen::Seen;
-use crate::ground::Ground;
-use crate::ground::error::{EngineError, Result};
-use crate::ground::paths::Disk;
 use crate::session::Session;
 use crate::session::catalog::{Kind, Meta};
 use crate::session::commit::{Intent, Work};
@@ -80,7 +80,7 @@ impl Engine {
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
         let mut state = self.inner.lock().await?;
-        let session = self.inner.ground.session_id();
+        let session = self.inner.client.session_id();
         let add = |_: &mut Session, work: &mut Work| {
             work.documents.push(Document::system_prompt(session, text));
             Ok(())
@@ -125,7 +125,7 @@ impl Inner {
     /// # Errors
     /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; what the store reports.
     pub async fn add_message(&self, state: &mut State, message: &Value) -> Result<()> {
-        let window = self.ground.options.window;
+        let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
         let add = |session: &mut Session, work: &mut Work| {
             work.chat.message(message)?;
@@ -143,7 +143,7 @@ impl Inner {
     /// # Errors
     /// What the store reports.
     pub async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
-        let window = self.ground.options.window;
+        let window = self.client.options.window;
         let join = |session: &mut Session, work: &mut Work| {
             session.join_turn(id, window, work);
             Ok(())
@@ -271,21 +271,21 @@ impl Intent for Recording<'_> {
     type Outcome = ();
     type Refusal = Dependent;
 
-    async fn ask(&mut self, ground: &Ground, session: &mut Session) -> Result<()> {
+    async fn ask(&mut self, client: &Client, session: &mut Session) -> Result<()> {
         if self.jobs.iter().any(|job| job.seen().next().is_some()) {
-            refresh::refresh(ground, session).await?;
+            refresh::refresh(client, session).await?;
             let ids: Vec<ObjectId> =
                 self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
-            refresh::learn(ground, session, ids).await?;
+            refresh::learn(client, session, ids).await?;
             self.eye.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
             let seen = self.jobs.iter().flat_map(Job::seen);
             let read = seen.filter(|seen| seen.observation.source_hash().is_some()).map(|seen| &seen.id);
-            refresh::recall_lost(ground, session, read).await?;
+            refresh::recall_lost(client, session, read).await?;
         }
         self.calls.clear();
         for job in &*self.jobs {
             if let Job::Toolcall(input, ..) = job {
-                self.calls.push(object_of(ground, session, input).await?);
+                self.calls.push(object_of(client, session, input).await?);
             }
         }
         Ok(())
@@ -293,7 +293,7 @@ impl Intent for Recording<'_> {
 
     fn decide(
         &mut self,
-        ground: &Ground,
+        client: &Client,
         session: &mut Session,
         work: &mut Work,
     ) -> Result<std::result::Result<(), Dependent>> {
@@ -302,14 +302,14 @@ impl Intent for Recording<'_> {
             match job {
                 Job::Toolcall(input, observed, reply) => {
                     let Some((id, is_new)) = calls.next() else { unreachable!("each call was asked about") };
-                    let file_refs = observed.add(ground, session, work);
+                    let file_refs = observed.add(client, session, work);
                     let evidence = observed.evidence.as_ref().map(Evidence::to_value);
                     let noted = (evidence, observed.outcome.as_deref());
-                    add_toolcall(ground, session, input, (file_refs, noted), (&id, is_new), work);
+                    add_toolcall(client, session, input, (file_refs, noted), (&id, is_new), work);
                     reply.outcome = Some(id);
                 }
                 Job::Files(seen, entry, reply) => {
-                    let done = seen.iter().map(|one| prepare(ground, session, one, *entry, work)).collect();
+                    let done = seen.iter().map(|one| prepare(client, session, one, *entry, work)).collect();
                     reply.outcome = Some(done);
                 }
             }
@@ -320,7 +320,7 @@ impl Intent for Recording<'_> {
 
 /// Adds a tool call to a transaction under construction, with its effect on the sets.
 fn add_toolcall(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     input: &ToolcallInput,
     (mut file_refs, (evidence, outcome)): (Vec<ObjectId>, (Option<Value>, Option<&str>)),
@@ -340,7 +340,7 @@ fn add_toolcall(
             args_display: input.args_display.clone(),
             content: input.content.clone(),
             status: input.status,
-            chat_ref: ground.chat_id.clone(),
+            chat_ref: client.chat_id.clone(),
             file_refs,
             parent: input.parent.as_deref().map(ObjectId::toolcall),
         };
@@ -356,23 +356,23 @@ fn add_toolcall(
     if input.parent.is_some() {
         session.sets.encounter(id, &mut work.change);
     } else {
-        session.join_turn(id, ground.options.window, work);
+        session.join_turn(id, client.options.window, work);
     }
 }
 
 /// A call's object ID, and whether it must be created. The ID is the harness's own, verbatim, unless the store has a
 /// different call under it.
 async fn object_of(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     input: &ToolcallInput,
 ) -> Result<(ObjectId, bool)> {
     let id = ObjectId::toolcall(&input.call_id);
     // The cheap query first: most calls are new.
-    if ground.store().outlines(std::slice::from_ref(&id)).await? == [None] {
+    if client.store().outlines(std::slice::from_ref(&id)).await? == [None] {
         return Ok((id, true));
     }
-    let stored = ground.store().get(&id, AsOf::default()).await?;
+    let stored = client.store().get(&id, AsOf::default()).await?;
     let is_same = stored.as_ref().is_none_or(|stored| {
         let document = &stored.document;
         is_content(document, &input.content)
@@ -381,7 +381,7 @@ async fn object_of(
             && is_args(document, &input.args)
     });
     let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.call_id, &fingerprint(input)) };
-    refresh::learn(ground, session, [id.clone()]).await?;
+    refresh::learn(client, session, [id.clone()]).await?;
     let is_new = session.catalog.get(&id).is_none();
     Ok((id, is_new))
 }

@@ -14,7 +14,7 @@ use tracing::instrument;
 
 use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
-use crate::ground::error::Result;
+use crate::base::error::Result;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
 use crate::session::commit::Work;
@@ -78,7 +78,7 @@ impl Inner {
         };
         let State { sight, session, .. } = &mut *state;
         let is_ok = input.status == Status::Ok;
-        sight.pieces.answer(call_id, &object, is_ok, session, &self.ground.options.cwd);
+        sight.pieces.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
         let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
         if taking.again {
             state.sight.results.insert(object.clone());
@@ -207,7 +207,7 @@ impl Inner {
     /// The excerpts of a recorded output that is shown as this text. If the text differs from the output, it is one of the
     /// excerpts, unless the tool has only added something to each line.
     async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
-        let version = self.ground.recorded(object, AsOf::default()).await?;
+        let version = self.client.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());

@@ -6,7 +6,7 @@ use context_projection::{Binding, Roll};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
-use crate::ground::error::{EngineError, Result};
+use crate::base::error::{EngineError, Result};
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::sight::plan::{Call, Plan};
@@ -73,7 +73,7 @@ impl Engine {
             self.inner.note_roll(&mut state, entry).await?;
             let State { sight, session, known, .. } = &mut *state;
             sight.rolls.pop();
-            sight.pieces.undo(&executed, self.inner.ground.options.window.turns_back, session);
+            sight.pieces.undo(&executed, self.inner.client.options.window.turns_back, session);
             plan.edits = sight.pieces.edits_of(executed.places());
             known.looks_different(sight.pieces.calls_at(executed.places()));
             let behind = state.sight.pieces.reasoning_roll(first).filter(|_| binding.is_strict());

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
+use crate::base::error::Result;
 use crate::files::index::display_of;
-use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::sight::piece::ShownLines;
@@ -66,7 +66,7 @@ impl Engine {
         limit: Option<usize>,
         call_id: Option<&str>,
     ) -> Result<Option<Answer>> {
-        let place = self.inner.ground.paths.resolve(path)?;
+        let place = self.inner.client.paths.resolve(path)?;
         let way = self.inner.way(&place);
         let id = way.file.clone();
         self.inner.look_at_one(place).await?;
@@ -85,10 +85,10 @@ impl Engine {
             self.inner.forget_read(call_id, &id);
             return Ok(None);
         }
-        let tx = self.inner.ground.newest();
+        let tx = self.inner.client.newest();
         let lines = ShownLines { file: id.clone(), hash, tx, first, last };
 
-        let sentences = &self.inner.ground.options.sentences;
+        let sentences = &self.inner.client.options.sentences;
         let is_above = state.sight.pieces.showing(&lines).cloned();
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
@@ -160,7 +160,7 @@ impl Engine {
         call_id: Option<&str>,
     ) -> Result<EditGuard> {
         const ALLOWED: EditGuard = EditGuard::Allowed { difference: None };
-        let place = self.inner.ground.paths.resolve(path)?;
+        let place = self.inner.client.paths.resolve(path)?;
         let way = self.inner.way(&place);
         let id = way.file.clone();
         {
@@ -184,7 +184,7 @@ impl Engine {
             return Ok(ALLOWED);
         }
         let path = render::text(path);
-        let sentences = &self.inner.ground.options.sentences;
+        let sentences = &self.inner.client.options.sentences;
         let old = match known.tx {
             Some(_) => Some(self.inner.text_known(&state, &id, &known).await?.unwrap_or_default()),
             None => None,
@@ -305,7 +305,7 @@ impl Inner {
             return Ok(None);
         }
         let values = [("path", &*render::text(path)), ("id", &*handle), ("diff", &*diff)];
-        let text = filled(self.ground.options.sentences.difference, &values);
+        let text = filled(self.client.options.sentences.difference, &values);
         Ok(Some(Answer { text, object: object.clone() }))
     }
 
@@ -329,7 +329,7 @@ impl Inner {
 
     /// An activation's answer that refers to the result in which the text is.
     pub async fn refer(&self, state: &mut State, done: String, at: &ObjectId) -> String {
-        let Sentences { text_above, text_left, .. } = self.ground.options.sentences;
+        let Sentences { text_above, text_left, .. } = self.client.options.sentences;
         let handle = state.session.handle(at);
         let values = [("done", &*done), ("id", &*handle)];
         let text = filled(text_above, &values);
@@ -448,7 +448,7 @@ impl Inner {
 
     /// The path by which the model knows a file.
     fn path_known(&self, state: &State, id: &ObjectId) -> String {
-        let path = display_of(&self.ground, &state.session, id);
+        let path = display_of(&self.client, &state.session, id);
         state.known.path_to(id, &path).map_or(path, |known| known.to_string())
     }
 
@@ -467,13 +467,13 @@ impl Inner {
                 _ => Change::Unknown,
             }
         };
-        Ok(notices::line(&self.ground.options.sentences, &session.handle(id), path, now, &change))
+        Ok(notices::line(&self.client.options.sentences, &session.handle(id), path, now, &change))
     }
 
     /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
         let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
-        let version = self.ground.recorded(id, at).await?;
+        let version = self.client.recorded(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 }

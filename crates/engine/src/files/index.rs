@@ -12,10 +12,10 @@ use context_model::time::TxId;
 use super::reading::{self, FileState};
 use super::seen::Seen;
 use super::tracking::Tracking;
-use crate::ground::Ground;
-use crate::ground::blocking::blocking;
-use crate::ground::error::{EngineError, Result};
-use crate::ground::paths::{Disk, Place};
+use crate::base::Client;
+use crate::base::blocking::blocking;
+use crate::base::error::{EngineError, Result};
+use crate::base::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
 use crate::session::commit::Work;
@@ -60,12 +60,12 @@ pub(crate) enum Need {
 /// What looks at files: the client's paths, its tracker, and how much text it keeps.
 #[derive(Clone)]
 pub(crate) struct Eye {
-    pub ground: Arc<Ground>,
+    pub client: Arc<Client>,
     pub tracking: Arc<Tracking>,
 }
 
 impl Eye {
-    /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Ground::newest`] from before the
+    /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Client::newest`] from before the
     /// look, for [`Seen::of`]; `None` for what a tool has read.
     pub async fn look(
         &self,
@@ -77,7 +77,7 @@ impl Eye {
         if let Some(bytes) = content {
             return Ok((FileState::of_bytes(bytes, limit), None));
         }
-        let since = self.ground.newest();
+        let since = self.client.newest();
         let state = match self.attach(place) {
             Ok(path) => {
                 let path = path.to_owned();
@@ -91,7 +91,7 @@ impl Eye {
 
     /// The same on this thread.
     pub fn look_now(&self, place: &Place, need: Need) -> (FileState, Option<TxId>) {
-        let since = self.ground.newest();
+        let since = self.client.newest();
         let limit = self.limit(need);
         let state = self.attach(place).map_or_else(identity, |path| self.read(path, limit));
         (state, Some(since))
@@ -113,7 +113,7 @@ impl Eye {
         match self.tracking.device_of_parent(path) {
             Some(device) => context_platform::device(left.as_std_path()) == Some(device),
             // Nobody has seen it there in this process, but the session's own folders are in their places.
-            None => self.ground.paths.is_in_session(left),
+            None => self.client.paths.is_in_session(left),
         }
     }
 
@@ -122,14 +122,14 @@ impl Eye {
     pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> Need {
         let latest = session.catalog.get(file);
         let was_read =
-            latest.is_some_and(|latest| latest.text_units() > self.ground.options.named_text_bytes);
+            latest.is_some_and(|latest| latest.text_units() > self.client.options.named_text_bytes);
         if is_known || was_read || session.sets.active().contains(file) { Need::Text } else { Need::Change }
     }
 
     /// The most bytes of text that a look keeps.
     pub fn limit(&self, need: Need) -> u64 {
-        let most = self.ground.options.max_text_bytes;
-        if need == Need::Text { most } else { most.min(self.ground.options.named_text_bytes) }
+        let most = self.client.options.max_text_bytes;
+        if need == Need::Text { most } else { most.min(self.client.options.named_text_bytes) }
     }
 
     /// Returns whether a look has left out a text that is kept of a file that was read.
@@ -193,7 +193,7 @@ fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
 /// Decides what an observation means and adds it to a transaction under construction. The catalog must already have
 /// what the store knows about the file.
 pub(crate) fn prepare(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     one: &Seen,
     entry: Entry,
@@ -229,16 +229,16 @@ pub(crate) fn prepare(
         Entry::Gone => session.sets.encounter(&id, &mut work.change),
         Entry::Tracked => return result,
     }
-    note_display(ground, session, &id, &one.place, work);
+    note_display(client, session, &id, &one.place, work);
     result
 }
 
 /// The path of a file as the agent knows it.
-pub(crate) fn display_of(ground: &Ground, session: &Session, id: &ObjectId) -> String {
+pub(crate) fn display_of(client: &Client, session: &Session, id: &ObjectId) -> String {
     let source = session.catalog.get(id).and_then(Meta::file);
     match (session.catalog.display(id), source) {
         (Some(path), _) => path.to_owned(),
-        (None, Some(source)) => ground.paths.display(source),
+        (None, Some(source)) => client.paths.display(source),
         (None, None) => id.to_string(),
     }
 }
@@ -250,9 +250,9 @@ pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
 }
 
 /// Stores the agent's own path of a file in the session, if it is not the one that would be shown.
-fn note_display(ground: &Ground, session: &Session, id: &ObjectId, place: &Place, work: &mut Work) {
+fn note_display(client: &Client, session: &Session, id: &ObjectId, place: &Place, work: &mut Work) {
     let new = work.displays.get(id).map(String::as_str);
-    let by_default = ground.paths.display(&place.source);
+    let by_default = client.paths.display(&place.source);
     if new.or(session.catalog.display(id)).unwrap_or(&by_default) != place.agent_path {
         work.show_as(session, id, &place.agent_path);
     }
@@ -265,12 +265,12 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::ground::options::Options;
+    use crate::base::options::Options;
 
     async fn eye() -> Eye {
         let limits = |options| Options { max_text_bytes: 20, named_text_bytes: 10, ..options };
-        let ground = Arc::new(Ground::of_test(limits).await);
-        Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) }
+        let client = Arc::new(Client::of_test(limits).await);
+        Eye { client, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 
     fn seen(state: FileState, since: Option<TxId>) -> Seen {
@@ -320,7 +320,7 @@ mod tests {
         let (mut session, mut work) = (Session::default(), Work::default());
         session.meet(&stored.id, Meta::of_document(&document, TxId(1)).unwrap());
         let one = seen(state(now, if brings_text { 20 } else { 0 }), Some(TxId(2)));
-        let result = prepare(&eye.ground, &mut session, &one, Entry::Read, &mut work);
+        let result = prepare(&eye.client, &mut session, &one, Entry::Read, &mut work);
         assert_eq!(result.action, action);
         assert_eq!(work.documents.has(&one.id), action == Action::Updated);
         assert!(session.sets.active().contains(&one.id));
@@ -338,7 +338,7 @@ mod tests {
             (Seen::discovered(place), true),
         ] {
             let (mut session, mut work) = (Session::default(), Work::default());
-            let result = prepare(&eye.ground, &mut session, &one, Entry::Read, &mut work);
+            let result = prepare(&eye.client, &mut session, &one, Entry::Read, &mut work);
             assert_eq!(result.action, Action::Created);
             assert_eq!(work.expected.contains_key(&one.id), is_checked);
         }

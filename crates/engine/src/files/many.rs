@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::index::{Eye, Need, refusal};
 use super::seen::{Seen, file_id};
-use crate::ground::error::{EngineError, Result};
+use crate::base::error::{EngineError, Result};
 
 /// How many threads read.
 const READERS: usize = 4;
@@ -115,7 +115,7 @@ impl Reader {
     }
 
     fn look(&self, path: &str) -> Result<Looked> {
-        let place = self.eye.ground.paths.resolve(path)?;
+        let place = self.eye.client.paths.resolve(path)?;
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
             return Ok(Looked::Before(file_id(&place.source)));
         }
@@ -134,14 +134,14 @@ impl Reader {
 mod tests {
 
     use super::*;
+    use crate::base::Client;
+    use crate::base::options::Options;
     use crate::files::tracking::Tracking;
-    use crate::ground::Ground;
-    use crate::ground::options::Options;
 
     async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> Reader {
         let below = |options| Options { cwd: directory.into(), ..options };
-        let ground = Arc::new(Ground::of_test(below).await);
-        let eye = Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) };
+        let client = Arc::new(Client::of_test(below).await);
+        let eye = Eye { client, tracking: Arc::new(Tracking::new(false, 0)) };
         Reader { eye, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
     }
 

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::index::{Entry, Eye, Need, prepare};
 use super::seen::Seen;
-use crate::ground::Ground;
-use crate::ground::blocking::blocking;
-use crate::ground::error::Result;
-use crate::ground::paths::Disk;
+use crate::base::Client;
+use crate::base::blocking::blocking;
+use crate::base::error::Result;
+use crate::base::paths::Disk;
 use crate::session::Session;
 use crate::session::commit::Work;
 
@@ -57,7 +57,7 @@ impl Eye {
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.
     fn look_at(&self, candidate: &Candidate, entry: Entry) -> Option<(Seen, Entry)> {
-        let paths = &self.ground.paths;
+        let paths = &self.client.paths;
         let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
         let place = match &candidate.base {
             Some(base) => paths.resolve_from(base, raw),
@@ -90,10 +90,10 @@ impl Eye {
 
 impl Observed {
     /// Adds what was observed to a transaction in the making, as [`prepare`] does. Returns the objects of the files.
-    pub fn add(&self, ground: &Ground, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
+    pub fn add(&self, client: &Client, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
         let mut ids = Vec::with_capacity(self.files.len());
         for (seen, entry) in &self.files {
-            let result = prepare(ground, session, seen, *entry, work);
+            let result = prepare(client, session, seen, *entry, work);
             let exists = session.catalog.get(&result.id).is_some() || work.documents.has(&result.id);
             if exists && !ids.contains(&result.id) {
                 ids.push(result.id);

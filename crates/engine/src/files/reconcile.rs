@@ -15,9 +15,9 @@ use super::index::{Eye, Need};
 use super::reading::FileState;
 use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
-use crate::ground::Ground;
-use crate::ground::error::Result;
-use crate::ground::paths::{Disk, Place};
+use crate::base::Client;
+use crate::base::error::Result;
+use crate::base::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
 
@@ -56,21 +56,21 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
     if files.is_empty() {
         return Ok(found);
     }
-    let ground = &eye.ground;
+    let client = &eye.client;
     for stored in files.iter_mut().filter(|stored| stored.is_blank()) {
-        stored.only_discovered = !was_more(ground, stored).await?;
+        stored.only_discovered = !was_more(client, stored).await?;
         if !stored.only_discovered {
             found.lost.push(file_id(&stored.source));
         }
     }
-    let stamps = note.read(ground).await?;
-    let since = ground.newest();
+    let stamps = note.read(client).await?;
+    let since = client.newest();
     let shares = files.len().div_ceil(READERS).max(16);
     let mut readers = Vec::new();
     for share in files.chunks(shares) {
         let (share, eye, stamps) = (share.to_vec(), eye.clone(), Arc::clone(&stamps));
         readers.push(tokio::task::spawn_blocking(move || {
-            let paths = &eye.ground.paths;
+            let paths = &eye.client.paths;
             let compared = share.into_iter().map(|stored| {
                 let disk = paths.locate(&stored.source);
                 if let Disk::At(path) = &disk {
@@ -93,15 +93,15 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
             }
         }
     }
-    note.add(ground, &stamps, fresh).await?;
+    note.add(client, &stamps, fresh).await?;
     Ok(found)
 }
 
 /// Returns whether an object without content and hash had either in an earlier version: then it was deleted, not just
 /// discovered.
-async fn was_more(ground: &Ground, stored: &Stored) -> Result<bool> {
+async fn was_more(client: &Client, stored: &Stored) -> Result<bool> {
     let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
-    Ok(ground.store().get(&file_id(&stored.source), before).await?.is_some())
+    Ok(client.store().get(&file_id(&stored.source), before).await?.is_some())
 }
 
 /// The stored state of a file, as far as a comparison needs it.
@@ -161,7 +161,7 @@ fn compare(eye: &Eye, disk: Disk, stored: Stored, (stamps, since): (&Stamps, TxI
         return Outcome::Same;
     }
     let state = eye.read(path, limit);
-    let paths = &eye.ground.paths;
+    let paths = &eye.client.paths;
     if state == FileState::Unreachable {
         let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
         return Outcome::Unreachable(place);
@@ -190,8 +190,8 @@ mod tests {
     use camino::{Utf8Path, Utf8PathBuf};
 
     use super::*;
+    use crate::base::options::Options;
     use crate::files::tracking::Tracking;
-    use crate::ground::options::Options;
 
     fn stored(path: &Utf8Path, text: &str) -> Stored {
         Stored {
@@ -206,9 +206,9 @@ mod tests {
     }
 
     async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
-        let ground =
-            Arc::new(Ground::of_test(|options| Options { cwd: "/no/where".into(), ..options }).await);
-        let eye = Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) };
+        let client =
+            Arc::new(Client::of_test(|options| Options { cwd: "/no/where".into(), ..options }).await);
+        let eye = Eye { client, tracking: Arc::new(Tracking::new(false, 0)) };
         compare(&eye, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
     }
 

@@ -11,12 +11,12 @@ use context_secrets::is_redacted;
 use context_store::{AsOf, Version};
 
 use super::reading::{self, FileState};
-use crate::ground::Ground;
-use crate::ground::blocking::blocking;
-use crate::ground::error::Result;
-use crate::ground::paths::Disk;
+use crate::base::Client;
+use crate::base::blocking::blocking;
+use crate::base::error::Result;
+use crate::base::paths::Disk;
 
-impl Ground {
+impl Client {
     /// A version as it was before secrets were taken out, as far as that is known.
     ///
     /// # Errors
@@ -80,12 +80,12 @@ mod tests {
     use context_store::{Transaction, Write};
 
     use super::*;
-    use crate::ground::options::Options;
+    use crate::base::options::Options;
 
     /// A client that redacts what it records.
-    async fn ground(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Ground {
+    async fn client(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Client {
         let store = std::sync::Arc::clone(store);
-        Ground::of_test(|options| Options { cwd: directory.into(), store, redact: true, ..options }).await
+        Client::of_test(|options| Options { cwd: directory.into(), store, redact: true, ..options }).await
     }
 
     #[tokio::test]
@@ -97,7 +97,7 @@ mod tests {
         let secret = format!("key = {}_kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo1\n", "ghp");
         let path = format!("{root}/a");
         std::fs::write(&path, &secret).unwrap();
-        let first = ground(&root, &store).await;
+        let first = client(&root, &store).await;
         let source = first.paths.resolve(&path).unwrap().source;
         let text = context_model::hash::HashedText::new(secret.clone());
         let document = Document::text_file(source, text);
@@ -111,17 +111,17 @@ mod tests {
         let stored = store.get(&id, AsOf::default()).await.unwrap().unwrap().document;
         assert!(stored.content().unwrap().contains("[redacted: "), "{stored:?}");
 
-        let read = async |ground: &Ground| {
-            let one = ground.recorded(&id, AsOf::default()).await.unwrap().unwrap().document;
+        let read = async |client: &Client| {
+            let one = client.recorded(&id, AsOf::default()).await.unwrap().unwrap().document;
             let ids = [plain.id().clone(), id.clone(), ObjectId::new("missing")];
-            let many = ground.recorded_many(&ids, AsOf::default()).await.unwrap();
+            let many = client.recorded_many(&ids, AsOf::default()).await.unwrap();
             let many: Vec<_> =
                 many.into_iter().map(|version| version.map(|version| version.document)).collect();
             assert_eq!(many, [Some(plain.clone()), Some(one.clone()), None]);
             one
         };
         assert_eq!(read(&first).await, document);
-        let another = ground(&root, &store).await;
+        let another = client(&root, &store).await;
         assert_eq!(read(&another).await, document, "the disk still has it");
         std::fs::write(&path, "another text").unwrap();
         assert_eq!(read(&another).await, stored);

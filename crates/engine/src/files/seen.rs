@@ -8,7 +8,7 @@ use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
 
 use super::reading::FileState;
-use crate::ground::paths::{Disk, Place};
+use crate::base::paths::{Disk, Place};
 use crate::session::catalog::Meta;
 
 /// What was seen of a file.
@@ -35,7 +35,7 @@ enum Text {
 }
 
 impl Seen {
-    /// Takes what is at the file's place, and [`crate::ground::Ground::newest`] from before this client looked there.
+    /// Takes what is at the file's place, and [`crate::base::Client::newest`] from before this client looked there.
     /// `None` if nothing is known.
     pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Option<Self> {
         let reason = state.reason().map(str::to_owned);

@@ -12,8 +12,8 @@ use context_model::id::ObjectId;
 use context_platform::{Facts, Kind};
 use context_store::StoreError;
 
-use crate::ground::Ground;
-use crate::ground::error::Result;
+use crate::base::Client;
+use crate::base::error::Result;
 
 /// How many seconds after its last change a file counts as settled.
 const SETTLED_SECONDS: i64 = 2;
@@ -77,11 +77,11 @@ impl StampNote {
     ///
     /// # Errors
     /// What the store reports.
-    pub async fn read(&self, ground: &Ground) -> Result<Arc<Stamps>> {
+    pub async fn read(&self, client: &Client) -> Result<Arc<Stamps>> {
         if let Some(known) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Arc::clone(known));
         }
-        let note = ground.store().note(&name(ground)).await?.unwrap_or_default();
+        let note = client.store().note(&name(client)).await?.unwrap_or_default();
         let line = |line: &str| {
             let (id, rest) = line.split_once(' ')?;
             let (hash, stamp) = rest.split_once(' ')?;
@@ -99,7 +99,7 @@ impl StampNote {
     /// reason to refuse the session.
     pub async fn add(
         &self,
-        ground: &Ground,
+        client: &Client,
         known: &Stamps,
         fresh: Vec<(ObjectId, (Digest, Stamp))>,
     ) -> Result<()> {
@@ -114,7 +114,7 @@ impl StampNote {
             let _ = writeln!(text, "{id} {hash} {stamp}");
         }
         self.keep(&Arc::new(all));
-        match ground.store().set_note(&name(ground), &text).await {
+        match client.store().set_note(&name(client), &text).await {
             Err(StoreError::Full(_)) => Ok(()),
             other => Ok(other?),
         }
@@ -125,8 +125,8 @@ impl StampNote {
     }
 }
 
-fn name(ground: &Ground) -> String {
-    format!("stamps:{}", ground.session_object)
+fn name(client: &Client) -> String {
+    format!("stamps:{}", client.session_object)
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     use context_store_sqlite::{Durability, SqliteStore};
 
     use super::*;
-    use crate::ground::options::Options;
+    use crate::base::options::Options;
 
     const STAMP: Stamp = Stamp { device: 1, inode: 2, size: 3, modified: (100, 5), changed: (90, 6) };
 
@@ -150,19 +150,19 @@ mod tests {
     async fn stamps_are_kept_in_memory_and_in_the_store() {
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(directory.path().join("context.db"), Durability::Process).unwrap();
-        let ground = Ground::of_test(|options| Options { store, ..options }).await;
+        let client = Client::of_test(|options| Options { store, ..options }).await;
         let entry = |name: &str| (ObjectId::new(name), (Digest::of(name.as_bytes()), STAMP));
         let note = StampNote::default();
-        assert!(note.read(&ground).await.unwrap().is_empty());
-        note.add(&ground, &Stamps::default(), vec![entry("a")]).await.unwrap();
-        let known = note.read(&ground).await.unwrap();
-        note.add(&ground, &known, vec![entry("b")]).await.unwrap();
+        assert!(note.read(&client).await.unwrap().is_empty());
+        note.add(&client, &Stamps::default(), vec![entry("a")]).await.unwrap();
+        let known = note.read(&client).await.unwrap();
+        note.add(&client, &known, vec![entry("b")]).await.unwrap();
         let both = Stamps::from([entry("a"), entry("b")]);
-        assert_eq!(*note.read(&ground).await.unwrap(), both);
-        assert_eq!(*StampNote::default().read(&ground).await.unwrap(), both, "as a later process reads it");
-        note.add(&ground, &Stamps::default(), Vec::new()).await.unwrap();
-        assert_eq!(*note.read(&ground).await.unwrap(), both, "nothing was added");
-        ground.store().set_note(&name(&ground), "").await.unwrap();
-        assert_eq!(*note.read(&ground).await.unwrap(), both, "the store is asked once");
+        assert_eq!(*note.read(&client).await.unwrap(), both);
+        assert_eq!(*StampNote::default().read(&client).await.unwrap(), both, "as a later process reads it");
+        note.add(&client, &Stamps::default(), Vec::new()).await.unwrap();
+        assert_eq!(*note.read(&client).await.unwrap(), both, "nothing was added");
+        client.store().set_note(&name(&client), "").await.unwrap();
+        assert_eq!(*note.read(&client).await.unwrap(), both, "the store is asked once");
     }
 }

@@ -15,8 +15,8 @@ use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
 use super::due::Due;
 use super::seen::file_id;
 use super::stamps::Stamp;
-use crate::ground::Ground;
-use crate::ground::paths::Paths;
+use crate::base::Client;
+use crate::base::paths::Paths;
 
 /// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever
 /// stored it first, and however this client learned of it: by a tracker, a comparison, a read or another client's
@@ -89,16 +89,16 @@ impl Tracking {
     }
 
     /// Starts the tracker. The session also works without one: reads and resumes index.
-    pub fn start(&self, ground: &Ground, sink: Box<dyn Sink>) {
+    pub fn start(&self, client: &Client, sink: Box<dyn Sink>) {
         if !self.wanted {
             return;
         }
-        let started = match &ground.options.tracker {
+        let started = match &client.options.tracker {
             Some(start) => start(sink),
             None => {
                 // A flush is confirmed by an event in a directory of our own; without such a directory it costs a
                 // rescan.
-                let own = ground.store().files().into_iter().next();
+                let own = client.store().files().into_iter().next();
                 let marker_directory =
                     own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
                 let options =

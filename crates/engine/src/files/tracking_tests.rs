@@ -1,7 +1,7 @@
 use context_watch::{Acknowledge, Event, Flush, Status, Tracked};
 
 use super::*;
-use crate::ground::options::Options;
+use crate::base::options::Options;
 
 /// A tracker that sees nothing.
 struct Blind;
@@ -30,13 +30,13 @@ impl Sink for Blind {
     fn deliver(&mut self, _: Event) {}
 }
 
-async fn ground() -> Ground {
-    Ground::of_test(|options| Options { tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))), ..options }).await
+async fn client() -> Client {
+    Client::of_test(|options| Options { tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))), ..options }).await
 }
 
 async fn tracking() -> Tracking {
     let tracking = Tracking::new(true, 1_024);
-    tracking.start(&ground().await, Box::new(Blind));
+    tracking.start(&client().await, Box::new(Blind));
     tracking
 }
 
@@ -97,7 +97,7 @@ async fn listeners_hear_of_touched_files_until_they_unsubscribe_or_the_session_e
     let tracking = tracking().await;
     tracking.track("/a".into(), &source("/a"));
     let (before, after) = (heard(), heard());
-    let touch = tracking.touch(ground().await.paths);
+    let touch = tracking.touch(client().await.paths);
     let first = tracking.touch_listeners().add(before.1);
     tracking.touch_listeners().add(after.1);
     touch("/a".into());

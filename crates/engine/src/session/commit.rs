@@ -18,8 +18,8 @@ use super::catalog::Meta;
 use super::changes::{SessionChange, Written};
 use super::documents::Documents;
 use super::refresh;
-use crate::ground::Ground;
-use crate::ground::error::{EngineError, Result};
+use crate::base::Client;
+use crate::base::error::{EngineError, Result};
 
 /// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
 /// the retries end by themselves; the bound guards against a broken store.
@@ -62,7 +62,7 @@ pub(crate) trait Intent: Send {
     type Refusal: Send;
 
     /// Asks the store and the disk for what the decision depends on. Changes only what is known.
-    fn ask(&mut self, ground: &Ground, session: &mut Session) -> impl Future<Output = Result<()>> + Send;
+    fn ask(&mut self, client: &Client, session: &mut Session) -> impl Future<Output = Result<()>> + Send;
 
     /// Decides, and changes session and transaction together.
     ///
@@ -70,7 +70,7 @@ pub(crate) trait Intent: Send {
     /// Whatever prevents the change; the state is then as before.
     fn decide(
         &mut self,
-        ground: &Ground,
+        client: &Client,
         session: &mut Session,
         work: &mut Work,
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
@@ -92,13 +92,13 @@ where
     type Outcome = T;
     type Refusal = Infallible;
 
-    async fn ask(&mut self, _: &Ground, _: &mut Session) -> Result<()> {
+    async fn ask(&mut self, _: &Client, _: &mut Session) -> Result<()> {
         Ok(())
     }
 
     fn decide(
         &mut self,
-        _: &Ground,
+        _: &Client,
         session: &mut Session,
         work: &mut Work,
     ) -> Result<std::result::Result<T, Infallible>> {
@@ -112,11 +112,11 @@ where
 /// # Errors
 /// What `decide` and the store report.
 pub(crate) async fn commit<T: Send>(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
 ) -> Result<T> {
-    match transact(ground, session, &mut Plain(decide)).await? {
+    match transact(client, session, &mut Plain(decide)).await? {
         Ok((outcome, _)) => Ok(outcome),
         Err(never) => match never {},
     }
@@ -128,15 +128,15 @@ pub(crate) async fn commit<T: Send>(
 /// # Errors
 /// As [`commit`].
 pub(crate) async fn transact<I: Intent>(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     intent: &mut I,
 ) -> Result<Transacted<I>> {
     let mut attempt = 0;
     loop {
-        intent.ask(ground, session).await?;
+        intent.ask(client, session).await?;
         let mut work = Work { chat: ChatPatch::new(session.turns), ..Work::default() };
-        let outcome = match intent.decide(ground, session, &mut work) {
+        let outcome = match intent.decide(client, session, &mut work) {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(refusal)) => {
                 session.take_back(work);
@@ -147,11 +147,11 @@ pub(crate) async fn transact<I: Intent>(
                 return Err(error);
             }
         };
-        match save(ground, session, work).await {
+        match save(client, session, work).await {
             Ok(written) => return Ok(Ok((outcome, written))),
             Err(EngineError::Store(StoreError::Conflict(id))) if attempt < MAX_ATTEMPTS => {
                 attempt += 1;
-                refresh::after_conflict(ground, session, &id).await?;
+                refresh::after_conflict(client, session, &id).await?;
             }
             Err(error) => return Err(error),
         }
@@ -160,8 +160,8 @@ pub(crate) async fn transact<I: Intent>(
 
 /// Writes a transaction and takes its documents into the catalog. Returns each document's ID and whether it made a
 /// version.
-async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<Vec<(ObjectId, bool)>> {
-    let transaction = transaction(ground, session, &mut work);
+async fn save(client: &Client, session: &mut Session, mut work: Work) -> Result<Vec<(ObjectId, bool)>> {
+    let transaction = transaction(client, session, &mut work);
     if transaction.writes.is_empty() {
         return Ok(Vec::new());
     }
@@ -176,7 +176,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
         })
         .collect();
     let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
-    let receipt = match ground.write(transaction, session.soon).await {
+    let receipt = match client.write(transaction, session.soon).await {
         Ok(receipt) => receipt,
         Err(error) => {
             session.take_back(work);
@@ -185,7 +185,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
     };
     let outcome: Vec<(ObjectId, bool)> =
         metas.iter().zip(&receipt.written).map(|((id, ..), written)| (id.clone(), *written)).collect();
-    note_written(ground, session, &receipt, &ids);
+    note_written(client, session, &receipt, &ids);
     for ((id, object_type, meta), (_, written)) in metas.into_iter().zip(&outcome) {
         if let Some(meta) = meta.filter(|_| *written) {
             session.meet(&id, Meta { tx: receipt.tx_id, ..meta });
@@ -214,7 +214,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
     if outcome.iter().any(|(_, written)| !written) {
         // Another client wrote the same thing at the same moment. If its transaction can't be read now, it still
         // counts as unheard, and the next refresh reads it.
-        if let Err(error) = refresh::refresh(ground, session).await {
+        if let Err(error) = refresh::refresh(client, session).await {
             tracing::debug!(%error, "what another client wrote is asked for again later");
         }
     }
@@ -223,43 +223,43 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
 
 /// Notes this client's own transaction. If no write made a version, the receipt names another client's transaction,
 /// of which nothing has been read.
-fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: &[ObjectId]) {
+fn note_written(client: &Client, session: &mut Session, receipt: &Receipt, ids: &[ObjectId]) {
     let made_version =
         |wanted: &ObjectId| ids.iter().zip(&receipt.written).any(|(id, written)| *written && id == wanted);
     if !receipt.written.contains(&true) {
         return;
     }
-    ground.heard_of(receipt.tx_id);
+    client.heard_of(receipt.tx_id);
     // Only if no other client wrote in between.
     if receipt.tx_id.0 == session.seen.0 + 1 {
         session.seen = receipt.tx_id;
     }
     session.point = receipt.tx_id;
-    if made_version(&ground.session_object) {
+    if made_version(&client.session_object) {
         session.session_tx = Some(receipt.tx_id);
     }
-    if made_version(&ground.chat_id) {
+    if made_version(&client.chat_id) {
         session.chat_tx = Some(receipt.tx_id);
     }
 }
 
 /// Turns the work into a store transaction. Documents are moved, not copied, because their texts may be long.
-fn transaction(ground: &Ground, session: &Session, work: &mut Work) -> Transaction {
-    let changes_chat = !work.chat.is_empty() || work.documents.has(&ground.chat_id);
+fn transaction(client: &Client, session: &Session, work: &mut Work) -> Transaction {
+    let changes_chat = !work.chat.is_empty() || work.documents.has(&client.chat_id);
     let mut expected: Vec<_> = std::mem::take(&mut work.expected).into_iter().collect();
     let mut writes: Vec<Write> = work.documents.take().into_iter().map(Write::put).collect();
     if !work.chat.is_empty() {
-        writes.push(Write::patch(ground.chat_id.clone(), work.chat.patch().clone()));
+        writes.push(Write::patch(client.chat_id.clone(), work.chat.patch().clone()));
     }
     if changes_chat {
         // A patch names its turn by number, and another process with the same session may have changed the numbering.
-        expected.push((ground.chat_id.clone(), session.chat_tx));
+        expected.push((client.chat_id.clone(), session.chat_tx));
     }
     let mut patch = work.change.patch().clone();
     patch.extend(work.session.clone());
     if !patch.is_empty() {
-        writes.push(Write::patch(ground.session_object.clone(), patch));
-        expected.push((ground.session_object.clone(), session.session_tx));
+        writes.push(Write::patch(client.session_object.clone(), patch));
+        expected.push((client.session_object.clone(), session.session_tx));
     }
     Transaction { writes, expected }
 }
@@ -310,8 +310,8 @@ mod tests {
     /// Only what a transaction has made a version of is noted as written by it.
     #[tokio::test]
     async fn what_is_noted_of_ones_own_transaction() {
-        let ground = Ground::of_test(|options| options).await;
-        let ids = [ground.session_object.clone(), ground.chat_id.clone(), ObjectId::new("call")];
+        let client = Client::of_test(|options| options).await;
+        let ids = [client.session_object.clone(), client.chat_id.clone(), ObjectId::new("call")];
         for (written, session_tx, chat_tx) in [
             ([true, true, true], Some(TxId(8)), Some(TxId(8))),
             ([true, false, false], Some(TxId(8)), Some(TxId(3))),
@@ -327,7 +327,7 @@ mod tests {
                 };
                 let receipt =
                     Receipt { tx_id: TxId(8), tx_time: Timestamp::from_millis(0), written: written.to_vec() };
-                note_written(&ground, &mut session, &receipt, &ids);
+                note_written(&client, &mut session, &receipt, &ids);
                 assert_eq!((session.session_tx, session.chat_tx), (session_tx, chat_tx), "{written:?}");
                 assert_eq!(
                     (session.seen, session.point),
@@ -338,7 +338,7 @@ mod tests {
         }
         let mut session = Session { seen: TxId(7), ..Session::default() };
         let receipt = Receipt { tx_id: TxId(8), tx_time: Timestamp::from_millis(0), written: vec![false; 3] };
-        note_written(&ground, &mut session, &receipt, &ids);
+        note_written(&client, &mut session, &receipt, &ids);
         assert_eq!((session.seen, session.point), (TxId(7), TxId(0)), "it is another client's transaction");
     }
 

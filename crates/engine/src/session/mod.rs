@@ -20,7 +20,7 @@ use context_model::id::ObjectId;
 use context_model::session::Sets;
 use context_model::time::TxId;
 
-use crate::ground::error::{EngineError, Result};
+use crate::base::error::{EngineError, Result};
 use catalog::{Catalog, Kind, Meta};
 use changes::SessionChange;
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use context_store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::ground::error::{EngineError, Result};
+use crate::base::error::{EngineError, Result};
 
 /// The most jobs in one write.
 const GROUP: usize = 256;

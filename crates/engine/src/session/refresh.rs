@@ -12,23 +12,23 @@ use serde_json::Value;
 use super::Session;
 use super::catalog::Meta;
 use super::changes::SessionChange;
-use crate::ground::Ground;
-use crate::ground::error::{EngineError, Result};
+use crate::base::Client;
+use crate::base::error::{EngineError, Result};
 
 /// Restores the sets, the catalog and the shape of the chat. `false` if the store does not know the session.
 ///
 /// # Errors
 /// `STORE_CORRUPT` if its document is not a session; what the store reports.
-pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool> {
-    let store = ground.store();
-    let Some(found) = store.get(&ground.session_object, AsOf::default()).await? else { return Ok(false) };
+pub(crate) async fn load(client: &Client, session: &mut Session) -> Result<bool> {
+    let store = client.store();
+    let Some(found) = store.get(&client.session_object, AsOf::default()).await? else { return Ok(false) };
     let sets = Sets::from_document(&found.document)
-        .map_err(|e| StoreError::Corrupt(format!("{}: {e}", ground.session_object)))?;
+        .map_err(|e| StoreError::Corrupt(format!("{}: {e}", client.session_object)))?;
     let ids: Vec<ObjectId> = sets.index().iter().cloned().collect();
     let (first, second) = ids.split_at(ids.len() / 2);
     // Two at once, because a store reads on several threads.
     let (first, second) = tokio::try_join!(store.outlines(first), store.outlines(second))?;
-    let chat = store.get(&ground.chat_id, AsOf::default()).await?;
+    let chat = store.get(&client.chat_id, AsOf::default()).await?;
 
     session.sets = sets;
     session.session_tx = Some(found.tx_id);
@@ -55,17 +55,17 @@ pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool>
 ///
 /// # Errors
 /// What the store reports.
-pub(crate) async fn refresh_at_turn(ground: &Ground, session: &mut Session) -> Result<()> {
-    ground.store().pull().await?;
-    refresh(ground, session).await
+pub(crate) async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<()> {
+    client.store().pull().await?;
+    refresh(client, session).await
 }
 
 /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
 ///
 /// # Errors
 /// What the store reports; nothing counts as heard then.
-pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()> {
-    let store = ground.store();
+pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
+    let store = client.store();
     if store.latest_tx().await? == session.seen {
         return Ok(());
     }
@@ -76,13 +76,13 @@ pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()
         .filter(|(id, tx)| session.catalog.get(id).is_some_and(|meta| meta.tx < **tx))
         .map(|(id, _)| id.clone())
         .collect();
-    learn_newer(ground, session, &known).await?;
+    learn_newer(client, session, &known).await?;
     let foreign = known.into_iter().filter_map(|id| Some((id.clone(), *changes.get(&id)?)));
-    let own = |id: &ObjectId| *id == ground.chat_id || *id == ground.prompt_id;
+    let own = |id: &ObjectId| *id == client.chat_id || *id == client.prompt_id;
     let infrastructure = changes.iter().filter(|(id, _)| own(id)).map(|(id, tx)| (id.clone(), *tx));
     session.changes.push(SessionChange::Foreign(foreign.chain(infrastructure).collect()));
     session.seen = newest;
-    ground.heard_of(newest);
+    client.heard_of(newest);
     Ok(())
 }
 
@@ -91,7 +91,7 @@ pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()
 /// # Errors
 /// What the store reports.
 pub(crate) async fn learn(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     ids: impl IntoIterator<Item = ObjectId>,
 ) -> Result<()> {
@@ -99,7 +99,7 @@ pub(crate) async fn learn(
     if unknown.is_empty() {
         return Ok(());
     }
-    for outline in ground.store().outlines(&unknown).await?.into_iter().flatten() {
+    for outline in client.store().outlines(&unknown).await?.into_iter().flatten() {
         session.learn_outline(outline);
     }
     Ok(())
@@ -109,30 +109,30 @@ pub(crate) async fn learn(
 ///
 /// # Errors
 /// `STORE_CORRUPT` if the session is gone; what the store reports.
-pub(super) async fn after_conflict(ground: &Ground, session: &mut Session, on: &ObjectId) -> Result<()> {
-    let is_own = *on == ground.session_object || *on == ground.chat_id;
+pub(super) async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectId) -> Result<()> {
+    let is_own = *on == client.session_object || *on == client.chat_id;
     // Another client has the same session open and wrote first: take over its sets.
-    if is_own && !load(ground, session).await? {
-        let gone = StoreError::Corrupt(format!("{} is gone", ground.session_object));
+    if is_own && !load(client, session).await? {
+        let gone = StoreError::Corrupt(format!("{} is gone", client.session_object));
         return Err(EngineError::Store(gone));
     }
     if !is_own {
-        learn_newer(ground, session, std::slice::from_ref(on)).await?;
+        learn_newer(client, session, std::slice::from_ref(on)).await?;
     }
-    refresh(ground, session).await
+    refresh(client, session).await
 }
 
 /// Takes in the newest versions of objects, which others have written. The first bytes of a path that was only seen are no
 /// change; but they, too, may have changed before anybody here heard of them.
-async fn learn_newer(ground: &Ground, session: &mut Session, ids: &[ObjectId]) -> Result<()> {
-    for outline in ground.store().outlines(ids).await?.into_iter().flatten() {
+async fn learn_newer(client: &Client, session: &mut Session, ids: &[ObjectId]) -> Result<()> {
+    for outline in client.store().outlines(ids).await?.into_iter().flatten() {
         let id = outline.id.clone();
         let seen = session.is_first_read(&id) && session.sets.index().contains(&id);
         let before = session.catalog.get(&id).map(|meta| meta.tx).filter(|_| seen);
         session.learn_outline(outline);
         if let Some(before) = before
             && session.hash_of(&id).is_some()
-            && has_changed(ground, &id, before).await?
+            && has_changed(client, &id, before).await?
         {
             session.changes.push(SessionChange::Version { file: id, is_change: true });
         }
@@ -142,14 +142,14 @@ async fn learn_newer(ground: &Ground, session: &mut Session, ids: &[ObjectId]) -
 
 /// Returns whether the bytes of a file that had none as of a transaction are a change: it had some before, or different
 /// ones since.
-async fn has_changed(ground: &Ground, id: &ObjectId, since: TxId) -> Result<bool> {
+async fn has_changed(client: &Client, id: &ObjectId, since: TxId) -> Result<bool> {
     /// A discovery, a hash and its text, and another hash.
     const VERSIONS: usize = 4;
-    let first = ground.store().history_page(id, TxId(0), VERSIONS).await?;
+    let first = client.store().history_page(id, TxId(0), VERSIONS).await?;
     if first.iter().any(|version| version.tx_id <= since && version.document.source_hash().is_some()) {
         return Ok(true);
     }
-    let later = ground.store().history_page(id, since, VERSIONS).await?;
+    let later = client.store().history_page(id, since, VERSIONS).await?;
     let mut hashes = later.iter().filter_map(|version| version.document.source_hash());
     let first = hashes.next();
     Ok(hashes.any(|hash| Some(hash) != first))
@@ -161,7 +161,7 @@ async fn has_changed(ground: &Ground, id: &ObjectId, since: TxId) -> Result<bool
 /// # Errors
 /// What the store reports.
 pub(crate) async fn recall_lost(
-    ground: &Ground,
+    client: &Client,
     session: &mut Session,
     read: impl Iterator<Item = &ObjectId>,
 ) -> Result<()> {
@@ -169,7 +169,7 @@ pub(crate) async fn recall_lost(
     const VERSIONS: usize = 2;
     for id in read {
         if session.is_first_read(id) && session.sets.index().contains(id) {
-            let first = ground.store().history_page(id, TxId(0), VERSIONS).await?;
+            let first = client.store().history_page(id, TxId(0), VERSIONS).await?;
             if first.iter().any(|version| version.document.source_hash().is_some()) {
                 session.lost.insert(id.clone());
             }
@@ -215,25 +215,25 @@ mod tests {
         )
     }
 
-    async fn written(ground: &Ground, document: Document) -> TxId {
+    async fn written(client: &Client, document: Document) -> TxId {
         let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
-        ground.write(transaction, false).await.unwrap().tx_id
+        client.write(transaction, false).await.unwrap().tx_id
     }
 
     /// The session has not heard of its own write if another client's came before it.
     #[tokio::test]
     async fn what_the_session_has_written_itself_is_no_news_of_others() {
-        let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
+        let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
         let (own, foreign, unknown) = (file("/own", "a"), file("/foreign", "a"), file("/unknown", "a"));
         for document in [&own, &foreign] {
-            let tx = written(&ground, document.clone()).await;
+            let tx = written(&client, document.clone()).await;
             session.meet(document.id(), Meta::of_document(document, tx).unwrap());
         }
         session.changes.clear();
         let newer = file("/foreign", "b");
-        let tx = written(&ground, newer).await;
-        let newest = written(&ground, unknown.clone()).await;
-        refresh(&ground, &mut session).await.unwrap();
+        let tx = written(&client, newer).await;
+        let newest = written(&client, unknown.clone()).await;
+        refresh(&client, &mut session).await.unwrap();
         assert_eq!(session.seen, newest);
         let is_news = |news: &SessionChange, id: &ObjectId| matches!(news, SessionChange::Version { file, is_change: true } if file == id);
         assert!(is_news(&session.changes[0], foreign.id()), "its new version is in the catalog");
@@ -247,18 +247,18 @@ mod tests {
     #[tokio::test]
     async fn change_before_the_first_bytes_were_heard_of_is_a_change() {
         for (contents, expected) in [(&["a"][..], 0), (&["a", "b"], 1), (&["a", "b", "c"], 1)] {
-            let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
+            let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
             let source = FilesystemSource { filesystem_id: "disk".into(), path: "/seen".into() };
             let seen = Document::file(source, None, None);
-            let tx = written(&ground, seen.clone()).await;
+            let tx = written(&client, seen.clone()).await;
             session.meet(seen.id(), Meta::of_document(&seen, tx).unwrap());
             session.sets.promote(seen.id(), &mut context_model::session::Change::default());
             session.seen = tx;
             session.changes.clear();
             for content in contents {
-                written(&ground, file("/seen", content)).await;
+                written(&client, file("/seen", content)).await;
             }
-            refresh(&ground, &mut session).await.unwrap();
+            refresh(&client, &mut session).await.unwrap();
             let is_change =
                 |one: &&SessionChange| matches!(one, SessionChange::Version { is_change: true, .. });
             assert_eq!(session.changes.iter().filter(is_change).count(), expected, "{contents:?}");
@@ -268,28 +268,28 @@ mod tests {
     /// Whoever meets a file while it is gone knows nothing of its bytes, but its history does.
     #[tokio::test]
     async fn file_that_is_back_after_it_was_met_as_gone_has_changed() {
-        let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
+        let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/back".into() };
         let gone = Document::file(source, None, None);
-        written(&ground, file("/back", "a")).await;
-        let tx = written(&ground, gone.clone()).await;
+        written(&client, file("/back", "a")).await;
+        let tx = written(&client, gone.clone()).await;
         session.meet(gone.id(), Meta::of_document(&gone, tx).unwrap());
         session.sets.promote(gone.id(), &mut context_model::session::Change::default());
         (session.seen, session.changes) = (tx, Vec::new());
-        written(&ground, file("/back", "a")).await;
-        refresh(&ground, &mut session).await.unwrap();
+        written(&client, file("/back", "a")).await;
+        refresh(&client, &mut session).await.unwrap();
         let is_change = |one: &SessionChange| matches!(one, SessionChange::Version { is_change: true, .. });
         assert!(session.changes.iter().any(is_change));
     }
 
     #[tokio::test]
     async fn an_object_that_another_client_wrote_first_is_known_after_the_conflict() {
-        let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
+        let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
         let document = file("/new", "a");
-        let tx = written(&ground, document.clone()).await;
-        after_conflict(&ground, &mut session, document.id()).await.unwrap();
+        let tx = written(&client, document.clone()).await;
+        after_conflict(&client, &mut session, document.id()).await.unwrap();
         assert_eq!(session.catalog.get(document.id()).map(|meta| meta.tx), Some(tx));
-        let gone = after_conflict(&ground, &mut session, &ground.session_object).await.unwrap_err();
+        let gone = after_conflict(&client, &mut session, &client.session_object).await.unwrap_err();
         assert!(gone.to_string().contains("is gone"), "{gone}");
     }
 }

@@ -7,7 +7,7 @@ use super::forms::size_in;
 use super::piece::{Form, PieceKind, Said, Short};
 use super::pieces::Pieces;
 use super::schedule::{Due, Standing};
-use crate::ground::stay::Stay;
+use crate::base::stay::Stay;
 use crate::session::Session;
 
 /// The old text of an edit shows the file before it, and has no use once the edit has succeeded.

@@ -11,7 +11,7 @@ use context_projection::{Binding, Charge, Item, Ledger, Need, Policy, Roll};
 
 use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Step, Words};
 use super::schedule::Schedule;
-use crate::ground::stay::Stays;
+use crate::base::stay::Stays;
 use crate::session::Session;
 
 /// The pieces of the request that is visible now, and the rent that the stale ones have paid.

@@ -8,7 +8,7 @@ use super::piece::{Form, PieceKind, Said, Short, StepCall};
 use super::pieces::Pieces;
 use super::schedule::{Due, Standing};
 use super::words::KEPT;
-use crate::ground::stay::Stay;
+use crate::base::stay::Stay;
 use crate::session::Session;
 
 /// A call becomes a line after this many calls at the earliest.

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use super::assembled::Assembled;
 use super::turn::{chat_text, render_turn};
-use crate::ground::Ground;
-use crate::ground::error::Result;
+use crate::base::Client;
+use crate::base::error::Result;
 use crate::session::Session;
 use crate::session::catalog::Catalog;
 use crate::session::changes::Written;
@@ -61,12 +61,12 @@ struct Active {
 
 impl View {
     /// Takes in one of the session's transactions.
-    pub fn follow(&mut self, written: &Written, ground: &Ground) {
+    pub fn follow(&mut self, written: &Written, client: &Client) {
         for id in &written.documents {
-            if *id == ground.prompt_id {
+            if *id == client.prompt_id {
                 self.prompt = None;
             }
-            if *id == ground.chat_id {
+            if *id == client.chat_id {
                 self.chat = None;
             }
         }
@@ -89,11 +89,11 @@ impl View {
     }
 
     /// Follows what other clients have written.
-    pub fn foreign(&mut self, changes: &BTreeMap<ObjectId, TxId>, ground: &Ground, session: &Session) {
-        if changes.contains_key(&ground.prompt_id) {
+    pub fn foreign(&mut self, changes: &BTreeMap<ObjectId, TxId>, client: &Client, session: &Session) {
+        if changes.contains_key(&client.prompt_id) {
             self.prompt = None;
         }
-        if changes.get(&ground.chat_id).copied() > session.chat_tx {
+        if changes.get(&client.chat_id).copied() > session.chat_tx {
             self.chat = None;
         }
     }
@@ -174,14 +174,14 @@ impl View {
     ///
     /// # Errors
     /// What the store reports.
-    pub async fn complete(&mut self, ground: &Ground, session: &Session) -> Result<()> {
+    pub async fn complete(&mut self, client: &Client, session: &Session) -> Result<()> {
         if self.prompt.is_none() {
-            let prompt = ground.recorded(&ground.prompt_id, AsOf::default()).await?;
+            let prompt = client.recorded(&client.prompt_id, AsOf::default()).await?;
             let prompt = prompt.and_then(|version| version.document.content().map(str::to_owned));
             self.prompt = Some(prompt.unwrap_or_default());
         }
         if self.chat.is_none() {
-            let chat = ground.recorded(&ground.chat_id, AsOf::default()).await?;
+            let chat = client.recorded(&client.chat_id, AsOf::default()).await?;
             let chat = chat.map_or_else(Map::new, |version| version.document.into_parts().3);
             self.chat = Some(Conversation { chat: Value::Object(chat), turns: Vec::new() });
         }
@@ -190,20 +190,20 @@ impl View {
             conversation.render(catalog);
         }
         if self.pool.as_ref().is_none_or(|pool| pool.catalog != catalog.changes()) {
-            let display = |source: &_| ground.paths.display(source);
+            let display = |source: &_| client.paths.display(source);
             let lines: Vec<String> = sets.pool().iter().filter_map(|id| catalog.line(id, display)).collect();
             self.pool = Some(Pool { catalog: catalog.changes(), text: lines.join("\n") });
         }
         if self.active.as_ref().is_none_or(|active| active.catalog != catalog.changes()) {
             let before = self.active.take();
-            self.active = Some(active(ground, session, before).await?);
+            self.active = Some(active(client, session, before).await?);
         }
         Ok(())
     }
 }
 
 /// The fourth section. Reuses those blocks of the previous one whose version is still the latest.
-async fn active(ground: &Ground, session: &Session, before: Option<Active>) -> Result<Active> {
+async fn active(client: &Client, session: &Session, before: Option<Active>) -> Result<Active> {
     let version = |id: &ObjectId| session.catalog.get(id).map(|meta| meta.tx);
     let mut known: HashMap<&ObjectId, &str> = HashMap::new();
     if let Some(before) = &before {
@@ -215,7 +215,7 @@ async fn active(ground: &Ground, session: &Session, before: Option<Active>) -> R
     }
     let ids = session.sets.active().iter();
     let missing: Vec<ObjectId> = ids.filter(|id| !known.contains_key(*id)).cloned().collect();
-    let found = ground.recorded_many(&missing, AsOf::default()).await?;
+    let found = client.recorded_many(&missing, AsOf::default()).await?;
     let found: HashMap<ObjectId, Document> =
         found.into_iter().flatten().map(|v| (v.document.id().clone(), v.document)).collect();
     let mut text = Paragraphs::default();

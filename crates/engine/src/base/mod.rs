@@ -19,8 +19,8 @@ use error::{EngineError, Result};
 use options::Options;
 use paths::Paths;
 
-/// What every room uses: the store, the options, the agent's paths, and the IDs of the session's own objects.
-pub(crate) struct Ground {
+/// One client of a store, as every layer knows it: the store, the options, the agent's paths, and the IDs of the session's own objects.
+pub(crate) struct Client {
     pub options: Options,
     pub paths: Paths,
     pub session_object: ObjectId,
@@ -31,7 +31,7 @@ pub(crate) struct Ground {
     redaction: Option<Redaction>,
 }
 
-impl Ground {
+impl Client {
     /// Checks the options and works out which namespace unmapped paths belong to.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ fn random_id() -> Result<String> {
 }
 
 #[cfg(test)]
-impl Ground {
+impl Client {
     /// A client of its own memory store, in the folder `/`, with these options changed.
     pub async fn of_test(change: impl FnOnce(Options) -> Options) -> Self {
         let session = SessionId::new("s").unwrap_or_else(|error| panic!("{error}"));
