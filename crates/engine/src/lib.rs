@@ -1,9 +1,8 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
-//! The modules, called rooms, each above the one before it: `base` (the client of a store: what never changes), `session` (sets, catalog,
-//! chat, and the one way to change them), `files` (looking at files and knowing what the model knows about them),
-//! `sight` (what the model's request shows), `view` (the canonical rendering) and `engine` (the use cases, and the
-//! only room with the store's and the disk's delays in its calls).
+//! Layers, each above the one before it: `base` (what never changes), `session` (sets, catalog, chat, and the one way to
+//! change them), `files` (looking at files and knowing what the model knows about them), `sight` (what the model's request
+//! shows), `view` (the canonical rendering) and `engine` (the use cases; only their calls wait for the store and the disk).
 //!
 //! Architecture invariants:
 //! - The engine decides nothing that the model crate can decide; it reads, asks, and writes in one transaction.

@@ -85,7 +85,7 @@ pub(crate) struct Inner {
 /// What tools have written to files, oldest first.
 pub(crate) type Written = HashMap<ObjectId, VecDeque<Content>>;
 
-/// What changes while a session is open, room by room.
+/// What changes while a session is open, layer by layer.
 #[derive(Default)]
 pub(crate) struct State {
     pub session: Session,
