@@ -1,7 +1,7 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
 //! Layers, each above the one before it: `base` (what never changes), `session` (sets, catalog, chat, and the one way to
-//! change them), `files` (looking at files and knowing what the model knows about them), `sight` (what the model's request
+//! change them), `files` (looking at files and knowing what the model knows about them), `request` (what the model's request
 //! shows), `view` (the canonical rendering) and `engine` (the use cases; only their calls wait for the store and the disk).
 //!
 //! Architecture invariants:
@@ -15,8 +15,8 @@
 mod base;
 mod engine;
 mod files;
+mod request;
 mod session;
-mod sight;
 mod view;
 
 pub use base::error::{EngineError, Result, caught};
@@ -36,6 +36,6 @@ pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;
 pub use files::stamps::Stamp;
 pub use files::tracking::{FileEvent, FileEventKind};
-pub use sight::piece::CollapsedCall;
-pub use sight::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};
+pub use request::piece::CollapsedCall;
+pub use request::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};
 pub use view::assembled::{Assembled, Block};

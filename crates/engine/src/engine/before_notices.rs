@@ -67,7 +67,7 @@ impl Inner {
         }
         let is_lost = |handle: &str| {
             let object = state.session.catalog.find(handle);
-            object.is_some_and(|object| !state.sight.results.contains(&object))
+            object.is_some_and(|object| !state.request.results.contains(&object))
         };
         if let Some((handle, ..)) = pointed_lines(output) {
             return is_lost(handle).then(|| pointed_nowhere(output))?;

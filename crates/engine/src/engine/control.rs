@@ -110,10 +110,10 @@ impl Engine {
         };
         self.inner.commit(&mut state, activate).await?;
         let text = version.document.content().unwrap_or_default();
-        let within = state.sight.pieces.whole_in(&id, version.document.source_hash(), text);
+        let within = state.request.pieces.whole_in(&id, version.document.source_hash(), text);
         let within = within.cloned();
         let arguments = version.document.field("args").and_then(Value::as_object);
-        let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
+        let arguments = arguments.filter(|_| state.request.hides_arguments(&id)).cloned();
         let mut change = done(id, name, "is active", Some(shown));
         if let (Some(at), None) = (&within, &part) {
             change.message = self.inner.refer(&mut state, change.message, at).await;
@@ -214,8 +214,8 @@ impl Engine {
                 if code == ErrorCode::NotActive {
                     // The window collapsed it before; what is in sight of it need not stay either.
                     state.session.dropped.insert(id.clone());
-                    let State { sight, session, .. } = &mut *state;
-                    sight.pieces.touch(&id, session);
+                    let State { request, session, .. } = &mut *state;
+                    request.pieces.touch(&id, session);
                 }
                 refuse(id, code, format!("{} {why}", render::word(name)))
             }

@@ -17,9 +17,9 @@ use super::{Inner, State, Written};
 use crate::base::error::Result;
 use crate::base::paths::Place;
 use crate::files::seen::file_id;
+use crate::request::piece::{Carried, ShownLines};
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::piece::{Carried, ShownLines};
 
 impl Inner {
     /// The lines of a file that an output shows which brings back a read of it, or the file itself.
@@ -31,7 +31,7 @@ impl Inner {
     ) -> Result<Option<ShownLines>> {
         let Carried { object, whole: true, .. } = carried else { return Ok(None) };
         if state.session.is_toolcall(object) {
-            let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
+            let in_sight = state.request.pieces.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
             let shown = shown.map(|(lines, file)| (lines, file, None));
             let shown = if shown.is_some() { shown } else { self.lines_recorded(state, object).await? };
@@ -144,7 +144,7 @@ impl Inner {
                 Ok(None)
             }
             // A host has removed the lines from the conversation.
-            Evidence::Points { at, .. } if taking.again && !state.sight.results.contains(at) => Ok(None),
+            Evidence::Points { at, .. } if taking.again && !state.request.results.contains(at) => Ok(None),
             Evidence::Points { lines, .. } => {
                 self.note_pointed(state, way, call, Passage::recorded(lines, content), taking).await?;
                 Ok(None)
@@ -291,7 +291,7 @@ impl Inner {
             return Ok(true);
         };
         let is_other = |(hash, _)| Some(hash) != lines.content.hash;
-        let is_in_sight = !version.by_sight || state.sight.pieces.held(file).any(is_other);
+        let is_in_sight = !version.by_sight || state.request.pieces.held(file).any(is_other);
         if known.hash == lines.content.hash || !is_in_sight || known.tx.is_none() {
             return Ok(true);
         }

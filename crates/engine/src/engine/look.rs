@@ -95,13 +95,13 @@ impl Engine {
     pub async fn stats(&self) -> Result<Stats> {
         let view = self.assemble().await?;
         let state = self.inner.lock().await?;
-        let shown = state.sight.pieces.tokens();
+        let shown = state.request.pieces.tokens();
         let estimate = |text: &str| context_model::tokens::estimate(text) as u64;
         Ok(Stats {
             context_tokens: if shown > 0 { shown } else { estimate(view.text()) },
             active_tokens: view.blocks().map(|block| estimate(block.content)).sum(),
             objects: state.session.sets.index().len(),
-            rolls: state.sight.rolled.receipts().len(),
+            rolls: state.request.rolled.receipts().len(),
         })
     }
 

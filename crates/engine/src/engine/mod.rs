@@ -43,14 +43,14 @@ use crate::base::error::Result;
 use crate::files::index::Eye;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
+use crate::request::Request;
+use crate::request::rolled::Rolled;
 use crate::session::Session;
 use crate::session::changes::SessionChange;
 use crate::session::commit::{self, Intent, Transacted, Work};
 use crate::session::names::Names;
 use crate::session::queue::Queue;
 use crate::session::refresh;
-use crate::sight::Sight;
-use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
 use job::Job;
@@ -92,11 +92,11 @@ pub(crate) struct State {
     /// What the model knows of files.
     pub known: Known,
     /// What the model's request shows.
-    pub sight: Sight,
+    pub request: Request,
     /// The last assembled view, as far as it is still valid.
     pub view: View,
     /// Messages that a call took in before it failed.
-    pub taken: Vec<crate::sight::plan::Incoming>,
+    pub taken: Vec<crate::request::plan::Incoming>,
     /// Notices that no plan has carried yet.
     pub pending: Vec<PendingNotice>,
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
@@ -312,7 +312,7 @@ impl Inner {
             match change {
                 SessionChange::Wrote(written) => {
                     state.view.follow(&written, &self.client);
-                    state.sight.follow(&written, &state.session);
+                    state.request.follow(&written, &state.session);
                 }
                 SessionChange::Version { file, is_change } => {
                     if is_change {
@@ -336,7 +336,7 @@ impl Inner {
     /// Reads from the chat what the model was shown and told.
     pub fn read_chat(&self, state: &mut State, document: Option<&Document>) {
         let chat = document.map(Chat::of).unwrap_or_default();
-        state.sight.rolled = Rolled::of(chat);
+        state.request.rolled = Rolled::of(chat);
         self.archive().read(document);
     }
 }
@@ -347,7 +347,7 @@ impl State {
         self.taken.clear();
         self.pending.clear();
         self.came_back = true;
-        self.sight.received.clear();
-        self.sight.gated.clear();
+        self.request.received.clear();
+        self.request.gated.clear();
     }
 }

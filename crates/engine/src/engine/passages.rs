@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Inner, State};
 use crate::base::error::Result;
-use crate::sight::answers::named_object;
+use crate::request::answers::named_object;
 
 /// How many versions of a file are searched for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;

@@ -11,10 +11,10 @@ use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
 use crate::base::error::Result;
-use crate::sight::answers::excerpts;
-use crate::sight::messages::{lines_of_ours, message_tokens, text_of};
-use crate::sight::moment;
-use crate::sight::plan::{Birth, Call, Incoming, Plan, is_as_sent};
+use crate::request::answers::excerpts;
+use crate::request::messages::{lines_of_ours, message_tokens, text_of};
+use crate::request::moment;
+use crate::request::plan::{Birth, Call, Incoming, Plan, is_as_sent};
 
 /// What other machines wrote is not fetched again for this many milliseconds.
 const PULL_AGE_MS: i64 = 1_000;
@@ -42,8 +42,8 @@ impl Engine {
         }
         let header =
             (length > 2 * state.session.plain_reference(&id).len()).then(|| state.session.header(&id));
-        state.sight.gated.insert(id.clone(), excerpts);
-        state.sight.expect(&call_id, &id);
+        state.request.gated.insert(id.clone(), excerpts);
+        state.request.expect(&call_id, &id);
         Ok(Birth { id, handle, header })
     }
 
@@ -69,9 +69,9 @@ impl Engine {
         if state.came_back {
             self.inner.forget_underway(&mut state);
         }
-        let policy = state.sight.policy(call);
-        state.sight.pieces.set_shortens(call.shortens);
-        state.sight.pieces.set_system_tokens(call.system_tokens);
+        let policy = state.request.policy(call);
+        state.request.pieces.set_shortens(call.shortens);
+        state.request.pieces.set_system_tokens(call.system_tokens);
         // After an answer without calls a user's message comes next, and what others write until then counts.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
         for one in incoming {
@@ -89,19 +89,19 @@ impl Engine {
             state.session.pulled_ms = call.now_ms;
             self.inner.refresh_at_turn(&mut state).await?;
         }
-        plan.edits.extend(state.sight.lacking(call.rolls));
+        plan.edits.extend(state.request.lacking(call.rolls));
         if call.rolls {
             // An answer among the messages has warmed the cache again.
-            let policy = state.sight.policy(call);
+            let policy = state.request.policy(call);
             if policy.binding == Binding::Refuses
-                && let Some(from) = state.sight.pieces.unbound.take()
-                && let Some(roll) = state.sight.pieces.reasoning_roll(from)
+                && let Some(from) = state.request.pieces.unbound.take()
+                && let Some(roll) = state.request.pieces.reasoning_roll(from)
             {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
             }
-            let State { sight, session, .. } = &mut *state;
-            sight.pieces.ripen(&policy, session);
-            if let Some(roll) = state.sight.pieces.decide(&policy) {
+            let State { request, session, .. } = &mut *state;
+            request.pieces.ripen(&policy, session);
+            if let Some(roll) = state.request.pieces.decide(&policy) {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
                 // While the roll was recorded, another client may have stored something.
                 self.inner.refresh(&mut state).await?;
@@ -109,17 +109,17 @@ impl Engine {
         }
         self.inner.keep_evidence(&mut state).await;
         self.inner.notices(&mut state).await?;
-        let policy = state.sight.policy(call);
-        plan.rewrite_cost = state.sight.pieces.rewrite_cost(&policy);
-        plan.spent = state.sight.spent;
+        let policy = state.request.policy(call);
+        plan.rewrite_cost = state.request.pieces.rewrite_cost(&policy);
+        plan.spent = state.request.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
-        state.sight.finish(&mut plan);
+        state.request.finish(&mut plan);
         // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
         self.inner.in_flight().clear();
         self.inner.archive().settle();
         plan.notices = state.say();
-        state.sight.clock.ask(moment(call));
+        state.request.clock.ask(moment(call));
         Ok(plan)
     }
 
@@ -136,12 +136,12 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         state.session.soon = true;
-        state.sight.forget();
+        state.request.forget();
         state.known.forget();
         state.pending.clear();
-        let policy = state.sight.policy(call);
-        state.sight.pieces.set_shortens(call.shortens);
-        state.sight.pieces.guess_system_tokens(call.system_tokens);
+        let policy = state.request.policy(call);
+        state.request.pieces.set_shortens(call.shortens);
+        state.request.pieces.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
@@ -172,18 +172,18 @@ impl Engine {
                 state.taken.push(one);
             }
         }
-        let State { sight, session, .. } = &mut *state;
-        sight.repeat_pages(session);
-        sight.note_unbound();
-        sight.keep_what_was_brought_back(self.inner.client.options.window.turns_back, session);
+        let State { request, session, .. } = &mut *state;
+        request.repeat_pages(session);
+        request.note_unbound();
+        request.keep_what_was_brought_back(self.inner.client.options.window.turns_back, session);
         self.inner.keep_evidence(&mut state).await;
         self.inner.forget_underway(&mut state);
         if call.sent_ms.is_some() {
-            state.sight.clock.answer_again(call.sent_ms, moment(call));
+            state.request.clock.answer_again(call.sent_ms, moment(call));
         }
-        let is_cached = call.sent_ms.is_some() || (unchanged && state.sight.pending.is_empty());
-        state.sight.pieces.assume_sent(is_cached);
-        state.sight.finish(&mut plan);
+        let is_cached = call.sent_ms.is_some() || (unchanged && state.request.pending.is_empty());
+        state.request.pieces.assume_sent(is_cached);
+        state.request.finish(&mut plan);
         state.taken.clear();
         Ok(plan)
     }
@@ -213,39 +213,40 @@ impl Inner {
                 if taking.record {
                     self.add_message(state, message).await?;
                 } else {
-                    let State { sight, session, .. } = state;
-                    sight.pieces.start_turn(session);
+                    let State { request, session, .. } = state;
+                    request.pieces.start_turn(session);
                 }
-                let State { sight, session, .. } = state;
-                sight.push_user(key, message, taking.record, session);
+                let State { request, session, .. } = state;
+                request.push_user(key, message, taking.record, session);
             }
             "assistant" => {
                 if taking.record {
                     self.add_message(state, message).await?;
                 }
-                let State { sight, session, .. } = state;
+                let State { request, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.
                 let stamp = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
                 if taking.again {
-                    sight.clock.answer_again(stamp, taking.now);
+                    request.clock.answer_again(stamp, taking.now);
                 } else {
-                    sight.clock.answer(stamp, taking.now);
+                    request.clock.answer(stamp, taking.now);
                 }
                 // The call that produced this answer was made with what was visible before it.
-                let model = if taking.again { model_of(message, &sight.model) } else { sight.model.clone() };
-                sight.accounting.learn(&model, sight.pieces.tokens(), message);
-                let charge = sight.pieces.charge(policy);
+                let model =
+                    if taking.again { model_of(message, &request.model) } else { request.model.clone() };
+                request.accounting.learn(&model, request.pieces.tokens(), message);
+                let charge = request.pieces.charge(policy);
                 if taking.record {
-                    sight.spent += charge.cost(&policy.prices);
+                    request.spent += charge.cost(&policy.prices);
                 }
-                sight.cached_model = model;
+                request.cached_model = model;
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
-                sight.push_answer(key, message, &self.client.options.cwd, (taking.record, session));
+                request.push_answer(key, message, &self.client.options.cwd, (taking.record, session));
             }
             "toolResult" => self.take_in_result(state, key, message, taking).await?,
-            _ => state.sight.pieces.push_fixed(key, message_tokens(message)),
+            _ => state.request.pieces.push_fixed(key, message_tokens(message)),
         }
         Ok(())
     }

@@ -15,14 +15,14 @@ use tracing::instrument;
 use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
 use crate::base::error::Result;
+use crate::request::answers::{excerpts, faded, handle_before, named_object};
+use crate::request::clock::Moment;
+use crate::request::messages::{has_image, message_tokens, result_text, text_of};
+use crate::request::piece::{Carried, Excerpts, Form, Output};
+use crate::request::words::is_rules_file;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
 use crate::session::commit::Work;
-use crate::sight::answers::{excerpts, faded, handle_before, named_object};
-use crate::sight::clock::Moment;
-use crate::sight::messages::{has_image, message_tokens, result_text, text_of};
-use crate::sight::piece::{Carried, Excerpts, Form, Output};
-use crate::sight::words::is_rules_file;
 
 /// How messages are taken in.
 #[derive(Clone, Copy)]
@@ -68,20 +68,20 @@ impl Inner {
                     // What is on disk now is not what the call has left.
                     state.known.put_back(file, before);
                 }
-                state.sight.gated.insert(id.clone(), excerpts);
+                state.request.gated.insert(id.clone(), excerpts);
                 id
             }
             None => {
-                state.sight.pieces.push_fixed(key, message_tokens(message));
+                state.request.pieces.push_fixed(key, message_tokens(message));
                 return Ok(());
             }
         };
-        let State { sight, session, .. } = &mut *state;
+        let State { request, session, .. } = &mut *state;
         let is_ok = input.status == Status::Ok;
-        sight.pieces.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
-        let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
+        request.pieces.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
+        let args = state.request.open_calls.remove(call_id).unwrap_or_default();
         if taking.again {
-            state.sight.results.insert(object.clone());
+            state.request.results.insert(object.clone());
         }
         let is_reference = state.session.is_reference(&object, &text);
         let is_told = |outcome| is_said_by(outcome, &text);
@@ -91,10 +91,10 @@ impl Inner {
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
         if is_reference || has_image(message) {
-            state.sight.pieces.push_fixed(key, message_tokens(message));
+            state.request.pieces.push_fixed(key, message_tokens(message));
             return Ok(());
         }
-        let mut excerpts = match state.sight.gated.remove(&object) {
+        let mut excerpts = match state.request.gated.remove(&object) {
             Some(excerpts) => excerpts,
             None if taking.record => Excerpts::default(),
             None => {
@@ -118,7 +118,7 @@ impl Inner {
             *excerpt = state.session.headed(&object, excerpt);
         }
         let born_tokens = tokens::estimate(excerpts.born.as_ref().unwrap_or(&text)) as u64;
-        let is_born = taking.record || state.sight.rolled.form_of(&object) == Form::Born;
+        let is_born = taking.record || state.request.rolled.form_of(&object) == Form::Born;
         let is_gated = is_born && excerpts.born.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
@@ -145,17 +145,17 @@ impl Inner {
             is_rule,
             lines,
         };
-        let State { sight, session, .. } = state;
-        let place = sight.pieces.push_result(key, piece, session);
+        let State { request, session, .. } = state;
+        let place = request.pieces.push_result(key, piece, session);
         if is_gated {
             // Those of new messages are part of the next plan, even if nothing may roll.
-            sight.pending.insert(place);
+            request.pending.insert(place);
             if is_untrue {
-                sight.untrue.insert(place);
+                request.untrue.insert(place);
             }
         }
         if !taking.record {
-            sight.repeat_rolls(&object, place, &text, session);
+            request.repeat_rolls(&object, place, &text, session);
         }
         Ok(())
     }
@@ -170,17 +170,17 @@ impl Inner {
     ) -> Result<Option<ObjectId>> {
         let call_id = &input.call_id;
         if let Some(object) = state.session.object_in(call_id, text) {
-            let waiting = state.sight.received.get_mut(call_id);
+            let waiting = state.request.received.get_mut(call_id);
             if let Some(waiting) = waiting {
                 waiting.retain(|one| *one != object);
             }
             return Ok(Some(object));
         }
-        if let Some(object) = state.sight.expected(call_id) {
+        if let Some(object) = state.request.expected(call_id) {
             return Ok(Some(object));
         }
         let is_free =
-            |id: &ObjectId| state.session.sets.index().contains(id) && !state.sight.pieces.knows(id);
+            |id: &ObjectId| state.session.sets.index().contains(id) && !state.request.pieces.knows(id);
         let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
         if is_free(&marked) {
             return Ok(Some(marked));
@@ -215,7 +215,7 @@ impl Inner {
         // What was taken out of the stored copy is still in what is shown.
         let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
         let content = if is_shown { shown } else { content };
-        let faded = state.sight.rolled.fades(object).then(|| faded(tool, content)).flatten();
+        let faded = state.request.rolled.fades(object).then(|| faded(tool, content)).flatten();
         let mut excerpts = Excerpts { faded, ..excerpts(tool, content) };
         if shown != content && excerpts.born.is_none() && !adorns(content, shown) {
             excerpts.born = Some(shown.to_owned());
@@ -266,7 +266,7 @@ impl Inner {
             return Ok(self.lost_before(state, output));
         };
         let below = output.find('\n').map_or("", |at| &output[at..]);
-        Ok((!state.sight.results.contains(at)).then(|| format!("{left}{below}")))
+        Ok((!state.request.results.contains(at)).then(|| format!("{left}{below}")))
     }
 
     /// The object whose text an output brings back, if any.
@@ -294,7 +294,7 @@ fn input_of(state: &State, message: &Value, text: &str) -> ToolcallInput {
             "" => "unknown".to_owned(),
             name => name.to_owned(),
         },
-        args: state.sight.open_calls.get(call_id).cloned().unwrap_or_default(),
+        args: state.request.open_calls.get(call_id).cloned().unwrap_or_default(),
         args_display: None,
         content: text.to_owned(),
         status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },

@@ -7,10 +7,10 @@ use tracing::instrument;
 
 use super::{Engine, Inner, State};
 use crate::base::error::{EngineError, Result};
+use crate::request::plan::{Call, Plan};
+use crate::request::rolls::entry_of;
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::plan::{Call, Plan};
-use crate::sight::rolls::entry_of;
 
 impl Engine {
     /// Rolls everything that is stale now and everything that left the active set, because a person asked for it.
@@ -21,14 +21,14 @@ impl Engine {
     pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        let policy = state.sight.policy(call);
-        let State { sight, session, .. } = &mut *state;
-        sight.pieces.ripen(&policy, session);
-        sight.pieces.let_go_inactive(session);
-        if let Some(roll) = state.sight.pieces.asked(&policy) {
+        let policy = state.request.policy(call);
+        let State { request, session, .. } = &mut *state;
+        request.pieces.ripen(&policy, session);
+        request.pieces.let_go_inactive(session);
+        if let Some(roll) = state.request.pieces.asked(&policy) {
             self.inner.execute(&mut state, &roll, &mut plan).await?;
         }
-        state.sight.finish(&mut plan);
+        state.request.finish(&mut plan);
         Ok(plan)
     }
 
@@ -39,13 +39,13 @@ impl Engine {
     /// `CLOSED`.
     pub async fn preview_roll(&self, call: &Call) -> Result<Option<Receipt>> {
         let mut state = self.inner.lock().await?;
-        let policy = state.sight.policy(call);
-        let State { sight, session, .. } = &mut *state;
-        sight.pieces.ripen(&policy, session);
-        sight.pieces.let_go_inactive(session);
-        let receipt = sight.pieces.asked(&policy).map(|roll| roll.receipt());
+        let policy = state.request.policy(call);
+        let State { request, session, .. } = &mut *state;
+        request.pieces.ripen(&policy, session);
+        request.pieces.let_go_inactive(session);
+        let receipt = request.pieces.asked(&policy).map(|roll| roll.receipt());
         // What only a person's roll takes is not stale for the others.
-        sight.pieces.ripen(&policy, session);
+        request.pieces.ripen(&policy, session);
         Ok(receipt)
     }
 
@@ -61,28 +61,28 @@ impl Engine {
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        if let Some(executed) = state.sight.rolls.last().cloned() {
+        if let Some(executed) = state.request.rolls.last().cloned() {
             let first = executed.places().min().unwrap_or(0);
-            let binding = state.sight.pieces.binding();
-            if binding == Binding::Refuses && state.sight.pieces.has_running_reasoning(first) {
+            let binding = state.request.pieces.binding();
+            if binding == Binding::Refuses && state.request.pieces.has_running_reasoning(first) {
                 let why = "the provider would refuse the request: the model's reasoning in this turn depends on \
                            what the roll has changed. Undo it after the turn has ended";
                 return Err(EngineError::Invalid(why.into()));
             }
-            let entry = RollEntry { undone: true, ..entry_of(&state.sight.pieces, &executed.shape) };
+            let entry = RollEntry { undone: true, ..entry_of(&state.request.pieces, &executed.shape) };
             self.inner.note_roll(&mut state, entry).await?;
-            let State { sight, session, known, .. } = &mut *state;
-            sight.rolls.pop();
-            sight.pieces.undo(&executed, self.inner.client.options.window.turns_back, session);
-            plan.edits = sight.pieces.edits_of(executed.places());
-            known.looks_different(sight.pieces.calls_at(executed.places()));
-            let behind = state.sight.pieces.reasoning_roll(first).filter(|_| binding.is_strict());
+            let State { request, session, known, .. } = &mut *state;
+            request.rolls.pop();
+            request.pieces.undo(&executed, self.inner.client.options.window.turns_back, session);
+            plan.edits = request.pieces.edits_of(executed.places());
+            known.looks_different(request.pieces.calls_at(executed.places()));
+            let behind = state.request.pieces.reasoning_roll(first).filter(|_| binding.is_strict());
             if let Some(roll) = behind {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
                 plan.receipt = None;
             }
         }
-        state.sight.finish(&mut plan);
+        state.request.finish(&mut plan);
         Ok(plan)
     }
 
@@ -92,7 +92,7 @@ impl Engine {
     /// `CLOSED`.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn receipts(&self) -> Result<Vec<Receipt>> {
-        Ok(self.inner.lock().await?.sight.rolled.receipts().to_vec())
+        Ok(self.inner.lock().await?.request.rolled.receipts().to_vec())
     }
 }
 
@@ -104,23 +104,23 @@ impl Inner {
     #[instrument(level = "debug", skip_all)]
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
-        let shape = state.sight.pieces.shape(roll, &state.session);
+        let shape = state.request.pieces.shape(roll, &state.session);
         // What only takes reasoning along is no roll that a person could undo.
         let is_roll = !roll.items.is_empty();
         let noted = is_roll.then(|| receipt.clone());
-        let entry = RollEntry { receipt: noted, ..entry_of(&state.sight.pieces, &shape) };
+        let entry = RollEntry { receipt: noted, ..entry_of(&state.request.pieces, &shape) };
         self.note_roll(state, entry).await?;
-        let State { sight, session, known, .. } = &mut *state;
-        let executed = sight.pieces.apply(shape, session);
-        sight.pieces.pay(roll);
-        sight.pieces.drop_reasoning(roll);
-        let edits = sight.pieces.edits_of(executed.places());
-        sight.issue(&edits);
+        let State { request, session, known, .. } = &mut *state;
+        let executed = request.pieces.apply(shape, session);
+        request.pieces.pay(roll);
+        request.pieces.drop_reasoning(roll);
+        let edits = request.pieces.edits_of(executed.places());
+        request.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
-        known.looks_different(sight.pieces.calls_at(executed.places()));
+        known.looks_different(request.pieces.calls_at(executed.places()));
         if is_roll {
-            sight.rolls.push(executed);
+            request.rolls.push(executed);
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Inner {
         };
         self.commit(state, note).await?;
         let turn = state.session.turns.saturating_sub(1);
-        state.sight.rolled.note(entry, turn);
+        state.request.rolled.note(entry, turn);
         Ok(())
     }
 }

@@ -6,13 +6,13 @@
 use context_model::chat::RollEntry;
 use context_model::id::ObjectId;
 
-use super::Sight;
+use super::Request;
 use super::forms::Shape;
 use super::piece::{Form, Piece, PieceKind};
 use super::pieces::Pieces;
 use crate::session::Session;
 
-impl Sight {
+impl Request {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
     /// what was rolled of that call.
     pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, session: &Session) {
@@ -157,7 +157,7 @@ mod tests {
     use context_projection::Prices;
 
     use super::*;
-    use crate::sight::piece::{Excerpts, Line, Output};
+    use crate::request::piece::{Excerpts, Line, Output};
 
     /// A result whose reference has these lines after it.
     fn result(name: &str, lines: &[bool]) -> Output {
@@ -181,16 +181,16 @@ mod tests {
     #[test]
     fn lines_that_had_left_leave_again_where_there_are_any() {
         let session = Session::default();
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         for (name, lines) in [("a", &[true, false][..]), ("b", &[]), ("c", &[false])] {
-            let place = sight.pieces.push_result(name, result(name, lines), &session);
-            sight.pieces.take_form(place, Form::Reference);
+            let place = request.pieces.push_result(name, result(name, lines), &session);
+            request.pieces.take_form(place, Form::Reference);
         }
         let lines = ["a", "b"].map(ObjectId::new).to_vec();
-        sight.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
-        sight.repeat_pages(&session);
-        assert_eq!(sight.pending.iter().copied().collect::<Vec<_>>(), [0]);
-        let text = |place| sight.pieces.text_at(place).unwrap();
+        request.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
+        request.repeat_pages(&session);
+        assert_eq!(request.pending.iter().copied().collect::<Vec<_>>(), [0]);
+        let text = |place| request.pieces.text_at(place).unwrap();
         assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
         assert_eq!(text(2), "toolcall_ref id=c\nstays: false");
     }
@@ -198,15 +198,15 @@ mod tests {
     #[test]
     fn what_a_person_brought_back_is_held_in_a_later_process_too() {
         let session = Session { turns: 1, ..Session::default() };
-        let mut sight = Sight::default();
-        sight.pieces.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
+        let mut request = Request::default();
+        request.pieces.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
         for name in ["a", "b"] {
-            sight.pieces.push_result(name, result(name, &[]), &session);
+            request.pieces.push_result(name, result(name, &[]), &session);
         }
         let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
-        sight.rolled.note(entry.clone(), 0);
-        sight.rolled.note(RollEntry { undone: true, ..entry }, 0);
-        sight.keep_what_was_brought_back(3, &session);
-        assert_eq!([0, 1].map(|place| sight.pieces.is_brought_back(place)), [false, true]);
+        request.rolled.note(entry.clone(), 0);
+        request.rolled.note(RollEntry { undone: true, ..entry }, 0);
+        request.keep_what_was_brought_back(3, &session);
+        assert_eq!([0, 1].map(|place| request.pieces.is_brought_back(place)), [false, true]);
     }
 }

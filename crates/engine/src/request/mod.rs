@@ -1,4 +1,4 @@
-//! What the model's request shows, and how that changes. State and sight are separate: the sets change at once, but
+//! What the model's request shows, and how that changes. State and request are separate: the sets change at once, but
 //! what is visible lags behind until a roll, because changing a request breaks the provider's prefix cache.
 //!
 //! Nothing here writes to the store: the engine records the decisions.
@@ -39,7 +39,7 @@ use usage::Accounting;
 
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]
-pub(crate) struct Sight {
+pub(crate) struct Request {
     pub pieces: Pieces,
     /// The visible request's rolls that can still be undone, oldest first.
     pub rolls: Vec<Executed>,
@@ -73,7 +73,7 @@ pub(crate) struct Sight {
     pub clock: Clock,
 }
 
-impl Sight {
+impl Request {
     /// The circumstances of a call, in the form that the decision takes.
     pub fn policy(&mut self, call: &Call) -> Policy {
         let idle = self.clock.idle(moment(call)).is_some_and(|ms| ms > call.cache_ttl_ms);
@@ -213,83 +213,83 @@ mod tests {
 
     #[test]
     fn the_circumstances_of_a_call() {
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let at = |host| Moment { host, own: 0 };
-        sight.clock.answer_again(Some(700_000), at(700_000));
-        let policy = sight.policy(&call());
+        request.clock.answer_again(Some(700_000), at(700_000));
+        let policy = request.policy(&call());
         assert_eq!(policy.context_window, 200_000);
         assert_eq!(policy.reach, Reach::Blocks(20));
         assert_eq!(policy.binding, Binding::None);
         assert!(policy.only_at_user_turn && policy.at_user_turn);
         assert!(!policy.cache_dead);
-        sight.clock.answer_again(Some(699_999), at(700_000));
-        assert!(sight.policy(&call()).cache_dead, "the lifetime is over");
-        sight = Sight { cached_model: "n".into(), ..Sight::default() };
-        assert!(sight.policy(&call()).cache_dead, "another model's cache");
-        sight.cached_model = "m".into();
-        assert!(!sight.policy(&call()).cache_dead);
+        request.clock.answer_again(Some(699_999), at(700_000));
+        assert!(request.policy(&call()).cache_dead, "the lifetime is over");
+        request = Request { cached_model: "n".into(), ..Request::default() };
+        assert!(request.policy(&call()).cache_dead, "another model's cache");
+        request.cached_model = "m".into();
+        assert!(!request.policy(&call()).cache_dead);
     }
 
     #[test]
     fn arguments_of_a_call_that_is_not_there_are_not_collapsed() {
-        assert!(!Sight::default().hides_arguments(&ObjectId::new("call")));
+        assert!(!Request::default().hides_arguments(&ObjectId::new("call")));
     }
 
     /// A model whose tokens are half as long as the estimate has it.
-    fn learned() -> Sight {
-        let mut sight = Sight::default();
-        sight.accounting.learn("m", 100, &serde_json::json!({ "usage": { "input": 200 } }));
-        sight
+    fn learned() -> Request {
+        let mut request = Request::default();
+        request.accounting.learn("m", 100, &serde_json::json!({ "usage": { "input": 200 } }));
+        request
     }
 
     #[test]
     fn the_window_and_the_figures_are_in_the_models_own_tokens() {
-        let mut sight = learned();
-        assert_eq!(sight.policy(&call()).context_window, 100_000);
-        sight.pieces.push_fixed("a", 300);
-        sight.pieces.ledger.push(context_projection::Item::new(80, 10));
-        sight.pieces.ledger.set_stale(1, true);
+        let mut request = learned();
+        assert_eq!(request.policy(&call()).context_window, 100_000);
+        request.pieces.push_fixed("a", 300);
+        request.pieces.ledger.push(context_projection::Item::new(80, 10));
+        request.pieces.ledger.set_stale(1, true);
         let mut plan = Plan::default();
-        sight.finish(&mut plan);
+        request.finish(&mut plan);
         assert_eq!((plan.context_tokens, plan.stale_tokens), (760, 140));
     }
 
     #[test]
     fn while_nothing_may_collapse_only_what_is_no_longer_true_is_put_right() {
-        let mut sight = Sight::default();
-        ["a", "b", "c"].into_iter().for_each(|key| sight.pieces.push_fixed(key, 1));
-        sight.pending.extend([0, 1]);
-        sight.untrue.insert(1);
+        let mut request = Request::default();
+        ["a", "b", "c"].into_iter().for_each(|key| request.pieces.push_fixed(key, 1));
+        request.pending.extend([0, 1]);
+        request.untrue.insert(1);
         let keys = |edits: Vec<Edit>| edits.iter().map(|edit| edit.key().to_owned()).collect::<Vec<_>>();
-        assert_eq!(keys(sight.lacking(false)), ["b"]);
-        assert_eq!(keys(sight.lacking(false)), [""; 0]);
-        assert_eq!(keys(sight.lacking(true)), ["a"]);
-        assert!(sight.pending.is_empty() && sight.untrue.is_empty());
+        assert_eq!(keys(request.lacking(false)), ["b"]);
+        assert_eq!(keys(request.lacking(false)), [""; 0]);
+        assert_eq!(keys(request.lacking(true)), ["a"]);
+        assert!(request.pending.is_empty() && request.untrue.is_empty());
     }
 
     #[test]
     fn results_with_one_call_id_come_in_the_order_in_which_they_were_recorded() {
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let [one, two] = ["one", "two"].map(ObjectId::new);
-        sight.expect("call", &one);
-        sight.expect("call", &two);
-        assert_eq!([sight.expected("call"), sight.expected("other")], [Some(one), None]);
-        assert_eq!([sight.expected("call"), sight.expected("call")], [Some(two), None]);
-        assert!(sight.received.is_empty());
+        request.expect("call", &one);
+        request.expect("call", &two);
+        assert_eq!([request.expected("call"), request.expected("other")], [Some(one), None]);
+        assert_eq!([request.expected("call"), request.expected("call")], [Some(two), None]);
+        assert!(request.received.is_empty());
     }
 
     #[test]
     fn arguments_that_an_earlier_process_collapsed_are_hidden_too() {
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let id = ObjectId::new("call");
         let entry = context_model::chat::RollEntry { arguments: vec![id.clone()], ..Default::default() };
-        sight.rolled.note(entry, 0);
-        assert!(sight.hides_arguments(&id) && !sight.hides_arguments(&ObjectId::new("other")));
+        request.rolled.note(entry, 0);
+        assert!(request.hides_arguments(&id) && !request.hides_arguments(&ObjectId::new("other")));
     }
 
     #[test]
     fn the_markers_of_an_edit_are_issued() {
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let text = "long ".repeat(100);
         let args = serde_json::json!({ "path": "/a", "content": text });
         let collapsed = marker::collapse_args("write", args.as_object().unwrap(), "0a1b2c3d", "/").unwrap();
@@ -299,9 +299,9 @@ mod tests {
             object: None,
             args: collapsed.args.clone(),
         };
-        sight.issue(&[Edit::Message { key: "m".into(), calls: vec![call], texts: Vec::new() }]);
+        request.issue(&[Edit::Message { key: "m".into(), calls: vec![call], texts: Vec::new() }]);
         let tags = marker::tags_in(&collapsed.args);
         assert_eq!(tags.len(), 1);
-        assert!(sight.issued.contains(&tags[0]));
+        assert!(request.issued.contains(&tags[0]));
     }
 }

@@ -6,9 +6,9 @@ use context_projection::Prices;
 use serde_json::json;
 
 use super::*;
+use crate::request::Request;
+use crate::request::piece::{Carried, Excerpts, Line, Output, ShownLines};
 use crate::session::catalog::{Kind, Meta};
-use crate::sight::Sight;
-use crate::sight::piece::{Carried, Excerpts, Line, Output, ShownLines};
 
 fn id(name: &str) -> ObjectId {
     ObjectId::new(name)
@@ -127,21 +127,21 @@ fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
 #[test]
 fn arguments_without_a_shorter_form_have_none_however_old() {
     let session = session(&["one", "two"]);
-    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let mut request = Request { pieces: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     for (name, args) in
         [("one", json!({ "command": "ls" })), ("two", json!({ "path": "/a", "content": long }))]
     {
         let tool = if name == "one" { "bash" } else { "write" };
         let call = json!({ "type": "toolCall", "id": name, "name": tool, "arguments": args });
-        sight.push_answer(name, &json!({ "content": [call] }), "/", (true, &session));
+        request.push_answer(name, &json!({ "content": [call] }), "/", (true, &session));
         assert_eq!(
-            standing(&sight.pieces, sight.pieces.pieces.len() - 1, &session),
+            standing(&request.pieces, request.pieces.pieces.len() - 1, &session),
             if name == "one" { "last" } else { "held" }
         );
-        sight.pieces.answer(name, &id(name), true, &session, "/");
+        request.pieces.answer(name, &id(name), true, &session, "/");
     }
-    let pieces = &mut sight.pieces;
+    let pieces = &mut request.pieces;
     assert_eq!([0, 1].map(|place| standing(pieces, place, &session)), ["last", "ages"]);
     pieces.take_form(1, Form::Reference);
     assert_eq!(standing(pieces, 1, &session), "last");
@@ -150,21 +150,21 @@ fn arguments_without_a_shorter_form_have_none_however_old() {
 #[test]
 fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
     let session = session(&[]);
-    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let mut request = Request { pieces: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     for text in [long.as_str(), "short"] {
-        sight.push_answer(
+        request.push_answer(
             text,
             &json!({ "content": [{ "type": "text", "text": text }] }),
             "/",
             (true, &session),
         );
     }
-    assert_eq!([0, 1].map(|place| standing(&sight.pieces, place, &session)), ["ages", "last"]);
-    sight.pieces.take_form(0, Form::Reference);
-    assert_eq!(standing(&sight.pieces, 0, &session), "last");
-    sight.pieces.stays.prose = Stay::Calls(3);
-    assert_eq!([0, 1].map(|place| standing(&sight.pieces, place, &session)), ["last", "last"]);
+    assert_eq!([0, 1].map(|place| standing(&request.pieces, place, &session)), ["ages", "last"]);
+    request.pieces.take_form(0, Form::Reference);
+    assert_eq!(standing(&request.pieces, 0, &session), "last");
+    request.pieces.stays.prose = Stay::Calls(3);
+    assert_eq!([0, 1].map(|place| standing(&request.pieces, place, &session)), ["last", "last"]);
 }
 
 #[test]
@@ -228,17 +228,17 @@ fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
 #[test]
 fn a_call_is_named_by_its_own_result() {
     let session = session(&["one", "two"]);
-    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let mut request = Request { pieces: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     let calls = ["one", "two"].map(|name| {
         json!({ "type": "toolCall", "id": name, "name": "write", "arguments": { "path": name, "content": long } })
     });
-    sight.push_answer("m", &json!({ "content": calls }), "/", (true, &session));
+    request.push_answer("m", &json!({ "content": calls }), "/", (true, &session));
     let objects = |pieces: &Pieces| match &pieces.pieces[0].kind {
         PieceKind::Arguments(all) => all.calls.iter().map(|call| call.object.clone()).collect::<Vec<_>>(),
         _ => panic!("arguments alone"),
     };
-    let pieces = &mut sight.pieces;
+    let pieces = &mut request.pieces;
     pieces.answer("two", &id("two"), true, &session, "/");
     assert_eq!(objects(pieces), [None, Some(id("two"))]);
     pieces.answer("one", &id("one"), true, &session, "/");
@@ -250,15 +250,15 @@ fn a_call_is_named_by_its_own_result() {
 
 /// An answer with these calls and an output of 60 tokens for each.
 fn answered(names: &[&str], session: &Session) -> Pieces {
-    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let mut request = Request { pieces: judged(), ..Request::default() };
     let call = |name: &&str| json!({ "type": "toolCall", "id": name, "name": "bash", "arguments": { "command": "ls" } });
     let calls: Vec<_> = names.iter().map(call).collect();
-    sight.push_answer("m", &json!({ "content": calls }), "/", (true, session));
+    request.push_answer("m", &json!({ "content": calls }), "/", (true, session));
     for name in names {
-        sight.pieces.answer(name, &id(name), true, session, "/");
-        sight.pieces.push_result(name, output(name, 60), session);
+        request.pieces.answer(name, &id(name), true, session, "/");
+        request.pieces.push_result(name, output(name, 60), session);
     }
-    sight.pieces
+    request.pieces
 }
 
 /// What an answer with calls leaves behind is a line for each of them.

@@ -6,7 +6,7 @@ use context_model::object::Status;
 use context_model::{marker, render, tokens};
 use serde_json::{Map, Value};
 
-use super::Sight;
+use super::Request;
 use super::messages::{block_units, message_units, text_of};
 use super::piece::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Said, Short, StepCall, Words};
 use super::words;
@@ -16,7 +16,7 @@ use crate::session::catalog::Kind;
 /// A placeholder for a handle while its object is unknown; as long as most handles.
 const SOME_HANDLE: &str = "00000000";
 
-impl Sight {
+impl Request {
     /// Appends an answer: its reasoning, its prose, and the arguments of its calls.
     pub fn push_answer(
         &mut self,
@@ -289,16 +289,16 @@ mod tests {
     #[test]
     fn a_message_that_is_one_long_text_is_one_piece() {
         let (session, _) = session();
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let long = "word ".repeat(5000);
-        sight.push_user("a", &json!({ "role": "user", "content": long }), true, &session);
-        assert_eq!(sight.pieces.pieces.len(), 1);
+        request.push_user("a", &json!({ "role": "user", "content": long }), true, &session);
+        assert_eq!(request.pieces.pieces.len(), 1);
         let blocks =
             json!([{ "type": "text", "text": format!("other {long}") }, { "type": "text", "text": "short" }]);
-        sight.push_user("b", &json!({ "role": "user", "content": blocks }), true, &session);
-        assert_eq!(sight.pieces.pieces.len(), 3);
-        sight.push_user("c", &json!({ "role": "user", "content": "" }), true, &session);
-        assert_eq!(sight.pieces.pieces.len(), 4, "each message has one");
+        request.push_user("b", &json!({ "role": "user", "content": blocks }), true, &session);
+        assert_eq!(request.pieces.pieces.len(), 3);
+        request.push_user("c", &json!({ "role": "user", "content": "" }), true, &session);
+        assert_eq!(request.pieces.pieces.len(), 4, "each message has one");
     }
 
     /// Whether an answer can become lines, and how many of its calls have arguments that can be shortened.
@@ -319,10 +319,10 @@ mod tests {
             (json!([call("", Value::Null)]), 0, 1),
             (json!([text]), 0, 0),
         ] {
-            let mut sight = Sight::default();
-            sight.push_answer("m", &json!({ "content": content }), "/", (true, &session));
-            assert_eq!(sight.pieces.steps.len(), steps, "{content}");
-            let calls = sight.pieces.pieces.iter().find_map(|piece| match &piece.kind {
+            let mut request = Request::default();
+            request.push_answer("m", &json!({ "content": content }), "/", (true, &session));
+            assert_eq!(request.pieces.steps.len(), steps, "{content}");
+            let calls = request.pieces.pieces.iter().find_map(|piece| match &piece.kind {
                 super::super::piece::PieceKind::Arguments(all) => Some(all.calls.len()),
                 _ => None,
             });
@@ -333,28 +333,32 @@ mod tests {
     #[test]
     fn what_is_no_text_counts_too() {
         let (session, _) = session();
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let image = json!({ "type": "image" });
-        sight.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &session));
-        assert_eq!((sight.pieces.pieces.len(), sight.pieces.tokens()), (1, 2_400));
-        sight.push_answer(
+        request.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &session));
+        assert_eq!((request.pieces.pieces.len(), request.pieces.tokens()), (1, 2_400));
+        request.push_answer(
             "n",
             &json!({ "content": [{ "type": "text", "text": "abcd" }] }),
             "/",
             (true, &session),
         );
-        assert_eq!((sight.pieces.pieces.len(), sight.pieces.tokens()), (2, 2_401), "nothing is left over");
+        assert_eq!(
+            (request.pieces.pieces.len(), request.pieces.tokens()),
+            (2, 2_401),
+            "nothing is left over"
+        );
     }
 
     #[test]
     fn of_equal_texts_the_first_is_shortened() {
         let (session, _) = session();
-        let mut sight = Sight::default();
+        let mut request = Request::default();
         let long = "word ".repeat(5000);
         for key in ["a", "b"] {
-            sight.push_user(key, &json!({ "role": "user", "content": long }), true, &session);
+            request.push_user(key, &json!({ "role": "user", "content": long }), true, &session);
         }
-        let is_whole = sight.pieces.pieces.iter().map(|piece| match &piece.kind {
+        let is_whole = request.pieces.pieces.iter().map(|piece| match &piece.kind {
             super::super::piece::PieceKind::Words(words) => words.short == Short::Whole,
             _ => panic!("a long text"),
         });

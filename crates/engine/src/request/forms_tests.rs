@@ -5,8 +5,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::sight::Sight;
-use crate::sight::piece::{Excerpts, Output};
+use crate::request::Request;
+use crate::request::piece::{Excerpts, Output};
 
 /// Two answers with a call each: their pieces are 0 to 2 and 3 to 5, a text, arguments and a result.
 fn two_answers(session: &Session) -> Pieces {
@@ -14,13 +14,13 @@ fn two_answers(session: &Session) -> Pieces {
 }
 
 fn answers(ids: &[&str], session: &Session) -> Pieces {
-    let mut sight = Sight::default();
+    let mut request = Request::default();
     for id in ids {
         let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": { "command": id } });
         let content = json!([{ "type": "text", "text": "I look." }, call]);
-        sight.push_answer(id, &json!({ "role": "assistant", "content": content }), "/", (true, session));
+        request.push_answer(id, &json!({ "role": "assistant", "content": content }), "/", (true, session));
         let object = ObjectId::new(*id);
-        sight.pieces.answer(id, &object, true, session, "/");
+        request.pieces.answer(id, &object, true, session, "/");
         let output = Output {
             object,
             named: true,
@@ -33,9 +33,9 @@ fn answers(ids: &[&str], session: &Session) -> Pieces {
             is_rule: false,
             lines: Vec::new(),
         };
-        sight.pieces.push_result(&format!("result of {id}"), output, session);
+        request.pieces.push_result(&format!("result of {id}"), output, session);
     }
-    sight.pieces
+    request.pieces
 }
 
 fn roll_from(cut: usize) -> Roll {
@@ -99,23 +99,23 @@ fn arguments_that_have_no_shorter_form_are_not_shortened_again() {
 #[test]
 fn arguments_are_answered_once_all_their_calls_are() {
     let session = Session::default();
-    let mut sight = Sight::default();
+    let mut request = Request::default();
     let content = "long ".repeat(500);
     let calls = ["one", "two"].map(|id| {
         json!({ "type": "toolCall", "id": id, "name": "write", "arguments": { "path": id, "content": content } })
     });
-    sight.push_answer("m", &json!({ "role": "assistant", "content": calls }), "/", (true, &session));
+    request.push_answer("m", &json!({ "role": "assistant", "content": calls }), "/", (true, &session));
     let is_answered = |pieces: &Pieces| match pieces.kind(0) {
         PieceKind::Arguments(arguments) => arguments.is_answered(),
         _ => panic!("the arguments come first"),
     };
-    assert!(!is_answered(&sight.pieces));
+    assert!(!is_answered(&request.pieces));
     for (id, all) in [("one", false), ("two", true)] {
-        assert!(!sight.pieces.repeat(0, Form::Reference, &session));
-        sight.pieces.answer(id, &ObjectId::new(id), true, &session, "/");
-        assert_eq!(is_answered(&sight.pieces), all);
+        assert!(!request.pieces.repeat(0, Form::Reference, &session));
+        request.pieces.answer(id, &ObjectId::new(id), true, &session, "/");
+        assert_eq!(is_answered(&request.pieces), all);
     }
-    assert!(sight.pieces.repeat(0, Form::Reference, &session));
+    assert!(request.pieces.repeat(0, Form::Reference, &session));
 }
 
 #[test]
@@ -202,13 +202,13 @@ fn lines_of_calls_that_only_looked_leave_and_the_reference_stays() {
 #[test]
 fn words_are_shortened_again_only_in_a_harness_that_can() {
     let session = Session::default();
-    let mut sight = Sight::default();
+    let mut request = Request::default();
     let long = "word ".repeat(5_000);
     for text in [long.as_str(), "short"] {
         let content = json!([{ "type": "text", "text": text }]);
-        sight.push_answer(text, &json!({ "role": "assistant", "content": content }), "/", (true, &session));
+        request.push_answer(text, &json!({ "role": "assistant", "content": content }), "/", (true, &session));
     }
-    let pieces = &mut sight.pieces;
+    let pieces = &mut request.pieces;
     assert!(!pieces.repeat(0, Form::Reference, &session));
     pieces.set_shortens(true);
     assert!(!pieces.repeat(1, Form::Reference, &session), "it has no shorter form");
