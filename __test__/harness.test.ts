@@ -1,4 +1,4 @@
-/** The projection without Pi: in pi-agent-core's Agent, and over bare arrays of messages; and how state and sight relate. */
+/** The projection without Pi: in pi-agent-core's Agent, and over bare arrays of messages; and how state and request relate. */
 import { Agent } from '@earendil-works/pi-agent-core'
 import type { AgentTool } from '@earendil-works/pi-agent-core'
 import { createFauxCore, fauxAssistantMessage, fauxToolCall } from '@earendil-works/pi-ai'
@@ -147,7 +147,7 @@ describe('a bare array of messages', () => {
     expect(chat[1]).toMatchObject({ role: 'user', content: 'Hello' })
   })
 
-  test.each([1, 2, 3, 4, 5, 6, 7, 8])('state and sight, session %i', async (seed) => {
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])('state and request, session %i', async (seed) => {
     const rng = random(seed).next
     const pick = <T>(list: readonly T[]): T | undefined => list[Math.floor(rng() * list.length)]
     let now = Date.UTC(2026, 0, 1)

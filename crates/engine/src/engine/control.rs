@@ -110,7 +110,7 @@ impl Engine {
         };
         self.inner.commit(&mut state, activate).await?;
         let text = version.document.content().unwrap_or_default();
-        let within = state.request.pieces.whole_in(&id, version.document.source_hash(), text);
+        let within = state.request.segments.whole_in(&id, version.document.source_hash(), text);
         let within = within.cloned();
         let arguments = version.document.field("args").and_then(Value::as_object);
         let arguments = arguments.filter(|_| state.request.hides_arguments(&id)).cloned();
@@ -215,7 +215,7 @@ impl Engine {
                     // The window collapsed it before; what is in sight of it need not stay either.
                     state.session.dropped.insert(id.clone());
                     let State { request, session, .. } = &mut *state;
-                    request.pieces.touch(&id, session);
+                    request.segments.touch(&id, session);
                 }
                 refuse(id, code, format!("{} {why}", render::word(name)))
             }

@@ -138,7 +138,7 @@ impl Inner {
             let state = self.lock().await?;
             reads.retain(|read| {
                 let source = self.tracking.source_at(&read.path);
-                source.is_some_and(|source| state.request.pieces.held(&file_id(&source)).next().is_some())
+                source.is_some_and(|source| state.request.segments.held(&file_id(&source)).next().is_some())
             });
         }
         self.look_at(reads).await

@@ -17,7 +17,7 @@ use super::{Inner, State, Written};
 use crate::base::error::Result;
 use crate::base::paths::Place;
 use crate::files::seen::file_id;
-use crate::request::piece::{Carried, ShownLines};
+use crate::request::segment::{Carried, ShownLines};
 use crate::session::Session;
 use crate::session::commit::Work;
 
@@ -31,7 +31,7 @@ impl Inner {
     ) -> Result<Option<ShownLines>> {
         let Carried { object, whole: true, .. } = carried else { return Ok(None) };
         if state.session.is_toolcall(object) {
-            let in_sight = state.request.pieces.lines_of(object).map(|lines| lines.file.clone());
+            let in_sight = state.request.segments.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
             let shown = shown.map(|(lines, file)| (lines, file, None));
             let shown = if shown.is_some() { shown } else { self.lines_recorded(state, object).await? };
@@ -291,7 +291,7 @@ impl Inner {
             return Ok(true);
         };
         let is_other = |(hash, _)| Some(hash) != lines.content.hash;
-        let is_in_sight = !version.by_sight || state.request.pieces.held(file).any(is_other);
+        let is_in_sight = !version.by_sight || state.request.segments.held(file).any(is_other);
         if known.hash == lines.content.hash || !is_in_sight || known.tx.is_none() {
             return Ok(true);
         }

@@ -95,7 +95,7 @@ impl Engine {
     pub async fn stats(&self) -> Result<Stats> {
         let view = self.assemble().await?;
         let state = self.inner.lock().await?;
-        let shown = state.request.pieces.tokens();
+        let shown = state.request.segments.tokens();
         let estimate = |text: &str| context_model::tokens::estimate(text) as u64;
         Ok(Stats {
             context_tokens: if shown > 0 { shown } else { estimate(view.text()) },

@@ -16,7 +16,7 @@ use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
-use crate::request::pieces::Pieces;
+use crate::request::segments::Segments;
 use crate::session::queue::Queue;
 use crate::session::refresh;
 
@@ -57,7 +57,7 @@ impl Engine {
 impl Inner {
     async fn load_or_start(&self) -> Result<()> {
         let mut state = self.lock().await?;
-        state.request.pieces = Pieces::new(self.client.options.stays);
+        state.request.segments = Segments::new(self.client.options.stays);
         // Before the rest, so that what another client writes meanwhile counts as a change.
         state.session.seen = self.store().latest_tx().await?;
         self.client.heard_of(state.session.seen);

@@ -70,8 +70,8 @@ impl Engine {
             self.inner.forget_underway(&mut state);
         }
         let policy = state.request.policy(call);
-        state.request.pieces.set_shortens(call.shortens);
-        state.request.pieces.set_system_tokens(call.system_tokens);
+        state.request.segments.set_shortens(call.shortens);
+        state.request.segments.set_system_tokens(call.system_tokens);
         // After an answer without calls a user's message comes next, and what others write until then counts.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
         for one in incoming {
@@ -94,14 +94,14 @@ impl Engine {
             // An answer among the messages has warmed the cache again.
             let policy = state.request.policy(call);
             if policy.binding == Binding::Refuses
-                && let Some(from) = state.request.pieces.unbound.take()
-                && let Some(roll) = state.request.pieces.reasoning_roll(from)
+                && let Some(from) = state.request.segments.unbound.take()
+                && let Some(roll) = state.request.segments.reasoning_roll(from)
             {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
             }
             let State { request, session, .. } = &mut *state;
-            request.pieces.ripen(&policy, session);
-            if let Some(roll) = state.request.pieces.decide(&policy) {
+            request.segments.ripen(&policy, session);
+            if let Some(roll) = state.request.segments.decide(&policy) {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
                 // While the roll was recorded, another client may have stored something.
                 self.inner.refresh(&mut state).await?;
@@ -110,7 +110,7 @@ impl Engine {
         self.inner.keep_evidence(&mut state).await;
         self.inner.notices(&mut state).await?;
         let policy = state.request.policy(call);
-        plan.rewrite_cost = state.request.pieces.rewrite_cost(&policy);
+        plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
         state.request.finish(&mut plan);
@@ -140,8 +140,8 @@ impl Engine {
         state.known.forget();
         state.pending.clear();
         let policy = state.request.policy(call);
-        state.request.pieces.set_shortens(call.shortens);
-        state.request.pieces.guess_system_tokens(call.system_tokens);
+        state.request.segments.set_shortens(call.shortens);
+        state.request.segments.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
@@ -182,7 +182,7 @@ impl Engine {
             state.request.clock.answer_again(call.sent_ms, moment(call));
         }
         let is_cached = call.sent_ms.is_some() || (unchanged && state.request.pending.is_empty());
-        state.request.pieces.assume_sent(is_cached);
+        state.request.segments.assume_sent(is_cached);
         state.request.finish(&mut plan);
         state.taken.clear();
         Ok(plan)
@@ -214,7 +214,7 @@ impl Inner {
                     self.add_message(state, message).await?;
                 } else {
                     let State { request, session, .. } = state;
-                    request.pieces.start_turn(session);
+                    request.segments.start_turn(session);
                 }
                 let State { request, session, .. } = state;
                 request.push_user(key, message, taking.record, session);
@@ -234,8 +234,8 @@ impl Inner {
                 // The call that produced this answer was made with what was visible before it.
                 let model =
                     if taking.again { model_of(message, &request.model) } else { request.model.clone() };
-                request.accounting.learn(&model, request.pieces.tokens(), message);
-                let charge = request.pieces.charge(policy);
+                request.accounting.learn(&model, request.segments.tokens(), message);
+                let charge = request.segments.charge(policy);
                 if taking.record {
                     request.spent += charge.cost(&policy.prices);
                 }
@@ -246,7 +246,7 @@ impl Inner {
                 request.push_answer(key, message, &self.client.options.cwd, (taking.record, session));
             }
             "toolResult" => self.take_in_result(state, key, message, taking).await?,
-            _ => state.request.pieces.push_fixed(key, message_tokens(message)),
+            _ => state.request.segments.push_fixed(key, message_tokens(message)),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::base::error::Result;
 use crate::request::answers::{excerpts, faded, handle_before, named_object};
 use crate::request::clock::Moment;
 use crate::request::messages::{has_image, message_tokens, result_text, text_of};
-use crate::request::piece::{Carried, Excerpts, Form, Output};
+use crate::request::segment::{Carried, Excerpts, Form, Output};
 use crate::request::words::is_rules_file;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
@@ -72,13 +72,13 @@ impl Inner {
                 id
             }
             None => {
-                state.request.pieces.push_fixed(key, message_tokens(message));
+                state.request.segments.push_fixed(key, message_tokens(message));
                 return Ok(());
             }
         };
         let State { request, session, .. } = &mut *state;
         let is_ok = input.status == Status::Ok;
-        request.pieces.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
+        request.segments.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
         let args = state.request.open_calls.remove(call_id).unwrap_or_default();
         if taking.again {
             state.request.results.insert(object.clone());
@@ -91,7 +91,7 @@ impl Inner {
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
         if is_reference || has_image(message) {
-            state.request.pieces.push_fixed(key, message_tokens(message));
+            state.request.segments.push_fixed(key, message_tokens(message));
             return Ok(());
         }
         let mut excerpts = match state.request.gated.remove(&object) {
@@ -133,7 +133,7 @@ impl Inner {
         let is_rule =
             input.tool == "read" && args.get("path").and_then(Value::as_str).is_some_and(is_rules_file);
         let lines = Vec::new();
-        let piece = Output {
+        let segment = Output {
             object: object.clone(),
             named,
             shown,
@@ -146,7 +146,7 @@ impl Inner {
             lines,
         };
         let State { request, session, .. } = state;
-        let place = request.pieces.push_result(key, piece, session);
+        let place = request.segments.push_result(key, segment, session);
         if is_gated {
             // Those of new messages are part of the next plan, even if nothing may roll.
             request.pending.insert(place);
@@ -180,7 +180,7 @@ impl Inner {
             return Ok(Some(object));
         }
         let is_free =
-            |id: &ObjectId| state.session.sets.index().contains(id) && !state.request.pieces.knows(id);
+            |id: &ObjectId| state.session.sets.index().contains(id) && !state.request.segments.knows(id);
         let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
         if is_free(&marked) {
             return Ok(Some(marked));

@@ -23,9 +23,9 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         let policy = state.request.policy(call);
         let State { request, session, .. } = &mut *state;
-        request.pieces.ripen(&policy, session);
-        request.pieces.let_go_inactive(session);
-        if let Some(roll) = state.request.pieces.asked(&policy) {
+        request.segments.ripen(&policy, session);
+        request.segments.let_go_inactive(session);
+        if let Some(roll) = state.request.segments.asked(&policy) {
             self.inner.execute(&mut state, &roll, &mut plan).await?;
         }
         state.request.finish(&mut plan);
@@ -41,11 +41,11 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         let policy = state.request.policy(call);
         let State { request, session, .. } = &mut *state;
-        request.pieces.ripen(&policy, session);
-        request.pieces.let_go_inactive(session);
-        let receipt = request.pieces.asked(&policy).map(|roll| roll.receipt());
+        request.segments.ripen(&policy, session);
+        request.segments.let_go_inactive(session);
+        let receipt = request.segments.asked(&policy).map(|roll| roll.receipt());
         // What only a person's roll takes is not stale for the others.
-        request.pieces.ripen(&policy, session);
+        request.segments.ripen(&policy, session);
         Ok(receipt)
     }
 
@@ -63,20 +63,20 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         if let Some(executed) = state.request.rolls.last().cloned() {
             let first = executed.places().min().unwrap_or(0);
-            let binding = state.request.pieces.binding();
-            if binding == Binding::Refuses && state.request.pieces.has_running_reasoning(first) {
+            let binding = state.request.segments.binding();
+            if binding == Binding::Refuses && state.request.segments.has_running_reasoning(first) {
                 let why = "the provider would refuse the request: the model's reasoning in this turn depends on \
                            what the roll has changed. Undo it after the turn has ended";
                 return Err(EngineError::Invalid(why.into()));
             }
-            let entry = RollEntry { undone: true, ..entry_of(&state.request.pieces, &executed.shape) };
+            let entry = RollEntry { undone: true, ..entry_of(&state.request.segments, &executed.shape) };
             self.inner.note_roll(&mut state, entry).await?;
             let State { request, session, known, .. } = &mut *state;
             request.rolls.pop();
-            request.pieces.undo(&executed, self.inner.client.options.window.turns_back, session);
-            plan.edits = request.pieces.edits_of(executed.places());
-            known.looks_different(request.pieces.calls_at(executed.places()));
-            let behind = state.request.pieces.reasoning_roll(first).filter(|_| binding.is_strict());
+            request.segments.undo(&executed, self.inner.client.options.window.turns_back, session);
+            plan.edits = request.segments.edits_of(executed.places());
+            known.looks_different(request.segments.calls_at(executed.places()));
+            let behind = state.request.segments.reasoning_roll(first).filter(|_| binding.is_strict());
             if let Some(roll) = behind {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
                 plan.receipt = None;
@@ -104,21 +104,21 @@ impl Inner {
     #[instrument(level = "debug", skip_all)]
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
-        let shape = state.request.pieces.shape(roll, &state.session);
+        let shape = state.request.segments.shape(roll, &state.session);
         // What only takes reasoning along is no roll that a person could undo.
         let is_roll = !roll.items.is_empty();
         let noted = is_roll.then(|| receipt.clone());
-        let entry = RollEntry { receipt: noted, ..entry_of(&state.request.pieces, &shape) };
+        let entry = RollEntry { receipt: noted, ..entry_of(&state.request.segments, &shape) };
         self.note_roll(state, entry).await?;
         let State { request, session, known, .. } = &mut *state;
-        let executed = request.pieces.apply(shape, session);
-        request.pieces.pay(roll);
-        request.pieces.drop_reasoning(roll);
-        let edits = request.pieces.edits_of(executed.places());
+        let executed = request.segments.apply(shape, session);
+        request.segments.pay(roll);
+        request.segments.drop_reasoning(roll);
+        let edits = request.segments.edits_of(executed.places());
         request.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
-        known.looks_different(request.pieces.calls_at(executed.places()));
+        known.looks_different(request.segments.calls_at(executed.places()));
         if is_roll {
             request.rolls.push(executed);
         }

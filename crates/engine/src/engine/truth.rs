@@ -18,7 +18,7 @@ use tracing::instrument;
 use super::{Engine, Inner, State};
 use crate::base::error::Result;
 use crate::files::index::display_of;
-use crate::request::piece::ShownLines;
+use crate::request::segment::ShownLines;
 use crate::session::Session;
 use crate::session::commit::Work;
 
@@ -89,7 +89,7 @@ impl Engine {
         let lines = ShownLines { file: id.clone(), hash, tx, first, last };
 
         let sentences = &self.inner.client.options.sentences;
-        let is_above = state.request.pieces.showing(&lines).cloned();
+        let is_above = state.request.segments.showing(&lines).cloned();
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
             let text = self.inner.lines_at(&state, sentences.lines_above, (path, first, last), &object);
@@ -124,7 +124,7 @@ impl Engine {
             }
             state.known.points(&id);
             let State { request, session, .. } = &mut *state;
-            request.pieces.point_to(&answer.object, session);
+            request.segments.point_to(&answer.object, session);
         }
         Ok(answer)
     }
@@ -279,7 +279,7 @@ impl State {
 
     /// Returns what the request says about a file, as far as it is in sight.
     pub fn sum(&self, file: &ObjectId) -> Sum {
-        self.known.sum(file, |call| self.request.pieces.shows(call))
+        self.known.sum(file, |call| self.request.segments.shows(call))
     }
 }
 
@@ -298,7 +298,7 @@ impl Inner {
         let Some(old) = self.text_known(state, &lines.file, &known).await? else { return Ok(None) };
         let last = old.split('\n').count();
         let all = ShownLines { file: state.known.home_of(&lines.file, &known), hash, tx, first: 1, last };
-        let Some(object) = state.request.pieces.showing(&all) else { return Ok(None) };
+        let Some(object) = state.request.segments.showing(&all) else { return Ok(None) };
         let handle = state.session.handle(object);
         let diff = unified(&old, new, &format!("in the result id={handle}"), "now");
         if diff.is_empty() || diff.len() * DIFF_SHARE > new.len() {

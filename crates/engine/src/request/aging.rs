@@ -1,12 +1,12 @@
-//! When each piece becomes stale, and what a roll then makes of it.
+//! When each segment becomes stale, and what a roll then makes of it.
 
 use context_model::id::ObjectId;
 use context_projection::{Curve, Need, Policy, Prices};
 
 use super::forms::size_in;
-use super::piece::{Form, PieceKind, Said, Short};
-use super::pieces::Pieces;
 use super::schedule::{Due, Standing};
+use super::segment::{Form, Said, SegmentKind, Short};
+use super::segments::Segments;
 use crate::base::stay::Stay;
 use crate::session::Session;
 
@@ -19,7 +19,7 @@ pub(super) const LINE_CALLS: u64 = 40;
 /// The ledger's estimate.
 const CHARS_PER_TOKEN: u64 = 4;
 
-impl Pieces {
+impl Segments {
     /// Judges what becomes stale at the next call. When prices change, every due time is computed again.
     pub fn ripen(&mut self, policy: &Policy, session: &Session) {
         for place in std::mem::take(&mut self.early) {
@@ -31,7 +31,7 @@ impl Pieces {
         let prices = Prices { read: read * factor, write: write * factor };
         let need = Need { prices, lambda: self.lambda() };
         if self.need.replace(need) != Some(need) {
-            (0..self.pieces.len()).for_each(|place| self.judge(place, session));
+            (0..self.segments.len()).for_each(|place| self.judge(place, session));
         }
         for place in self.schedule.due(self.calls) {
             self.judge(place, session);
@@ -63,16 +63,16 @@ impl Pieces {
     /// Makes everything outside the active set stale, because a person asked for a roll.
     pub fn let_go_inactive(&mut self, session: &Session) {
         let is_inactive = |id: &ObjectId| session.is_inactive(id);
-        for place in 0..self.pieces.len() {
-            let all = match &self.pieces[place].kind {
-                PieceKind::Result(output) => is_inactive(&output.object),
-                PieceKind::Arguments(all) => {
+        for place in 0..self.segments.len() {
+            let all = match &self.segments[place].kind {
+                SegmentKind::Result(output) => is_inactive(&output.object),
+                SegmentKind::Arguments(all) => {
                     all.calls.iter().all(|c| c.object.as_ref().is_some_and(is_inactive))
                 }
-                PieceKind::Fixed | PieceKind::Words(_) => false,
+                SegmentKind::Fixed | SegmentKind::Words(_) => false,
             };
-            let form = self.pieces[place].form;
-            let may = all && form < Form::Reference && self.pieces[place].next != Form::Gone;
+            let form = self.segments[place].form;
+            let may = all && form < Form::Reference && self.segments[place].next != Form::Gone;
             if may && matches!(self.standing(place, session), Standing::Ages(_)) {
                 self.make_stale_early(place, Form::Reference);
             }
@@ -85,15 +85,15 @@ impl Pieces {
         self.early.push(place);
     }
 
-    /// Decides whether a piece is stale, or when it will be, and what a roll makes of it.
+    /// Decides whether a segment is stale, or when it will be, and what a roll makes of it.
     pub(super) fn judge(&mut self, place: usize, session: &Session) {
         self.judge_alone(place, session);
-        if let Some(step) = self.pieces[place].step {
+        if let Some(step) = self.segments[place].step {
             self.judge_step(step, session);
         }
     }
 
-    /// As [`Self::judge`], without judging the answer that the piece belongs to.
+    /// As [`Self::judge`], without judging the answer that the segment belongs to.
     pub(super) fn judge_alone(&mut self, place: usize, session: &Session) {
         let Standing::Ages(forms) = self.standing(place, session) else {
             self.ledger.set_stale(place, false);
@@ -109,23 +109,23 @@ impl Pieces {
         self.schedule.set(place, later);
     }
 
-    /// Returns what decides when a piece leaves.
+    /// Returns what decides when a segment leaves.
     pub(super) fn standing(&self, place: usize, session: &Session) -> Standing {
-        let piece = &self.pieces[place];
+        let segment = &self.segments[place];
         if self.is_brought_back(place) {
             return Standing::Held;
         }
         let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
         let is_dropped = |id: &ObjectId| session.dropped.contains(id) && session.is_inactive(id);
-        match &piece.kind {
-            PieceKind::Fixed => Standing::Held,
-            PieceKind::Result(output) => {
-                if piece.form >= Form::Reference {
+        match &segment.kind {
+            SegmentKind::Fixed => Standing::Held,
+            SegmentKind::Result(output) => {
+                if segment.form >= Form::Reference {
                     return self.standing_of_lines(place);
                 }
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
                 // A later read of the file covers these lines, and what is activated is this text all the same.
-                let is_carrier = |id: &ObjectId| !piece.superseded || self.carries(place, id, session);
+                let is_carrier = |id: &ObjectId| !segment.superseded || self.carries(place, id, session);
                 let carries = carried.is_some_and(|id| is_carrier(id) && !session.is_inactive(id));
                 let held = session.keeps_whole(&output.object)
                     || carries
@@ -134,13 +134,14 @@ impl Pieces {
                     || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
                 if held {
                     Standing::Held
-                } else if piece.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped) {
+                } else if segment.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped)
+                {
                     self.at_once(place)
                 } else {
                     self.ages(place, self.chars_at(place), Curve::TOOL)
                 }
             }
-            PieceKind::Arguments(arguments) => {
+            SegmentKind::Arguments(arguments) => {
                 let objects = || arguments.calls.iter().map(|call| call.object.as_ref());
                 if objects().any(|id| id.is_none_or(pinned)) {
                     return Standing::Held;
@@ -148,11 +149,11 @@ impl Pieces {
                 if objects().flatten().all(is_dropped) {
                     return self.at_once(place);
                 }
-                let later = self.ages(place, arguments.units_in(piece.form) as u64, Curve::TOOL);
-                if piece.form != Form::Born || !arguments.has_old_text() {
+                let later = self.ages(place, arguments.units_in(segment.form) as u64, Curve::TOOL);
+                if segment.form != Form::Born || !arguments.has_old_text() {
                     return later;
                 }
-                let at = piece.since.saturating_add(OLD_TEXT_CALLS);
+                let at = segment.since.saturating_add(OLD_TEXT_CALLS);
                 let mut forms = vec![(Form::Faded, Due { warm: at, dead: at })];
                 if let Standing::Ages(more) = later {
                     forms.extend(more);
@@ -160,12 +161,12 @@ impl Pieces {
                 forms.sort_by_key(|(_, due)| due.warm);
                 Standing::Ages(forms)
             }
-            PieceKind::Words(words) => {
+            SegmentKind::Words(words) => {
                 let (what, chars) = (words.what, words.chars as u64);
                 if !self.shortens || self.words_are_held(place, what) {
                     return Standing::Held;
                 }
-                if piece.form >= Form::Reference || words.short == Short::Whole {
+                if segment.form >= Form::Reference || words.short == Short::Whole {
                     return Standing::Last;
                 }
                 let waits = words.short == Short::NothingAfterUser
@@ -182,7 +183,7 @@ impl Pieces {
                     Stay::Keep => Standing::Held,
                     Stay::Needed => self.ages(place, chars, curve),
                     Stay::Calls(calls) => {
-                        let at = piece.since.saturating_add(calls);
+                        let at = segment.since.saturating_add(calls);
                         Standing::Ages(vec![(Form::Reference, Due { warm: at, dead: at })])
                     }
                 }
@@ -190,7 +191,7 @@ impl Pieces {
         }
     }
 
-    /// Returns whether the newest text of an output that was brought back is in this piece.
+    /// Returns whether the newest text of an output that was brought back is in this segment.
     fn carries(&self, place: usize, object: &ObjectId, session: &Session) -> bool {
         session.is_toolcall(object)
             && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
@@ -202,7 +203,7 @@ impl Pieces {
             Said::Thinking => !self.is_past(place),
             Said::Prose => false,
             Said::User => self.users.is_none_or(|(first, newest)| {
-                place >= newest || self.pieces[place].key == self.pieces[first].key
+                place >= newest || self.segments[place].key == self.segments[first].key
             }),
         }
     }
@@ -214,12 +215,12 @@ impl Pieces {
 
     /// Lines of calls that only looked at something leave once all such lines are old.
     fn standing_of_lines(&self, place: usize) -> Standing {
-        let piece = &self.pieces[place];
+        let segment = &self.segments[place];
         let lines = self.output_at(place).map_or(&[][..], |output| &output.lines);
-        if piece.form != Form::Reference || lines.iter().all(|line| line.stays) {
+        if segment.form != Form::Reference || lines.iter().all(|line| line.stays) {
             return Standing::Last;
         }
-        let at = piece.since.saturating_add(LINE_CALLS);
+        let at = segment.since.saturating_add(LINE_CALLS);
         Standing::Ages(vec![(Form::Short, Due { warm: at, dead: at })])
     }
 
@@ -228,16 +229,16 @@ impl Pieces {
         if saves { Standing::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })]) } else { Standing::Last }
     }
 
-    /// Returns whether a piece of reasoning is older than the model's newest answer.
+    /// Returns whether a segment of reasoning is older than the model's newest answer.
     pub(super) fn is_past(&self, place: usize) -> bool {
         place < self.newest_answer
     }
 
-    /// The calls from which a piece of `chars` UTF-16 units is stale.
+    /// The calls from which a segment of `chars` UTF-16 units is stale.
     fn ages(&self, place: usize, chars: u64, curve: Curve) -> Standing {
         let saved = self.saves(place, Form::Reference);
         let Some(need) = self.need.filter(|_| saved > 0) else { return Standing::Last };
-        let since = self.pieces[place].since;
+        let since = self.segments[place].since;
         let at = |dead| since.saturating_add(need.age_at(need.wanted(curve, chars), saved, dead));
         Standing::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
     }
@@ -250,13 +251,13 @@ impl Pieces {
     /// Tokens that a form would save.
     fn saves(&self, place: usize, form: Form) -> u64 {
         let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
-        shown.saturating_sub(size_in(&self.pieces[place], form))
+        shown.saturating_sub(size_in(&self.segments[place], form))
     }
 
-    /// Sets what a roll makes of a piece.
+    /// Sets what a roll makes of a segment.
     pub(super) fn aim(&mut self, place: usize, next: Form) {
-        self.pieces[place].next = next;
-        self.ledger.retarget(place, size_in(&self.pieces[place], next));
+        self.segments[place].next = next;
+        self.ledger.retarget(place, size_in(&self.segments[place], next));
     }
 }
 

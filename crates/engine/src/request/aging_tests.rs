@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::request::Request;
-use crate::request::piece::{Carried, Excerpts, Line, Output, ShownLines};
+use crate::request::segment::{Carried, Excerpts, Line, Output, ShownLines};
 use crate::session::catalog::{Kind, Meta};
 
 fn id(name: &str) -> ObjectId {
@@ -33,12 +33,12 @@ fn lines(first: usize, last: usize) -> ShownLines {
     ShownLines { file: id("file"), hash: Digest::of(b"a"), tx: TxId(1), first, last }
 }
 
-/// Pieces that were judged, in a harness that can shorten texts.
-fn judged() -> Pieces {
-    let mut pieces = Pieces::default();
-    pieces.set_shortens(true);
-    pieces.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
-    pieces
+/// Segments that were judged, in a harness that can shorten texts.
+fn judged() -> Segments {
+    let mut segments = Segments::default();
+    segments.set_shortens(true);
+    segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+    segments
 }
 
 /// A session with these tool calls.
@@ -60,21 +60,21 @@ fn name(standing: &Standing) -> &'static str {
     }
 }
 
-fn standing(pieces: &Pieces, place: usize, session: &Session) -> &'static str {
-    name(&pieces.standing(place, session))
+fn standing(segments: &Segments, place: usize, session: &Session) -> &'static str {
+    name(&segments.standing(place, session))
 }
 
 #[test]
 fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
     let mut session = session(&["a", "b"]);
-    let mut pieces = judged();
+    let mut segments = judged();
     let reference = output("a", 0).reference.len().div_ceil(4) as u64;
-    pieces.push_result("a", output("a", reference), &session);
-    pieces.push_result("b", output("b", reference + 1), &session);
-    assert_eq!([0, 1].map(|place| standing(&pieces, place, &session)), ["last", "ages"]);
+    segments.push_result("a", output("a", reference), &session);
+    segments.push_result("b", output("b", reference + 1), &session);
+    assert_eq!([0, 1].map(|place| standing(&segments, place, &session)), ["last", "ages"]);
     session.dropped.extend([id("a"), id("b")]);
-    assert_eq!([0, 1].map(|place| standing(&pieces, place, &session)), ["last", "ages"]);
-    let Standing::Ages(forms) = pieces.standing(1, &session) else { panic!("it was released") };
+    assert_eq!([0, 1].map(|place| standing(&segments, place, &session)), ["last", "ages"]);
+    let Standing::Ages(forms) = segments.standing(1, &session) else { panic!("it was released") };
     assert_eq!(forms, [(Form::Reference, Due { warm: 0, dead: 0 })]);
 }
 
@@ -83,51 +83,51 @@ fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
 fn what_carries_an_active_object_is_held() {
     let mut session = session(&["a", "read", "later"]);
     let carries = |object: &str| Some(Carried { object: id(object), whole: true, version: None });
-    let mut pieces = judged();
-    pieces.push_result(
+    let mut segments = judged();
+    segments.push_result(
         "m",
         Output { carries: carries("a"), shown: Some(lines(1, 5)), ..output("read", 900) },
         &session,
     );
-    assert_eq!(standing(&pieces, 0, &session), "ages", "the object is not active");
+    assert_eq!(standing(&segments, 0, &session), "ages", "the object is not active");
     session.sets.activate(&id("a"), &mut Change::default());
-    assert_eq!(standing(&pieces, 0, &session), "held");
-    pieces.push_result("n", Output { shown: Some(lines(1, 9)), ..output("later", 900) }, &session);
-    assert!(pieces.pieces[0].superseded);
-    assert_eq!(standing(&pieces, 0, &session), "held", "a tool call's text is not in the file");
-    pieces.carriers.clear();
-    assert_eq!(standing(&pieces, 0, &session), "ages", "another result carries it");
+    assert_eq!(standing(&segments, 0, &session), "held");
+    segments.push_result("n", Output { shown: Some(lines(1, 9)), ..output("later", 900) }, &session);
+    assert!(segments.segments[0].superseded);
+    assert_eq!(standing(&segments, 0, &session), "held", "a tool call's text is not in the file");
+    segments.carriers.clear();
+    assert_eq!(standing(&segments, 0, &session), "ages", "another result carries it");
 
     // A file's text is in its later read.
-    let mut pieces = judged();
+    let mut segments = judged();
     session.sets.activate(&id("file"), &mut Change::default());
-    pieces.push_result("m", Output { carries: carries("file"), ..output("read", 900) }, &session);
-    assert_eq!(standing(&pieces, 0, &session), "held");
-    pieces.pieces[0].superseded = true;
-    assert_eq!(standing(&pieces, 0, &session), "ages");
+    segments.push_result("m", Output { carries: carries("file"), ..output("read", 900) }, &session);
+    assert_eq!(standing(&segments, 0, &session), "held");
+    segments.segments[0].superseded = true;
+    assert_eq!(standing(&segments, 0, &session), "ages");
 }
 
 #[test]
 fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
     let session = session(&[]);
-    let mut pieces = judged();
+    let mut segments = judged();
     for (n, (first, last)) in [(3, 6), (1, 5), (4, 9), (3, 7)].into_iter().enumerate() {
-        pieces.push_result(
+        segments.push_result(
             "m",
             Output { shown: Some(lines(first, last)), ..output(&format!("read {n}"), 900) },
             &session,
         );
     }
-    let covered: Vec<bool> = pieces.pieces.iter().map(|piece| piece.superseded).collect();
+    let covered: Vec<bool> = segments.segments.iter().map(|segment| segment.superseded).collect();
     assert_eq!(covered, [true, false, false, false]);
-    assert_eq!(pieces.lines_of(&id("read 1")), Some(&lines(1, 5)));
-    assert_eq!(pieces.lines_of(&id("read 9")), None);
+    assert_eq!(segments.lines_of(&id("read 1")), Some(&lines(1, 5)));
+    assert_eq!(segments.lines_of(&id("read 9")), None);
 }
 
 #[test]
 fn arguments_without_a_shorter_form_have_none_however_old() {
     let session = session(&["one", "two"]);
-    let mut request = Request { pieces: judged(), ..Request::default() };
+    let mut request = Request { segments: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     for (name, args) in
         [("one", json!({ "command": "ls" })), ("two", json!({ "path": "/a", "content": long }))]
@@ -136,21 +136,21 @@ fn arguments_without_a_shorter_form_have_none_however_old() {
         let call = json!({ "type": "toolCall", "id": name, "name": tool, "arguments": args });
         request.push_answer(name, &json!({ "content": [call] }), "/", (true, &session));
         assert_eq!(
-            standing(&request.pieces, request.pieces.pieces.len() - 1, &session),
+            standing(&request.segments, request.segments.segments.len() - 1, &session),
             if name == "one" { "last" } else { "held" }
         );
-        request.pieces.answer(name, &id(name), true, &session, "/");
+        request.segments.answer(name, &id(name), true, &session, "/");
     }
-    let pieces = &mut request.pieces;
-    assert_eq!([0, 1].map(|place| standing(pieces, place, &session)), ["last", "ages"]);
-    pieces.take_form(1, Form::Reference);
-    assert_eq!(standing(pieces, 1, &session), "last");
+    let segments = &mut request.segments;
+    assert_eq!([0, 1].map(|place| standing(segments, place, &session)), ["last", "ages"]);
+    segments.take_form(1, Form::Reference);
+    assert_eq!(standing(segments, 1, &session), "last");
 }
 
 #[test]
 fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
     let session = session(&[]);
-    let mut request = Request { pieces: judged(), ..Request::default() };
+    let mut request = Request { segments: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     for text in [long.as_str(), "short"] {
         request.push_answer(
@@ -160,105 +160,105 @@ fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
             (true, &session),
         );
     }
-    assert_eq!([0, 1].map(|place| standing(&request.pieces, place, &session)), ["ages", "last"]);
-    request.pieces.take_form(0, Form::Reference);
-    assert_eq!(standing(&request.pieces, 0, &session), "last");
-    request.pieces.stays.prose = Stay::Calls(3);
-    assert_eq!([0, 1].map(|place| standing(&request.pieces, place, &session)), ["last", "last"]);
+    assert_eq!([0, 1].map(|place| standing(&request.segments, place, &session)), ["ages", "last"]);
+    request.segments.take_form(0, Form::Reference);
+    assert_eq!(standing(&request.segments, 0, &session), "last");
+    request.segments.stays.prose = Stay::Calls(3);
+    assert_eq!([0, 1].map(|place| standing(&request.segments, place, &session)), ["last", "last"]);
 }
 
 #[test]
 fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
     let session = session(&["a"]);
-    let mut pieces = judged();
-    pieces.push_result("a", output("a", 900), &session);
-    let set = |pieces: &mut Pieces, all: &[bool]| {
-        if let PieceKind::Result(output) = &mut pieces.pieces[0].kind {
+    let mut segments = judged();
+    segments.push_result("a", output("a", 900), &session);
+    let set = |segments: &mut Segments, all: &[bool]| {
+        if let SegmentKind::Result(output) = &mut segments.segments[0].kind {
             output.lines = all.iter().map(|stays| Line { text: "line".into(), stays: *stays }).collect();
         }
     };
-    pieces.take_form(0, Form::Reference);
+    segments.take_form(0, Form::Reference);
     for (all, expected) in
         [(&[][..], "last"), (&[true], "last"), (&[true, false], "ages"), (&[false], "ages")]
     {
-        set(&mut pieces, all);
-        assert_eq!(standing(&pieces, 0, &session), expected, "{all:?}");
+        set(&mut segments, all);
+        assert_eq!(standing(&segments, 0, &session), expected, "{all:?}");
     }
-    pieces.take_form(0, Form::Gone);
-    assert_eq!(standing(&pieces, 0, &session), "last", "its lines are gone with it");
+    segments.take_form(0, Form::Gone);
+    assert_eq!(standing(&segments, 0, &session), "last", "its lines are gone with it");
 }
 
 #[test]
 fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_an_earlier_turn() {
     let session = session(&[]);
-    let mut pieces = Pieces::default();
-    pieces.push_fixed("a", 1);
-    assert!(pieces.is_in_newest_turn(0), "no user has spoken");
-    pieces.begin_user(&session);
-    pieces.push_fixed("b", 1);
-    pieces.begin_answer(false, &session);
-    pieces.push_fixed("c", 1);
-    assert_eq!([0, 1, 2].map(|place| pieces.is_past(place)), [true, true, false]);
-    assert_eq!([0, 1, 2].map(|place| pieces.is_in_newest_turn(place)), [false, true, true]);
+    let mut segments = Segments::default();
+    segments.push_fixed("a", 1);
+    assert!(segments.is_in_newest_turn(0), "no user has spoken");
+    segments.begin_user(&session);
+    segments.push_fixed("b", 1);
+    segments.begin_answer(false, &session);
+    segments.push_fixed("c", 1);
+    assert_eq!([0, 1, 2].map(|place| segments.is_past(place)), [true, true, false]);
+    assert_eq!([0, 1, 2].map(|place| segments.is_in_newest_turn(place)), [false, true, true]);
 }
 
 #[test]
 fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
     let session = session(&["a"]);
-    let mut pieces = judged();
-    pieces.push_result("a", output("a", 900), &session);
-    pieces.calls = 7;
-    pieces.push_fixed("b", 1);
-    assert_eq!(pieces.calls_at(0..3).collect::<Vec<_>>(), [&id("a")]);
-    assert!(pieces.knows(&id("a")) && !pieces.knows(&id("b")));
-    assert!(pieces.shows(&id("a")) && !pieces.shows(&id("b")));
-    pieces.renew(&id("b"), &session);
-    assert_eq!(pieces.pieces[0].since, 0);
-    pieces.renew(&id("a"), &session);
-    assert_eq!((pieces.pieces[0].since, pieces.is_pointed_at(0)), (7, false));
-    pieces.calls = 9;
-    pieces.point_to(&id("a"), &session);
-    assert_eq!((pieces.pieces[0].since, standing(&pieces, 0, &session)), (9, "held"));
-    pieces.start_turn(&session);
-    assert_eq!((pieces.is_pointed_at(0), standing(&pieces, 0, &session)), (false, "ages"));
-    pieces.take_form(0, Form::Reference);
-    assert!(pieces.knows(&id("a")) && !pieces.shows(&id("a")));
+    let mut segments = judged();
+    segments.push_result("a", output("a", 900), &session);
+    segments.calls = 7;
+    segments.push_fixed("b", 1);
+    assert_eq!(segments.calls_at(0..3).collect::<Vec<_>>(), [&id("a")]);
+    assert!(segments.knows(&id("a")) && !segments.knows(&id("b")));
+    assert!(segments.shows(&id("a")) && !segments.shows(&id("b")));
+    segments.renew(&id("b"), &session);
+    assert_eq!(segments.segments[0].since, 0);
+    segments.renew(&id("a"), &session);
+    assert_eq!((segments.segments[0].since, segments.is_pointed_at(0)), (7, false));
+    segments.calls = 9;
+    segments.point_to(&id("a"), &session);
+    assert_eq!((segments.segments[0].since, standing(&segments, 0, &session)), (9, "held"));
+    segments.start_turn(&session);
+    assert_eq!((segments.is_pointed_at(0), standing(&segments, 0, &session)), (false, "ages"));
+    segments.take_form(0, Form::Reference);
+    assert!(segments.knows(&id("a")) && !segments.shows(&id("a")));
 }
 
 #[test]
 fn a_call_is_named_by_its_own_result() {
     let session = session(&["one", "two"]);
-    let mut request = Request { pieces: judged(), ..Request::default() };
+    let mut request = Request { segments: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     let calls = ["one", "two"].map(|name| {
         json!({ "type": "toolCall", "id": name, "name": "write", "arguments": { "path": name, "content": long } })
     });
     request.push_answer("m", &json!({ "content": calls }), "/", (true, &session));
-    let objects = |pieces: &Pieces| match &pieces.pieces[0].kind {
-        PieceKind::Arguments(all) => all.calls.iter().map(|call| call.object.clone()).collect::<Vec<_>>(),
+    let objects = |segments: &Segments| match &segments.segments[0].kind {
+        SegmentKind::Arguments(all) => all.calls.iter().map(|call| call.object.clone()).collect::<Vec<_>>(),
         _ => panic!("arguments alone"),
     };
-    let pieces = &mut request.pieces;
-    pieces.answer("two", &id("two"), true, &session, "/");
-    assert_eq!(objects(pieces), [None, Some(id("two"))]);
-    pieces.answer("one", &id("one"), true, &session, "/");
-    assert_eq!(objects(pieces), [Some(id("one")), Some(id("two"))]);
-    assert!(!pieces.hides_arguments(&id("one")));
-    pieces.take_form(0, Form::Reference);
-    assert!(pieces.hides_arguments(&id("one")) && !pieces.hides_arguments(&id("three")));
+    let segments = &mut request.segments;
+    segments.answer("two", &id("two"), true, &session, "/");
+    assert_eq!(objects(segments), [None, Some(id("two"))]);
+    segments.answer("one", &id("one"), true, &session, "/");
+    assert_eq!(objects(segments), [Some(id("one")), Some(id("two"))]);
+    assert!(!segments.hides_arguments(&id("one")));
+    segments.take_form(0, Form::Reference);
+    assert!(segments.hides_arguments(&id("one")) && !segments.hides_arguments(&id("three")));
 }
 
 /// An answer with these calls and an output of 60 tokens for each.
-fn answered(names: &[&str], session: &Session) -> Pieces {
-    let mut request = Request { pieces: judged(), ..Request::default() };
+fn answered(names: &[&str], session: &Session) -> Segments {
+    let mut request = Request { segments: judged(), ..Request::default() };
     let call = |name: &&str| json!({ "type": "toolCall", "id": name, "name": "bash", "arguments": { "command": "ls" } });
     let calls: Vec<_> = names.iter().map(call).collect();
     request.push_answer("m", &json!({ "content": calls }), "/", (true, session));
     for name in names {
-        request.pieces.answer(name, &id(name), true, session, "/");
-        request.pieces.push_result(name, output(name, 60), session);
+        request.segments.answer(name, &id(name), true, session, "/");
+        request.segments.push_result(name, output(name, 60), session);
     }
-    request.pieces
+    request.segments
 }
 
 /// What an answer with calls leaves behind is a line for each of them.
@@ -266,25 +266,25 @@ fn answered(names: &[&str], session: &Session) -> Pieces {
 fn an_answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
     let names = ["a", "b", "c", "d"];
     let session = session(&names);
-    let mut pieces = answered(&names, &session);
-    let need = Need { lambda: 20.0, ..pieces.need.unwrap() };
-    pieces.need = Some(need);
-    let shown: u64 = (0..5).map(|place| pieces.ledger.item(place).unwrap().tokens_full).sum();
-    let wanted: f64 = (1..5).map(|place| need.wanted(Curve::TOOL, pieces.chars_at(place))).sum();
+    let mut segments = answered(&names, &session);
+    let need = Need { lambda: 20.0, ..segments.need.unwrap() };
+    segments.need = Some(need);
+    let shown: u64 = (0..5).map(|place| segments.ledger.item(place).unwrap().tokens_full).sum();
+    let wanted: f64 = (1..5).map(|place| need.wanted(Curve::TOOL, segments.chars_at(place))).sum();
     let age = |lines| need.age_at(wanted, shown - lines, false);
     assert!(age(15 * 4) > age(15 + 4) && age(15 / 4) > 12, "{}", age(15 * 4));
-    assert_eq!(pieces.ready(0, &session).unwrap().warm, age(15 * 4));
+    assert_eq!(segments.ready(0, &session).unwrap().warm, age(15 * 4));
 }
 
 #[test]
 fn an_answer_that_may_become_lines_waits_for_no_call() {
     let session = session(&["a"]);
-    let mut pieces = answered(&["a"], &session);
-    pieces.stays.calls = Stay::Calls(3);
+    let mut segments = answered(&["a"], &session);
+    segments.stays.calls = Stay::Calls(3);
     for (calls, waits) in [(2, true), (3, false), (4, false)] {
-        pieces.calls = calls;
-        pieces.judge_step(0, &session);
-        assert_eq!(pieces.ripening.due(u64::MAX), if waits { vec![0] } else { Vec::new() });
-        assert_eq!(pieces.steps[0].is_ripe, !waits);
+        segments.calls = calls;
+        segments.judge_step(0, &session);
+        assert_eq!(segments.ripening.due(u64::MAX), if waits { vec![0] } else { Vec::new() });
+        assert_eq!(segments.steps[0].is_ripe, !waits);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Request;
 use super::messages::{block_units, message_units, text_of};
-use super::piece::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Said, Short, StepCall, Words};
+use super::segment::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Said, Short, StepCall, Words};
 use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
@@ -32,7 +32,7 @@ impl Request {
         let is_step = blocks.iter().any(|block| is_call(&block))
             && !signed
             && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
-        self.pieces.begin_answer(is_step, session);
+        self.segments.begin_answer(is_step, session);
         let mut arguments = Arguments::default();
         let mut calls = Vec::new();
         let mut position = 0;
@@ -62,7 +62,7 @@ impl Request {
                 "text" => words::prose(number, text_of(block, "text"), &blocks),
                 _ => None,
             };
-            let is_reasoning = self.pieces.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
+            let is_reasoning = self.segments.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
             match words {
                 Some(words) if is_reasoning && words.what == Said::Prose => {
                     self.push_words(key, Words { short: Short::Whole, ..words }, is_new, session);
@@ -72,25 +72,25 @@ impl Request {
             }
         }
         if rest > 0 {
-            self.pieces.push_fixed(key, tokens::of_chars(rest) as u64);
+            self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
         }
-        self.pieces.turn_is_over = !has_calls;
+        self.segments.turn_is_over = !has_calls;
         if has_calls {
-            self.pieces.push_arguments(key, arguments);
+            self.segments.push_arguments(key, arguments);
             if is_step {
-                self.pieces.set_step_calls(calls);
+                self.segments.set_step_calls(calls);
             }
         }
     }
 
     /// Appends a user's message.
     pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, session: &Session) {
-        self.pieces.begin_user(session);
+        self.segments.begin_user(session);
         let words = words::users(message);
         let shortened: usize = words.iter().map(|words| words.chars).sum();
         let rest = message_units(message).saturating_sub(shortened);
         if rest > 0 || words.is_empty() {
-            self.pieces.push_fixed(key, tokens::of_chars(rest) as u64);
+            self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
         }
         for one in words {
             self.push_words(key, one, is_new, session);
@@ -108,8 +108,8 @@ impl Request {
         if was_rolled && is_thinking {
             words.short = Short::Nothing;
         }
-        let place = self.pieces.push_words(key, words, session);
-        if was_rolled && self.pieces.repeat(place, Form::Reference, session) {
+        let place = self.segments.push_words(key, words, session);
+        if was_rolled && self.segments.repeat(place, Form::Reference, session) {
             self.pending.insert(place);
         }
     }
@@ -285,20 +285,20 @@ mod tests {
         assert_eq!(of_another_session, None);
     }
 
-    /// Providers look for a cached prefix so many blocks back, and each piece counts as one.
+    /// Providers look for a cached prefix so many blocks back, and each segment counts as one.
     #[test]
-    fn a_message_that_is_one_long_text_is_one_piece() {
+    fn a_message_that_is_one_long_text_is_one_segment() {
         let (session, _) = session();
         let mut request = Request::default();
         let long = "word ".repeat(5000);
         request.push_user("a", &json!({ "role": "user", "content": long }), true, &session);
-        assert_eq!(request.pieces.pieces.len(), 1);
+        assert_eq!(request.segments.segments.len(), 1);
         let blocks =
             json!([{ "type": "text", "text": format!("other {long}") }, { "type": "text", "text": "short" }]);
         request.push_user("b", &json!({ "role": "user", "content": blocks }), true, &session);
-        assert_eq!(request.pieces.pieces.len(), 3);
+        assert_eq!(request.segments.segments.len(), 3);
         request.push_user("c", &json!({ "role": "user", "content": "" }), true, &session);
-        assert_eq!(request.pieces.pieces.len(), 4, "each message has one");
+        assert_eq!(request.segments.segments.len(), 4, "each message has one");
     }
 
     /// Whether an answer can become lines, and how many of its calls have arguments that can be shortened.
@@ -321,9 +321,9 @@ mod tests {
         ] {
             let mut request = Request::default();
             request.push_answer("m", &json!({ "content": content }), "/", (true, &session));
-            assert_eq!(request.pieces.steps.len(), steps, "{content}");
-            let calls = request.pieces.pieces.iter().find_map(|piece| match &piece.kind {
-                super::super::piece::PieceKind::Arguments(all) => Some(all.calls.len()),
+            assert_eq!(request.segments.steps.len(), steps, "{content}");
+            let calls = request.segments.segments.iter().find_map(|segment| match &segment.kind {
+                super::super::segment::SegmentKind::Arguments(all) => Some(all.calls.len()),
                 _ => None,
             });
             assert_eq!(calls.unwrap_or(0), shorter, "{content}");
@@ -336,7 +336,7 @@ mod tests {
         let mut request = Request::default();
         let image = json!({ "type": "image" });
         request.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &session));
-        assert_eq!((request.pieces.pieces.len(), request.pieces.tokens()), (1, 2_400));
+        assert_eq!((request.segments.segments.len(), request.segments.tokens()), (1, 2_400));
         request.push_answer(
             "n",
             &json!({ "content": [{ "type": "text", "text": "abcd" }] }),
@@ -344,7 +344,7 @@ mod tests {
             (true, &session),
         );
         assert_eq!(
-            (request.pieces.pieces.len(), request.pieces.tokens()),
+            (request.segments.segments.len(), request.segments.tokens()),
             (2, 2_401),
             "nothing is left over"
         );
@@ -358,8 +358,8 @@ mod tests {
         for key in ["a", "b"] {
             request.push_user(key, &json!({ "role": "user", "content": long }), true, &session);
         }
-        let is_whole = request.pieces.pieces.iter().map(|piece| match &piece.kind {
-            super::super::piece::PieceKind::Words(words) => words.short == Short::Whole,
+        let is_whole = request.segments.segments.iter().map(|segment| match &segment.kind {
+            super::super::segment::SegmentKind::Words(words) => words.short == Short::Whole,
             _ => panic!("a long text"),
         });
         assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);

@@ -1,4 +1,4 @@
-//! The forms that pieces take: what a roll makes of them, and the edits that show the result.
+//! The forms that segments take: what a roll makes of them, and the edits that show the result.
 
 use std::cmp::Reverse;
 
@@ -8,10 +8,10 @@ use context_model::outcome::subject;
 use context_model::{render, tokens};
 use context_projection::{Binding, Item, Roll};
 
-use super::piece::{Form, Line, Piece, PieceKind, Said, Short, ShownLines};
-use super::pieces::{Pieces, size};
 use super::plan::{Edit, TextEdit};
 use super::schedule::Standing;
+use super::segment::{Form, Line, Said, Segment, SegmentKind, Short, ShownLines};
+use super::segments::{Segments, size};
 use crate::session::Session;
 
 /// About the number of tokens in a call's line, without what the call came to.
@@ -22,7 +22,7 @@ pub(super) fn line_tokens(object: &ObjectId, session: &Session) -> u64 {
     LINE_TOKENS + session.outcome(object).map_or(0, size)
 }
 
-/// What a roll does: the forms that pieces take, by their places in order, and which answers become lines.
+/// What a roll does: the forms that segments take, by their places in order, and which answers become lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub forms: Vec<(usize, Form)>,
@@ -44,29 +44,29 @@ pub(crate) struct Executed {
 }
 
 impl Executed {
-    /// The pieces that changed.
+    /// The segments that changed.
     pub fn places(&self) -> impl Iterator<Item = usize> {
         self.before.iter().map(|(place, _)| *place)
     }
 }
 
-/// Tokens of a piece in a form.
-pub(super) fn size_in(piece: &Piece, form: Form) -> u64 {
-    match &piece.kind {
-        PieceKind::Fixed => 0,
-        PieceKind::Result(output) => match form {
+/// Tokens of a segment in a form.
+pub(super) fn size_in(segment: &Segment, form: Form) -> u64 {
+    match &segment.kind {
+        SegmentKind::Fixed => 0,
+        SegmentKind::Result(output) => match form {
             Form::Born => output.born_tokens,
             form => output.text_in(form).map_or(0, |text| size(&text)),
         },
-        PieceKind::Arguments(arguments) => {
+        SegmentKind::Arguments(arguments) => {
             let in_form = |form| tokens::of_chars(arguments.units_in(form)) as u64;
             match form {
-                // Its lines are elsewhere; a page always saves something of each piece.
-                Form::Gone => arguments.line_tokens.min(in_form(piece.form).saturating_sub(1)),
+                // Its lines are elsewhere; a page always saves something of each segment.
+                Form::Gone => arguments.line_tokens.min(in_form(segment.form).saturating_sub(1)),
                 form => in_form(form),
             }
         }
-        PieceKind::Words(words) => match (form, &words.short) {
+        SegmentKind::Words(words) => match (form, &words.short) {
             (Form::Born, _) | (Form::Faded | Form::Reference | Form::Short, Short::Whole) => {
                 tokens::of_chars(words.chars) as u64
             }
@@ -76,19 +76,19 @@ pub(super) fn size_in(piece: &Piece, form: Form) -> u64 {
     }
 }
 
-impl Pieces {
-    /// Returns what a roll makes of each piece.
+impl Segments {
+    /// Returns what a roll makes of each segment.
     pub fn shape(&self, roll: &Roll, session: &Session) -> Shape {
         let mut shape = Shape::default();
         let mut last = None;
         for place in &roll.items {
-            let piece = &self.pieces[*place];
-            let page = piece.step.filter(|_| piece.next == Form::Gone);
+            let segment = &self.segments[*place];
+            let page = segment.step.filter(|_| segment.next == Form::Gone);
             let whole =
                 page.filter(|number| self.steps[*number].first >= roll.cut && self.is_aimed_away(*number));
             match whole {
-                None if piece.next == Form::Gone => shape.forms.extend(self.alone(*place, session)),
-                None => shape.forms.push((*place, piece.next)),
+                None if segment.next == Form::Gone => shape.forms.extend(self.alone(*place, session)),
+                None => shape.forms.push((*place, segment.next)),
                 Some(number) if last != Some(number) => {
                     last = Some(number);
                     let start = Some(self.steps[number].first);
@@ -112,7 +112,7 @@ impl Pieces {
             self.shape_page(&mut shape, page, session);
         }
         let carriers: Vec<usize> = shape.pages.iter().filter_map(|page| self.last_of(page[0])).collect();
-        shape.forms.retain(|(place, form)| *form > self.pieces[*place].form || carriers.contains(place));
+        shape.forms.retain(|(place, form)| *form > self.segments[*place].form || carriers.contains(place));
         // The first answer of a page may also be stale by itself.
         shape.forms.sort_by_key(|(place, form)| (*place, Reverse(*form)));
         shape.forms.dedup_by_key(|(place, _)| *place);
@@ -127,7 +127,7 @@ impl Pieces {
         self.output_at(place).is_some_and(|output| {
             let is_other = |lines: &ShownLines| session.hash_of(&lines.file) != Some(lines.hash);
             let says_lines = session.outcome(&output.object).is_some();
-            self.pieces[place].form < Form::Reference
+            self.segments[place].form < Form::Reference
                 && says_lines
                 && output.shown.as_ref().is_some_and(is_other)
         })
@@ -135,7 +135,7 @@ impl Pieces {
 
     /// Notes whether the file of a result had changed by the time it became a reference.
     pub(super) fn set_changed(&mut self, place: usize, had_changed: bool) {
-        if let PieceKind::Result(output) = &mut self.pieces[place].kind {
+        if let SegmentKind::Result(output) = &mut self.segments[place].kind {
             output.had_changed = had_changed;
         }
     }
@@ -143,7 +143,7 @@ impl Pieces {
     /// Returns whether the next roll removes the whole answer with its calls.
     fn is_aimed_away(&self, number: usize) -> bool {
         let range = self.steps[number].range();
-        range.is_some_and(|mut all| all.all(|place| self.pieces[place].next == Form::Gone))
+        range.is_some_and(|mut all| all.all(|place| self.segments[place].next == Form::Gone))
     }
 
     /// The place of an answer's last result.
@@ -168,10 +168,10 @@ impl Pieces {
         shape.pages.push(page);
     }
 
-    /// The shortest form that a piece takes by itself.
+    /// The shortest form that a segment takes by itself.
     fn alone(&self, place: usize, session: &Session) -> Option<(usize, Form)> {
-        let piece = &self.pieces[place];
-        let saves = size_in(piece, Form::Reference) < size_in(piece, piece.form);
+        let segment = &self.segments[place];
+        let saves = size_in(segment, Form::Reference) < size_in(segment, segment.form);
         let ages = matches!(self.standing(place, session), Standing::Ages(_));
         (saves && ages).then_some((place, Form::Reference))
     }
@@ -193,7 +193,7 @@ impl Pieces {
         let mut before = Vec::new();
         shape.changed.iter().for_each(|place| self.set_changed(*place, true));
         for (place, form) in &shape.forms {
-            before.push((*place, self.pieces[*place].form));
+            before.push((*place, self.segments[*place].form));
             self.take_form(*place, *form);
         }
         for (place, _) in &shape.forms {
@@ -205,7 +205,7 @@ impl Pieces {
     /// Undoes a roll. What it had replaced then stays for `turns` user turns.
     pub fn undo(&mut self, executed: &Executed, turns: usize, session: &Session) {
         for (place, lines) in &executed.lines {
-            if let PieceKind::Result(output) = &mut self.pieces[*place].kind {
+            if let SegmentKind::Result(output) = &mut self.segments[*place].kind {
                 output.lines.clone_from(lines);
             }
         }
@@ -220,7 +220,7 @@ impl Pieces {
         executed.shape.changed.iter().for_each(|place| self.set_changed(*place, false));
         for (place, form) in &executed.before {
             self.bring_back(*place, turns);
-            self.pieces[*place].since = self.calls;
+            self.segments[*place].since = self.calls;
             self.take_form(*place, *form);
         }
         for (place, _) in &executed.before {
@@ -231,29 +231,29 @@ impl Pieces {
         }
     }
 
-    /// Shows a piece in a form.
+    /// Shows a segment in a form.
     pub(super) fn take_form(&mut self, place: usize, form: Form) {
-        let piece = &mut self.pieces[place];
-        let form = match &mut piece.kind {
-            PieceKind::Result(output) if form == Form::Short => {
+        let segment = &mut self.segments[place];
+        let form = match &mut segment.kind {
+            SegmentKind::Result(output) if form == Form::Short => {
                 output.lines.retain(|line| line.stays);
                 Form::Reference
             }
             _ => form,
         };
-        if let (Form::Reference, PieceKind::Words(words)) = (form, &mut piece.kind)
+        if let (Form::Reference, SegmentKind::Words(words)) = (form, &mut segment.kind)
             && words.what == Said::Thinking
         {
             words.short = Short::Nothing;
         }
-        piece.form = form;
-        piece.next = form;
+        segment.form = form;
+        segment.next = form;
         let tokens = match form {
             Form::Gone => 0,
-            form => size_in(piece, form),
+            form => size_in(segment, form),
         };
-        let reasoning = match &piece.kind {
-            PieceKind::Words(words) if words.what == Said::Thinking && form == Form::Born => {
+        let reasoning = match &segment.kind {
+            SegmentKind::Words(words) if words.what == Said::Thinking && form == Form::Born => {
                 Some(words.chars)
             }
             _ => None,
@@ -268,7 +268,7 @@ impl Pieces {
     /// The provider drops the rest: that of the running turn, and what it accepts only together with its calls.
     fn reasoning_that_leaves(&self, roll: &Roll) -> impl Iterator<Item = usize> {
         let may_leave = |place: &usize| {
-            let PieceKind::Words(words) = &self.pieces[*place].kind else { return false };
+            let SegmentKind::Words(words) = &self.segments[*place].kind else { return false };
             let is_open = self.is_in_newest_turn(*place) && !self.turn_is_over;
             self.binding == Binding::Refuses || words.short != Short::Whole && !is_open
         };
@@ -279,7 +279,7 @@ impl Pieces {
     /// The reasoning that the provider drops after a roll although it is still in the request costs nothing any more.
     pub fn drop_reasoning(&mut self, roll: &Roll) {
         for place in &roll.reasoning {
-            if self.pieces[*place].form == Form::Born {
+            if self.segments[*place].form == Form::Born {
                 self.ledger.replace(*place, Item::new(0, 0));
             }
         }
@@ -309,7 +309,7 @@ impl Pieces {
         for number in &page[1..] {
             let step = &self.steps[*number];
             for place in &step.answer {
-                if let PieceKind::Words(words) = &self.pieces[*place].kind {
+                if let SegmentKind::Words(words) = &self.segments[*place].kind {
                     lines.extend(words.line.clone().map(|text| Line { text, stays: false }));
                 }
             }
@@ -333,25 +333,25 @@ impl Pieces {
         }
         let newest = page.last().map_or(0, |last| self.steps[*last].since);
         let Some(last) = self.last_of(page[0]) else { return };
-        self.pieces[last].since = newest;
-        if let PieceKind::Result(output) = &mut self.pieces[last].kind {
+        self.segments[last].since = newest;
+        if let SegmentKind::Result(output) = &mut self.segments[last].kind {
             output.lines.extend(lines);
         }
     }
 
-    /// While the visible request is rebuilt: shows a piece in the form that it had. Returns whether that changes
+    /// While the visible request is rebuilt: shows a segment in the form that it had. Returns whether that changes
     /// anything.
     pub fn repeat(&mut self, place: usize, form: Form, session: &Session) -> bool {
-        let piece = &self.pieces[place];
-        let is_shorter = match &piece.kind {
-            PieceKind::Fixed => false,
-            PieceKind::Result(output) => output.text_in(form).is_some(),
-            PieceKind::Arguments(arguments) => {
+        let segment = &self.segments[place];
+        let is_shorter = match &segment.kind {
+            SegmentKind::Fixed => false,
+            SegmentKind::Result(output) => output.text_in(form).is_some(),
+            SegmentKind::Arguments(arguments) => {
                 arguments.is_answered() && arguments.units_in(form) < arguments.units
             }
-            PieceKind::Words(words) => words.short != Short::Whole && self.shortens,
+            SegmentKind::Words(words) => words.short != Short::Whole && self.shortens,
         };
-        if !is_shorter || form <= piece.form {
+        if !is_shorter || form <= segment.form {
             return false;
         }
         self.take_form(place, form);
@@ -392,7 +392,7 @@ impl Pieces {
         changed
     }
 
-    /// The edits that show the messages of these pieces in their current form.
+    /// The edits that show the messages of these segments in their current form.
     pub fn edits_of(&self, places: impl IntoIterator<Item = usize>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut until = 0;
@@ -402,42 +402,42 @@ impl Pieces {
             if place < until {
                 continue;
             }
-            let piece = &self.pieces[place];
-            if let PieceKind::Result(output) = &piece.kind {
+            let segment = &self.segments[place];
+            if let SegmentKind::Result(output) = &segment.kind {
                 until = place + 1;
-                let (key, object) = (piece.key.clone(), output.object.clone());
-                edits.push(match piece.form {
+                let (key, object) = (segment.key.clone(), output.object.clone());
+                edits.push(match segment.form {
                     Form::Gone => Edit::Gone { key },
                     form => Edit::Result { key, object, text: output.text_in(form) },
                 });
                 continue;
             }
-            let same = |other: &&Piece| other.key == piece.key;
-            let first = place - self.pieces[..place].iter().rev().take_while(same).count();
-            let count = self.pieces[first..].iter().take_while(same).count();
+            let same = |other: &&Segment| other.key == segment.key;
+            let first = place - self.segments[..place].iter().rev().take_while(same).count();
+            let count = self.segments[first..].iter().take_while(same).count();
             until = first + count;
-            edits.push(message_of(&piece.key, &self.pieces[first..until]));
+            edits.push(message_of(&segment.key, &self.segments[first..until]));
         }
         edits
     }
 }
 
-/// The edit that shows a message with these pieces.
-fn message_of(key: &str, pieces: &[Piece]) -> Edit {
+/// The edit that shows a message with these segments.
+fn message_of(key: &str, segments: &[Segment]) -> Edit {
     let key = key.to_owned();
     // A message that was nothing but reasoning has no block left.
-    let is_nothing = |piece: &Piece| {
-        matches!(&piece.kind, PieceKind::Words(words)
-            if words.what == Said::Thinking && piece.form >= Form::Reference)
+    let is_nothing = |segment: &Segment| {
+        matches!(&segment.kind, SegmentKind::Words(words)
+            if words.what == Said::Thinking && segment.form >= Form::Reference)
     };
-    if pieces.iter().all(|piece| piece.form == Form::Gone || is_nothing(piece)) {
+    if segments.iter().all(|segment| segment.form == Form::Gone || is_nothing(segment)) {
         return Edit::Gone { key };
     }
     let (mut calls, mut texts) = (Vec::new(), Vec::new());
-    for piece in pieces {
-        match &piece.kind {
-            PieceKind::Arguments(arguments) => calls.extend(arguments.in_form(piece.form)),
-            PieceKind::Words(words) if piece.form != Form::Born => {
+    for segment in segments {
+        match &segment.kind {
+            SegmentKind::Arguments(arguments) => calls.extend(arguments.in_form(segment.form)),
+            SegmentKind::Words(words) if segment.form != Form::Born => {
                 let text = if let Short::Text(text) = &words.short { Some(text.clone()) } else { None };
                 texts.push(TextEdit { block: words.block, text });
             }

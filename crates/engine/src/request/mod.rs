@@ -8,12 +8,12 @@ pub mod answers;
 pub mod clock;
 pub mod forms;
 pub mod messages;
-pub mod piece;
-pub mod pieces;
 pub mod plan;
 pub mod rolled;
 pub mod rolls;
 pub mod schedule;
+pub mod segment;
+pub mod segments;
 pub mod steps;
 pub mod usage;
 pub mod words;
@@ -31,16 +31,16 @@ use crate::session::Session;
 use crate::session::changes::Written;
 use clock::{Clock, Moment};
 use forms::Executed;
-use piece::Excerpts;
-use pieces::Pieces;
 use plan::{Call, Edit, Plan};
 use rolled::Rolled;
+use segment::Excerpts;
+use segments::Segments;
 use usage::Accounting;
 
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]
 pub(crate) struct Request {
-    pub pieces: Pieces,
+    pub segments: Segments,
     /// The visible request's rolls that can still be undone, oldest first.
     pub rolls: Vec<Executed>,
     /// What is rolled, as the chat records it.
@@ -49,7 +49,7 @@ pub(crate) struct Request {
     pub said: HashSet<String>,
     /// Tags of the markers in this branch's collapsed arguments.
     pub issued: HashSet<String>,
-    /// The pieces that the harness does not yet show in their current form, for the next plan.
+    /// The segments that the harness does not yet show in their current form, for the next plan.
     pub pending: BTreeSet<usize>,
     /// Those of them that put right what is no longer true. They are part of the next plan even if nothing may collapse.
     pub untrue: BTreeSet<usize>,
@@ -80,18 +80,18 @@ impl Request {
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
         let factor = self.accounting.factor(&call.model);
-        self.pieces.set_binding(call.binding, call.text_is_reasoning);
+        self.segments.set_binding(call.binding, call.text_is_reasoning);
         Policy {
             price_steps: call.price_steps.scaled(factor),
             binding: call.binding,
-            lambda: self.pieces.lambda(),
+            lambda: self.segments.lambda(),
             reach: match (call.lookback_blocks, call.lookback_endings) {
                 (Some(blocks), _) => Reach::Blocks(blocks),
                 (None, Some(endings)) => Reach::Endings(endings),
                 (None, None) => Reach::AnyPrefix,
             },
-            debt_cap: self.pieces.stays.debt_cap(),
-            turn_is_over: self.pieces.turn_is_over,
+            debt_cap: self.segments.stays.debt_cap(),
+            turn_is_over: self.segments.turn_is_over,
             cache_dead: idle || switched,
             // The ledger counts estimated tokens, so the window is measured in them too.
             context_window: (call.context_window as f64 / factor) as u64,
@@ -104,8 +104,8 @@ impl Request {
     /// Fills in the plan's figures for the request that it leads to.
     pub fn finish(&self, plan: &mut Plan) {
         let factor = self.accounting.factor(&self.model);
-        plan.context_tokens = (self.pieces.tokens() as f64 * factor) as u64;
-        plan.stale_tokens = (self.pieces.stale_tokens() as f64 * factor) as u64;
+        plan.context_tokens = (self.segments.tokens() as f64 * factor) as u64;
+        plan.stale_tokens = (self.segments.stale_tokens() as f64 * factor) as u64;
     }
 
     /// The edits that the harness does not have yet; if nothing may collapse, only those that put right what is no longer
@@ -118,14 +118,14 @@ impl Request {
             self.pending.retain(|place| !untrue.contains(place));
             untrue
         };
-        let edits = self.pieces.edits_of(places);
+        let edits = self.segments.edits_of(places);
         self.issue(&edits);
         edits
     }
 
     /// Clears what is visible. The record of rolls stays.
     pub fn forget(&mut self) {
-        self.pieces = self.pieces.renewed();
+        self.segments = self.segments.renewed();
         self.rolls.clear();
         self.pending.clear();
         self.untrue.clear();
@@ -139,13 +139,13 @@ impl Request {
     /// Takes in one of the session's transactions.
     pub fn follow(&mut self, written: &Written, session: &Session) {
         if written.starts_turn {
-            self.pieces.start_turn(session);
+            self.segments.start_turn(session);
         }
         for id in &written.touched {
-            self.pieces.touch(id, session);
+            self.segments.touch(id, session);
         }
         for id in &written.renewed {
-            self.pieces.renew(id, session);
+            self.segments.renew(id, session);
         }
     }
 
@@ -167,7 +167,7 @@ impl Request {
     /// Returns whether the arguments of an object's call are collapsed in the visible request: by a roll of this
     /// process, or by an earlier one whose edit the harness kept.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
-        self.pieces.hides_arguments(object) || self.rolled.hides_arguments(object)
+        self.segments.hides_arguments(object) || self.rolled.hides_arguments(object)
     }
 
     /// Remembers the tags of the markers that edits put into the transcript.
@@ -246,9 +246,9 @@ mod tests {
     fn the_window_and_the_figures_are_in_the_models_own_tokens() {
         let mut request = learned();
         assert_eq!(request.policy(&call()).context_window, 100_000);
-        request.pieces.push_fixed("a", 300);
-        request.pieces.ledger.push(context_projection::Item::new(80, 10));
-        request.pieces.ledger.set_stale(1, true);
+        request.segments.push_fixed("a", 300);
+        request.segments.ledger.push(context_projection::Item::new(80, 10));
+        request.segments.ledger.set_stale(1, true);
         let mut plan = Plan::default();
         request.finish(&mut plan);
         assert_eq!((plan.context_tokens, plan.stale_tokens), (760, 140));
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn while_nothing_may_collapse_only_what_is_no_longer_true_is_put_right() {
         let mut request = Request::default();
-        ["a", "b", "c"].into_iter().for_each(|key| request.pieces.push_fixed(key, 1));
+        ["a", "b", "c"].into_iter().for_each(|key| request.segments.push_fixed(key, 1));
         request.pending.extend([0, 1]);
         request.untrue.insert(1);
         let keys = |edits: Vec<Edit>| edits.iter().map(|edit| edit.key().to_owned()).collect::<Vec<_>>();
@@ -293,7 +293,7 @@ mod tests {
         let text = "long ".repeat(100);
         let args = serde_json::json!({ "path": "/a", "content": text });
         let collapsed = marker::collapse_args("write", args.as_object().unwrap(), "0a1b2c3d", "/").unwrap();
-        let call = piece::CollapsedCall {
+        let call = segment::CollapsedCall {
             call_id: "c".into(),
             position: 0,
             object: None,

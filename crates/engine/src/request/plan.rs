@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use context_projection::{Binding, PriceSteps, Prices};
 use serde_json::Value;
 
-use super::piece::CollapsedCall;
+use super::segment::CollapsedCall;
 
 /// A message of the harness that the engine has not seen yet.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use context_model::chat::Receipt;
 use context_model::chat::{Chat, RollEntry, Turn};
 use context_model::id::ObjectId;
 
-use super::piece::Form;
+use super::segment::Form;
 
 /// What was rolled in the visible part of the conversation, with the receipts.
 #[derive(Clone, Debug, Default)]

@@ -8,24 +8,24 @@ use context_model::id::ObjectId;
 
 use super::Request;
 use super::forms::Shape;
-use super::piece::{Form, Piece, PieceKind};
-use super::pieces::Pieces;
+use super::segment::{Form, Segment, SegmentKind};
+use super::segments::Segments;
 use crate::session::Session;
 
 impl Request {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
     /// what was rolled of that call.
     pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, session: &Session) {
-        self.pieces.set_changed(place, self.rolled.had_changed(object));
-        if self.pieces.repeat(place, self.rolled.form_of(object), session)
-            && self.pieces.text_at(place).is_none_or(|new| new != text)
+        self.segments.set_changed(place, self.rolled.had_changed(object));
+        if self.segments.repeat(place, self.rolled.form_of(object), session)
+            && self.segments.text_at(place).is_none_or(|new| new != text)
         {
             self.pending.insert(place);
         }
         // Arguments were rolled together, so the last of their results brings them all.
         let form = self.rolled.arguments_of(object);
-        for place in self.pieces.arguments_of(object) {
-            if self.pieces.repeat(place, form, session) {
+        for place in self.segments.arguments_of(object) {
+            if self.segments.repeat(place, form, session) {
                 self.pending.insert(place);
             }
         }
@@ -35,12 +35,12 @@ impl Request {
     pub fn repeat_pages(&mut self, session: &Session) {
         for entry in self.rolled.entries() {
             for page in &entry.pages {
-                self.pending.extend(self.pieces.repeat_page(page, session));
+                self.pending.extend(self.segments.repeat_page(page, session));
             }
             for place in
-                entry.lines.iter().flat_map(|object| self.pieces.results_of(object)).collect::<Vec<_>>()
+                entry.lines.iter().flat_map(|object| self.segments.results_of(object)).collect::<Vec<_>>()
             {
-                if self.pieces.has_lines(place) && self.pieces.repeat(place, Form::Short, session) {
+                if self.segments.has_lines(place) && self.segments.repeat(place, Form::Short, session) {
                     self.pending.insert(place);
                 }
             }
@@ -52,7 +52,7 @@ impl Request {
         if self.rolled.entries().iter().all(|entry| entry.bound) {
             return;
         }
-        self.pieces.unbound = self.pieces.first_changed();
+        self.segments.unbound = self.segments.first_changed();
     }
 
     /// Once the visible request is rebuilt: keeps what a person brought back by undoing a roll for the rest of `turns` user
@@ -60,50 +60,50 @@ impl Request {
     pub fn keep_what_was_brought_back(&mut self, turns: usize, session: &Session) {
         let turn = session.turns.saturating_sub(1);
         for (entry, left) in self.rolled.brought_back(turn, turns) {
-            self.pieces.bring_back_again(entry, left, session);
+            self.segments.bring_back_again(entry, left, session);
         }
     }
 }
 
 /// A roll in the form that the chat records.
-pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
-    let mut entry = RollEntry { bound: pieces.binding().is_strict(), ..RollEntry::default() };
+pub(crate) fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
+    let mut entry = RollEntry { bound: segments.binding().is_strict(), ..RollEntry::default() };
     for (place, form) in &shape.forms {
-        match (pieces.kind(*place), form) {
-            (PieceKind::Result(output), form) => match form {
+        match (segments.kind(*place), form) {
+            (SegmentKind::Result(output), form) => match form {
                 Form::Faded => entry.excerpts.push(output.object.clone()),
                 Form::Reference => entry.results.push(output.object.clone()),
                 Form::Short => entry.lines.push(output.object.clone()),
                 Form::Born | Form::Gone => {}
             },
-            (PieceKind::Arguments(arguments), Form::Faded | Form::Reference) => {
+            (SegmentKind::Arguments(arguments), Form::Faded | Form::Reference) => {
                 let faded = *form == Form::Faded;
                 let list = if faded { &mut entry.old_texts } else { &mut entry.arguments };
                 list.extend(arguments.calls.iter().filter_map(|call| call.object.clone()));
             }
-            (PieceKind::Words(words), Form::Reference) => entry.words.push(words.id.clone()),
+            (SegmentKind::Words(words), Form::Reference) => entry.words.push(words.id.clone()),
             _ => {}
         }
     }
-    entry.changed = pieces.calls_at(shape.changed.iter().copied()).cloned().collect();
-    entry.pages = shape.pages.iter().map(|page| pieces.first_calls(page)).collect();
+    entry.changed = segments.calls_at(shape.changed.iter().copied()).cloned().collect();
+    entry.pages = shape.pages.iter().map(|page| segments.first_calls(page)).collect();
     entry
 }
 
-impl Pieces {
-    /// Returns what a piece consists of.
-    pub fn kind(&self, place: usize) -> &PieceKind {
-        &self.pieces[place].kind
+impl Segments {
+    /// Returns what a segment consists of.
+    pub fn kind(&self, place: usize) -> &SegmentKind {
+        &self.segments[place].kind
     }
 
-    /// The first piece that is not shown as it came.
+    /// The first segment that is not shown as it came.
     fn first_changed(&self) -> Option<usize> {
-        self.pieces.iter().position(|piece| piece.form != Form::Born)
+        self.segments.iter().position(|segment| segment.form != Form::Born)
     }
 
     /// The text that now stands in place of an output.
     fn text_at(&self, place: usize) -> Option<String> {
-        self.output_at(place)?.text_in(self.pieces[place].form)
+        self.output_at(place)?.text_in(self.segments[place].form)
     }
 
     fn has_lines(&self, place: usize) -> bool {
@@ -117,7 +117,7 @@ impl Pieces {
 
     fn arguments_of(&self, object: &ObjectId) -> Vec<usize> {
         let places = self.places.get(object).into_iter().flatten().copied();
-        places.filter(|place| matches!(self.pieces[*place].kind, PieceKind::Arguments(_))).collect()
+        places.filter(|place| matches!(self.segments[*place].kind, SegmentKind::Arguments(_))).collect()
     }
 
     /// Keeps what a roll had replaced for `turns` user turns.
@@ -126,9 +126,8 @@ impl Pieces {
         let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         let arguments = entry.arguments.iter().chain(&entry.old_texts);
         places.extend(arguments.flat_map(|object| self.arguments_of(object)));
-        let is_among =
-            |piece: &Piece| matches!(&piece.kind, PieceKind::Words(words) if entry.words.contains(&words.id));
-        places.extend((0..self.pieces.len()).filter(|place| is_among(&self.pieces[*place])));
+        let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Words(words) if entry.words.contains(&words.id));
+        places.extend((0..self.segments.len()).filter(|place| is_among(&self.segments[*place])));
         for page in &entry.pages {
             let steps = page.iter().filter_map(|object| self.steps[*self.step_of.get(object)?].range());
             places.extend(
@@ -139,7 +138,7 @@ impl Pieces {
         }
         for place in &places {
             self.bring_back(*place, turns);
-            self.pieces[*place].since = self.calls;
+            self.segments[*place].since = self.calls;
         }
         for place in places {
             self.judge(place, session);
@@ -157,7 +156,7 @@ mod tests {
     use context_projection::Prices;
 
     use super::*;
-    use crate::request::piece::{Excerpts, Line, Output};
+    use crate::request::segment::{Excerpts, Line, Output};
 
     /// A result whose reference has these lines after it.
     fn result(name: &str, lines: &[bool]) -> Output {
@@ -183,14 +182,14 @@ mod tests {
         let session = Session::default();
         let mut request = Request::default();
         for (name, lines) in [("a", &[true, false][..]), ("b", &[]), ("c", &[false])] {
-            let place = request.pieces.push_result(name, result(name, lines), &session);
-            request.pieces.take_form(place, Form::Reference);
+            let place = request.segments.push_result(name, result(name, lines), &session);
+            request.segments.take_form(place, Form::Reference);
         }
         let lines = ["a", "b"].map(ObjectId::new).to_vec();
         request.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
         request.repeat_pages(&session);
         assert_eq!(request.pending.iter().copied().collect::<Vec<_>>(), [0]);
-        let text = |place| request.pieces.text_at(place).unwrap();
+        let text = |place| request.segments.text_at(place).unwrap();
         assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
         assert_eq!(text(2), "toolcall_ref id=c\nstays: false");
     }
@@ -199,14 +198,14 @@ mod tests {
     fn what_a_person_brought_back_is_held_in_a_later_process_too() {
         let session = Session { turns: 1, ..Session::default() };
         let mut request = Request::default();
-        request.pieces.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
+        request.segments.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
         for name in ["a", "b"] {
-            request.pieces.push_result(name, result(name, &[]), &session);
+            request.segments.push_result(name, result(name, &[]), &session);
         }
         let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
         request.rolled.note(entry.clone(), 0);
         request.rolled.note(RollEntry { undone: true, ..entry }, 0);
         request.keep_what_was_brought_back(3, &session);
-        assert_eq!([0, 1].map(|place| request.pieces.is_brought_back(place)), [false, true]);
+        assert_eq!([0, 1].map(|place| request.segments.is_brought_back(place)), [false, true]);
     }
 }

@@ -1,10 +1,10 @@
-//! At which model call each piece becomes stale. A call's cost follows what becomes stale at it, never the history.
+//! At which model call each segment becomes stale. A call's cost follows what becomes stale at it, never the history.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::piece::Form;
+use super::segment::Form;
 
-/// The model call from which a piece is stale, counted from the first visible one.
+/// The model call from which a segment is stale, counted from the first visible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// While the provider has the request cached.
@@ -13,7 +13,7 @@ pub(crate) struct Due {
     pub dead: u64,
 }
 
-/// What decides when a piece leaves.
+/// What decides when a segment leaves.
 pub(crate) enum Standing {
     /// It stays, and so does its answer.
     Held,
@@ -23,7 +23,7 @@ pub(crate) enum Standing {
     Ages(Vec<(Form, Due)>),
 }
 
-/// The pieces that become stale by age, in the order of the calls at which they do.
+/// The segments that become stale by age, in the order of the calls at which they do.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     due: HashMap<usize, Due>,
@@ -32,7 +32,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Sets when the piece at a place becomes stale; `None`: never by age.
+    /// Sets when the segment at a place becomes stale; `None`: never by age.
     pub fn set(&mut self, place: usize, due: Option<Due>) {
         if let Some(before) = self.due.remove(&place) {
             self.warm.remove(&(before.warm, place));
@@ -45,12 +45,12 @@ impl Schedule {
         }
     }
 
-    /// The pieces that are stale at this call, whatever the provider has cached.
+    /// The segments that are stale at this call, whatever the provider has cached.
     pub fn due(&self, call: u64) -> Vec<usize> {
         until(&self.warm, call)
     }
 
-    /// The pieces that are stale at this call if the cache is dead.
+    /// The segments that are stale at this call if the cache is dead.
     pub fn due_on_a_dead_cache(&self, call: u64) -> Vec<usize> {
         until(&self.dead, call)
     }

@@ -4,9 +4,9 @@ use context_model::id::ObjectId;
 use context_projection::Curve;
 
 use super::forms::line_tokens;
-use super::piece::{Form, PieceKind, Said, Short, StepCall};
-use super::pieces::Pieces;
 use super::schedule::{Due, Standing};
+use super::segment::{Form, Said, SegmentKind, Short, StepCall};
+use super::segments::Segments;
 use super::words::KEPT;
 use crate::base::stay::Stay;
 use crate::session::Session;
@@ -17,7 +17,7 @@ const CALLS: u64 = 12;
 /// The same on a dead cache.
 const CALLS_ON_A_DEAD_CACHE: u64 = 5;
 
-impl Pieces {
+impl Segments {
     /// The calls of the answer that came last.
     pub fn set_step_calls(&mut self, calls: Vec<StepCall>) {
         let number = self.steps.len().saturating_sub(1);
@@ -27,12 +27,12 @@ impl Pieces {
         }
     }
 
-    /// Joins a piece to the last answer, if that has calls.
+    /// Joins a segment to the last answer, if that has calls.
     pub(super) fn join_step(&mut self, place: usize) {
         let number = self.steps.len().wrapping_sub(1);
         if let Some(step) = self.steps.last_mut().filter(|step| step.first == self.newest_answer) {
             step.answer.push(place);
-            self.pieces[place].step = Some(number);
+            self.segments[place].step = Some(number);
         }
     }
 
@@ -54,7 +54,7 @@ impl Pieces {
     pub(super) fn price_line(&mut self, object: &ObjectId, session: &Session) {
         let step = self.step_of.get(object).map(|number| &self.steps[*number]);
         let Some(place) = step.and_then(|step| step.answer.last()).copied() else { return };
-        if let PieceKind::Arguments(arguments) = &mut self.pieces[place].kind {
+        if let SegmentKind::Arguments(arguments) = &mut self.segments[place].kind {
             arguments.line_tokens += line_tokens(object, session);
         }
     }
@@ -67,7 +67,7 @@ impl Pieces {
             calls.iter_mut().find(|call| call.object.as_ref() == Some(object) && call.result.is_none());
         if let Some(call) = named {
             call.result = Some(place);
-            self.pieces[place].step = Some(number);
+            self.segments[place].step = Some(number);
         }
     }
 
@@ -93,7 +93,7 @@ impl Pieces {
             if leaves {
                 self.aim(place, Form::Gone);
                 self.ledger.set_stale(place, true);
-            } else if self.pieces[place].next == Form::Gone {
+            } else if self.segments[place].next == Form::Gone {
                 self.judge_alone(place, session);
             }
         }
@@ -127,7 +127,7 @@ impl Pieces {
             let (curve, chars) = self.leaves_with_step(place, session)?;
             wanted += need.wanted(curve, chars);
             shown += self.ledger.item(place).map_or(0, |item| item.tokens_full);
-            since = since.max(self.pieces[place].since);
+            since = since.max(self.segments[place].since);
             if let Some(at) = self.set_by_a_person(place) {
                 ready = Due { warm: ready.warm.max(at), dead: ready.dead.max(at) };
             }
@@ -141,20 +141,20 @@ impl Pieces {
         Some(ready)
     }
 
-    /// How much of a piece leaves together with its answer, in UTF-16 units, and how fast the need for that fades;
+    /// How much of a segment leaves together with its answer, in UTF-16 units, and how fast the need for that fades;
     /// `None` if it has to stay.
     fn leaves_with_step(&self, place: usize, session: &Session) -> Option<(Curve, u64)> {
-        let piece = &self.pieces[place];
+        let segment = &self.segments[place];
         // What may leave only together with its calls is needed just like what may leave alone.
-        let may = match &piece.kind {
-            PieceKind::Words(words)
+        let may = match &segment.kind {
+            SegmentKind::Words(words)
                 if words.what == Said::Thinking
                     && self.binding.is_strict()
                     && self.is_in_newest_turn(place) =>
             {
                 false
             }
-            PieceKind::Words(words) if words.what == Said::Thinking => match words.short {
+            SegmentKind::Words(words) if words.what == Said::Thinking => match words.short {
                 Short::Whole => {
                     self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
                 }
@@ -163,13 +163,15 @@ impl Pieces {
             },
             _ => !matches!(self.standing(place, session), Standing::Held),
         };
-        let is_short = piece.form >= Form::Reference;
-        may.then(|| match &piece.kind {
-            PieceKind::Result(_) if is_short => (Curve::TOOL, 0),
-            PieceKind::Result(_) | PieceKind::Fixed => (Curve::TOOL, self.chars_at(place)),
+        let is_short = segment.form >= Form::Reference;
+        may.then(|| match &segment.kind {
+            SegmentKind::Result(_) if is_short => (Curve::TOOL, 0),
+            SegmentKind::Result(_) | SegmentKind::Fixed => (Curve::TOOL, self.chars_at(place)),
             // Its line keeps the path, or the beginning of the command.
-            PieceKind::Arguments(all) => (Curve::TOOL, all.units_in(piece.form).saturating_sub(KEPT) as u64),
-            PieceKind::Words(words) => {
+            SegmentKind::Arguments(all) => {
+                (Curve::TOOL, all.units_in(segment.form).saturating_sub(KEPT) as u64)
+            }
+            SegmentKind::Words(words) => {
                 let chars = if is_short { 0 } else { words.chars as u64 };
                 match words.what {
                     Said::Thinking => (Curve::THINKING, chars),
@@ -179,12 +181,12 @@ impl Pieces {
         })
     }
 
-    /// The call at which a person's setting lets a piece leave.
+    /// The call at which a person's setting lets a segment leave.
     fn set_by_a_person(&self, place: usize) -> Option<u64> {
-        let PieceKind::Words(words) = &self.pieces[place].kind else { return None };
+        let SegmentKind::Words(words) = &self.segments[place].kind else { return None };
         let stay = if words.what == Said::Thinking { self.stays.thinking } else { self.stays.prose };
         if let Stay::Calls(calls) = stay {
-            Some(self.pieces[place].since.saturating_add(calls))
+            Some(self.segments[place].since.saturating_add(calls))
         } else {
             None
         }

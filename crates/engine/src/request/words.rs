@@ -5,7 +5,7 @@ use context_model::{render, tokens};
 use serde_json::{Map, Value};
 
 use super::messages::text_of;
-use super::piece::{Said, Short, Words};
+use super::segment::{Said, Short, Words};
 
 /// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;

@@ -1,4 +1,4 @@
-//! The pieces of a request, and the forms in which each can be shown.
+//! The segments of a request, and the forms in which each can be shown.
 
 use std::ops::RangeInclusive;
 
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 /// What follows a reference if the file had changed by the time when it was first sent. It stays, as it stays true.
 pub(crate) const CHANGED: &str = ", changed since";
 
-/// One piece of the request.
+/// One segment of the request.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Segment {
     /// The harness's name for the message.
     pub key: String,
-    pub kind: PieceKind,
-    /// A later piece shows the same thing.
+    pub kind: SegmentKind,
+    /// A later segment shows the same thing.
     pub superseded: bool,
     /// What is shown of it.
     pub form: Form,
@@ -28,7 +28,7 @@ pub(crate) struct Piece {
     pub step: Option<usize>,
 }
 
-/// How much of a piece is shown, from all of it to nothing.
+/// How much of a segment is shown, from all of it to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// As it first came: all of it, or the excerpt of a large output.
@@ -37,7 +37,7 @@ pub(crate) enum Form {
     Faded,
     /// The reference, the collapsed arguments, or the beginning of a text. Nothing remains of thinking.
     Reference,
-    /// The reference, and only those of the lines after it that belong to calls that changed something. No piece ever
+    /// The reference, and only those of the lines after it that belong to calls that changed something. No segment ever
     /// has this form: it is what a roll does to one, which is then a reference again.
     Short,
     /// Nothing: the message is gone, and a line elsewhere names its calls.
@@ -58,9 +58,9 @@ pub(crate) struct ShownLines {
     pub last: usize,
 }
 
-/// What a piece consists of.
+/// What a segment consists of.
 #[derive(Clone, Debug)]
-pub(crate) enum PieceKind {
+pub(crate) enum SegmentKind {
     /// Text that always stays.
     Fixed,
     /// The output of a tool call.
@@ -180,7 +180,7 @@ pub(crate) struct ArgumentsOf {
 /// An answer with calls.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
-    /// The place of its first piece.
+    /// The place of its first segment.
     pub first: usize,
     /// The places of its words and arguments.
     pub answer: Vec<usize>,
@@ -206,7 +206,7 @@ pub(crate) struct StepCall {
 }
 
 impl Step {
-    /// The places of all its pieces; `None` while a result is missing, or if something else lies between them.
+    /// The places of all its segments; `None` while a result is missing, or if something else lies between them.
     pub fn range(&self) -> Option<RangeInclusive<usize>> {
         let results = self.calls.iter().map(|call| call.result).collect::<Option<Vec<usize>>>();
         let last = results?.into_iter().max()?;

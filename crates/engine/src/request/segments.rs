@@ -1,4 +1,4 @@
-//! What the model's request shows, piece by piece.
+//! What the model's request shows, segment by segment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,16 +9,16 @@ use context_model::time::TxId;
 use context_model::tokens;
 use context_projection::{Binding, Charge, Item, Ledger, Need, Policy, Roll};
 
-use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Step, Words};
 use super::schedule::Schedule;
+use super::segment::{Arguments, Carried, Form, Output, Said, Segment, SegmentKind, ShownLines, Step, Words};
 use crate::base::stay::Stays;
 use crate::session::Session;
 
-/// The pieces of the request that is visible now, and the rent that the stale ones have paid.
+/// The segments of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
-pub(crate) struct Pieces {
+pub(crate) struct Segments {
     pub(super) ledger: Ledger,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) segments: Vec<Segment>,
     /// Where an object's result, and the arguments of its call, are.
     pub(super) places: HashMap<ObjectId, Vec<usize>>,
     /// The places where another call's result brought an object back.
@@ -38,7 +38,7 @@ pub(crate) struct Pieces {
     pub(super) step_of: HashMap<ObjectId, usize>,
     /// Model calls made with what is visible.
     pub(super) calls: u64,
-    /// When each piece that is not stale yet becomes stale.
+    /// When each segment that is not stale yet becomes stale.
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
     pub(super) ripening: Schedule,
@@ -58,7 +58,7 @@ pub(crate) struct Pieces {
     pub unbound: Option<usize>,
     /// The last answer has no calls, so that a user speaks next.
     pub turn_is_over: bool,
-    /// The pieces that a person brought back by undoing a roll, and for how many more user turns they stay whole.
+    /// The segments that a person brought back by undoing a roll, and for how many more user turns they stay whole.
     brought_back: HashMap<usize, usize>,
     /// Where the newest answer begins.
     pub(super) newest_answer: usize,
@@ -76,7 +76,7 @@ struct HeldRead {
     last: usize,
 }
 
-impl Pieces {
+impl Segments {
     /// An empty request.
     pub fn new(stays: Stays) -> Self {
         Self { stays, ..Self::default() }
@@ -113,18 +113,18 @@ impl Pieces {
 
     /// Appends text that always stays.
     pub fn push_fixed(&mut self, key: &str, tokens: u64) {
-        self.push(key, PieceKind::Fixed, Item::fixed(tokens));
+        self.push(key, SegmentKind::Fixed, Item::fixed(tokens));
     }
 
     /// A user's message comes next. The previous one is no longer the newest.
     pub fn begin_user(&mut self, session: &Session) {
         self.turn_is_over = false;
         self.ledger.start_turn();
-        let start = self.pieces.len();
+        let start = self.segments.len();
         let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
         let from = before.map_or(0, |(_, newest)| newest);
         for place in from..start {
-            if matches!(&self.pieces[place].kind, PieceKind::Words(words) if words.what != Said::Prose) {
+            if matches!(&self.segments[place].kind, SegmentKind::Words(words) if words.what != Said::Prose) {
                 self.judge(place, session);
             }
         }
@@ -133,12 +133,12 @@ impl Pieces {
     /// An answer comes next; `is_step` says whether it has calls that can become lines. The previous one is no longer
     /// the newest.
     pub fn begin_answer(&mut self, is_step: bool, session: &Session) {
-        let before = std::mem::replace(&mut self.newest_answer, self.pieces.len());
+        let before = std::mem::replace(&mut self.newest_answer, self.segments.len());
         if is_step {
-            self.steps.push(Step { first: self.pieces.len(), since: self.calls, ..Step::default() });
+            self.steps.push(Step { first: self.segments.len(), since: self.calls, ..Step::default() });
         }
         for place in before..self.newest_answer {
-            if matches!(&self.pieces[place].kind, PieceKind::Words(_)) {
+            if matches!(&self.segments[place].kind, SegmentKind::Words(_)) {
                 self.judge(place, session);
             }
         }
@@ -149,7 +149,7 @@ impl Pieces {
         let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
         let (is_answers, is_thinking) = (words.what != Said::User, words.what == Said::Thinking);
         let chars = words.chars as u64;
-        let place = self.push(key, PieceKind::Words(words), item);
+        let place = self.push(key, SegmentKind::Words(words), item);
         if is_thinking {
             self.ledger.set_reasoning(place, chars);
         }
@@ -163,12 +163,12 @@ impl Pieces {
     /// Appends a tool call's output as it is shown. Returns its place.
     pub fn push_result(&mut self, key: &str, output: Output, session: &Session) -> usize {
         // A provider counts a run of results as one.
-        let follows = matches!(self.pieces.last().map(|last| &last.kind), Some(PieceKind::Result(_)));
+        let follows = matches!(self.segments.last().map(|last| &last.kind), Some(SegmentKind::Result(_)));
         let item =
             Item { blocks: u32::from(!follows), ..Item::new(output.born_tokens, size(&output.reference)) };
         self.turn_is_over = false;
         let (object, shown, carries) = (output.object.clone(), output.shown.clone(), output.carries.clone());
-        let place = self.push(key, PieceKind::Result(Box::new(output)), item);
+        let place = self.push(key, SegmentKind::Result(Box::new(output)), item);
         self.places.entry(object.clone()).or_default().push(place);
         self.answer_step(place, &object);
         if let Some(Carried { object, whole, .. }) = carries {
@@ -176,7 +176,7 @@ impl Pieces {
             let covered = if whole { std::mem::take(earlier) } else { Vec::new() };
             earlier.push(place);
             for earlier in covered {
-                self.pieces[earlier].superseded = true;
+                self.segments[earlier].superseded = true;
                 self.judge(earlier, session);
             }
         }
@@ -191,16 +191,16 @@ impl Pieces {
     fn hold(&mut self, place: usize, lines: ShownLines, session: &Session) {
         let ShownLines { file, hash, tx, first, last } = lines;
         let held = self.reads.entry(file).or_default();
-        let pieces = &self.pieces;
+        let segments = &self.segments;
         let covered: Vec<usize> = held
             .iter()
             .filter(|earlier| first <= earlier.first && earlier.last <= last)
             .map(|earlier| earlier.place)
-            .filter(|place| !pieces[*place].superseded)
+            .filter(|place| !segments[*place].superseded)
             .collect();
         held.push(HeldRead { place, hash, tx, first, last });
         for earlier in covered {
-            self.pieces[earlier].superseded = true;
+            self.segments[earlier].superseded = true;
             self.judge(earlier, session);
         }
     }
@@ -210,7 +210,7 @@ impl Pieces {
         let full = tokens::of_chars(arguments.units) as u64;
         let collapsed = tokens::of_chars(arguments.units_in(Form::Reference)) as u64;
         let ids: Vec<String> = arguments.calls.iter().map(|call| call.call_id.clone()).collect();
-        let place = self.push(key, PieceKind::Arguments(arguments), Item::new(full, collapsed));
+        let place = self.push(key, SegmentKind::Arguments(arguments), Item::new(full, collapsed));
         self.join_step(place);
         self.awaiting.extend(ids.into_iter().map(|id| (id, place)));
     }
@@ -222,7 +222,7 @@ impl Pieces {
         self.price_line(object, session);
         let handle = session.catalog.handle_of(object);
         let Some(place) = self.awaiting.get(call_id).copied() else { return };
-        let PieceKind::Arguments(arguments) = &mut self.pieces[place].kind else { return };
+        let SegmentKind::Arguments(arguments) = &mut self.segments[place].kind else { return };
         let mut waiting = arguments.calls.iter_mut().filter(|c| c.call_id == call_id && c.object.is_none());
         let Some(call) = waiting.next() else { return };
         call.object = Some(object.clone());
@@ -240,7 +240,7 @@ impl Pieces {
         self.judge(place, session);
     }
 
-    /// Judges the pieces of an object again after its place in a set has changed.
+    /// Judges the segments of an object again after its place in a set has changed.
     pub fn touch(&mut self, object: &ObjectId, session: &Session) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object)).flatten();
         let reads = self.reads.get(object).into_iter().flatten().map(|read| &read.place);
@@ -271,7 +271,7 @@ impl Pieces {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
         let all: Vec<usize> = places.flatten().copied().collect();
         for place in all {
-            self.pieces[place].since = self.calls;
+            self.segments[place].since = self.calls;
             self.judge(place, session);
         }
     }
@@ -351,15 +351,15 @@ impl Pieces {
 
     /// The results at these places that are in the request as they came.
     fn born_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
-        let born = places.into_iter().flatten().filter(|place| self.pieces[**place].form == Form::Born);
+        let born = places.into_iter().flatten().filter(|place| self.segments[**place].form == Form::Born);
         born.filter_map(|place| self.output_at(*place))
     }
 
     /// Returns whether the arguments of an object's call are not shown in full.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
-            let Piece { kind, form, .. } = &self.pieces[*place];
-            *form != Form::Born && matches!(kind, PieceKind::Arguments(_))
+            let Segment { kind, form, .. } = &self.segments[*place];
+            *form != Form::Born && matches!(kind, SegmentKind::Arguments(_))
         })
     }
 
@@ -367,7 +367,7 @@ impl Pieces {
     pub fn showing(&self, lines: &ShownLines) -> Option<&ObjectId> {
         self.visible_reads(&lines.file)
             .filter(|read| read.hash == lines.hash && read.first <= lines.first && lines.last <= read.last)
-            .filter(|read| !self.pieces[read.place].superseded)
+            .filter(|read| !self.segments[read.place].superseded)
             .filter_map(|read| self.output_at(read.place))
             .find(|output| output.named)
             .map(|output| &output.object)
@@ -422,21 +422,21 @@ impl Pieces {
 
     fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = &HeldRead> {
         let held = self.reads.get(file).into_iter().flatten();
-        held.filter(|read| self.pieces[read.place].form == Form::Born)
+        held.filter(|read| self.segments[read.place].form == Form::Born)
     }
 
     pub(super) fn output_at(&self, place: usize) -> Option<&Output> {
-        match &self.pieces.get(place)?.kind {
-            PieceKind::Result(output) => Some(output),
+        match &self.segments.get(place)?.kind {
+            SegmentKind::Result(output) => Some(output),
             _ => None,
         }
     }
 
-    fn push(&mut self, key: &str, kind: PieceKind, item: Item) -> usize {
+    fn push(&mut self, key: &str, kind: SegmentKind, item: Item) -> usize {
         let place = self.ledger.push(item);
         let (form, next, since) = (Form::Born, Form::Reference, self.calls);
         let key = key.to_owned();
-        self.pieces.push(Piece { key, kind, superseded: false, form, next, since, step: None });
+        self.segments.push(Segment { key, kind, superseded: false, form, next, since, step: None });
         place
     }
 }
