@@ -9,6 +9,16 @@ import { basename, dirname, join } from 'node:path'
 /** The names of unfinished files, here and in the native part: the final name, the process, 16 random digits. */
 export const UNFINISHED = /^\..+\.(\d+)-[0-9a-f]{16}\.part$/
 
+/** Returns whether there is a process of this number. */
+export function isRunning(id: number): boolean {
+  try {
+    process.kill(id, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
 /** A file under an unfinished name beside its path, with mode 0600. */
 export class PrivateFile {
   readonly #path: string

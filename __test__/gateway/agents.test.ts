@@ -11,7 +11,7 @@ import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
 import type { Answer, ScriptedCall } from '../rig/reply.ts'
 import type { ModelRequest } from '../rig/request.ts'
-import { agentNamed, Workplace } from './agents.ts'
+import { agentNamed, ASKED, Workplace } from './agents.ts'
 import type { Agent, Chat } from './agents.ts'
 import { INSTALLS_LONG } from './installed.ts'
 import { long } from './support.ts'
@@ -224,12 +224,16 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
 
     test.skipIf(agent?.subagent === undefined)('a subagent brings back what its prompt names', async () => {
       const talk = await Talk.start(real)
-      await talk.collapse()
+      // Without an ID, a new process is another conversation.
+      if (real.repeats) await talk.collapse()
+      else await talk.collapsed()
       let handle = ''
       talk.steps.steps.push((request) => {
         handle = handleIn(request)
-        return { calls: [real.subagent!(`Bring back id=${handle} and say what it is.`)] }
+        return { calls: [real.subagent!(`${ASKED} id=${handle}. Say what it is.`)] }
       })
+      const { waits } = real
+      if (waits !== undefined) talk.steps.steps.push((request) => ({ calls: [waits(lastResult(request))] }))
       let isBack = false
       talk.steps.subagents = [
         () => ({ calls: [real.recall(handle)] }),
@@ -244,12 +248,15 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       talk.check()
     })
 
-    test.skipIf(agent?.compact === undefined && agent?.compactsAt === undefined)('after a compaction by the host, what was seen before comes back', async () => {
+    test('after a compaction by the host, what was seen before comes back', async () => {
       const talk = await Talk.start(real)
       const { steps, server } = talk
       await talk.collapse()
       const handle = handleIn(mains(server, real).at(-1) as ModelRequest)
-      if (real.compact === undefined) {
+      if (real.compactsIn !== undefined) {
+        real.window = real.compactsIn
+        talk.place.prepare()
+      } else if (real.compact === undefined) {
         steps.steps.push({ text: 'that was a lot', usage: { input: real.compactsAt! } })
         await talk.turn('how much is it?')
       } else {
@@ -273,7 +280,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
 
     test('a gateway that is killed in the middle is followed by the next one, with what had collapsed and the way back', async () => {
       const talk = await Talk.start(real)
-      const { steps, server, place } = talk
+      const { steps, place } = talk
       await place.startBeside()
       const turn = async (prompt: string, goesOn: boolean): Promise<void> => {
         const ran = await place.askBeside(prompt, goesOn).ended

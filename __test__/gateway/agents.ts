@@ -45,7 +45,14 @@ export interface Agent {
   compact?: string
   /** How it is made to summarize by itself: more input than this in an answer, in tokens. */
   compactsAt?: number
+  /** The same: a window that the conversation does not fit into, in tokens. */
+  compactsIn?: number
+  /** The window that its configuration names. */
+  window?: number
+  /** Continue's own tool, a beta, fails without a terminal: "No active session found". */
   subagent?(prompt: string): ScriptedCall
+  /** How it waits for a subagent that works beside it. `started` is what the call has said. */
+  waits?(started: string): ScriptedCall
   /** Returns whether a request is one of the main conversation. */
   isMain(request: ModelRequest): boolean
   isSubagent?(request: ModelRequest): boolean
@@ -106,7 +113,10 @@ function codex(program: Installed): Agent {
     shell: (cmd) => ({ name: 'exec_command', args: { cmd } }),
     recall: (id) => ({ name: 'activate', namespace: 'mcp__context', args: { id } }),
     compactsAt: 500_000,
+    subagent: (message) => ({ name: 'spawn_agent', namespace: 'multi_agent_v1', args: { message } }),
+    waits: (started) => ({ name: 'wait_agent', namespace: 'multi_agent_v1', args: { targets: [/"agent_id":\s*"([^"]+)"/.exec(started)?.[1] ?? started] } }),
     isMain: ({ headers, tools }) => tools.length > 0 && headers['x-openai-subagent'] === undefined,
+    isSubagent: ({ headers }) => headers['x-openai-subagent'] === 'collab_spawn',
     hasWhole: (output, text) => output.includes(text),
   }
 }
@@ -156,7 +166,10 @@ function qwen(program: Installed): Agent {
     shell: (command) => ({ name: 'run_shell_command', args: { command, is_background: false } }),
     read: (file_path) => ({ name: 'read_file', args: { file_path } }),
     recall: (id) => ({ name: 'mcp__context__activate', args: { id } }),
-    isMain: ({ tools }) => tools.length > 4,
+    compact: '/compress',
+    subagent: (prompt) => ({ name: 'agent', args: { description: 'helps', prompt, subagent_type: 'general-purpose', run_in_background: false } }),
+    isMain: (request) => request.tools.length > 4 && !isAsked(request),
+    isSubagent: isAsked,
     hasWhole: (output, text) => output.includes(text),
   }
 }
@@ -175,17 +188,25 @@ function continued(program: Installed): Agent {
       const { mcpUrl = '', secret = '', url: gateway = url } = this.gateway ?? {}
       writeFileSync(
         join(cwd, 'config.yaml'),
-        `name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: none\n    apiBase: ${gateway}/${url}/v1\n    useResponsesApi: false\n    defaultCompletionOptions:\n      contextLength: 1000000\n    capabilities: [tool_use]\n    roles: [chat]\nmcpServers:\n  - name: context\n    type: streamable-http\n    url: ${mcpUrl}\n    requestOptions:\n      headers:\n        Authorization: Bearer ${secret}\n`,
+        `name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: none\n    apiBase: ${gateway}/${url}/v1\n    useResponsesApi: false\n    defaultCompletionOptions:\n      contextLength: ${this.window ?? 1_000_000}\n      maxTokens: 1000\n    capabilities: [tool_use]\n    roles: [chat]\nmcpServers:\n  - name: context\n    type: streamable-http\n    url: ${mcpUrl}\n    requestOptions:\n      headers:\n        Authorization: Bearer ${secret}\n`,
       )
       return { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_CLI_ENABLE_TELEMETRY: '0' }
     },
     shell: (command) => ({ name: 'Bash', args: { command } }),
     read: (filepath) => ({ name: 'Read', args: { filepath } }),
     recall: (id) => ({ name: 'activate', args: { id } }),
-    isMain: ({ tools }) => tools.length > 0,
+    compactsIn: 30_000,
+    isMain: ({ tools, messages }) => tools.length > 0 && messages.at(-1)?.json.includes('Please provide a concise summary of our conversation') !== true,
     // It shows its model the blocks of an MCP server's answer as JSON.
     hasWhole: (output, text) => output.includes(JSON.stringify({ type: 'text', text })),
   }
+}
+
+/** What a subagent is told first; its host says nothing else of it. */
+export const ASKED = 'Bring back what the other one has seen:'
+
+function isAsked({ messages }: ModelRequest): boolean {
+  return messages.slice(0, 3).some(({ role, json }) => role === 'user' && json.includes(ASKED))
 }
 
 const AGENTS = { claude, codex, opencode, qwen, continue: continued } as const
@@ -260,6 +281,7 @@ export class Workplace {
 
   constructor(agent: Agent, url: string) {
     mkdirSync(this.cwd)
+    delete agent.window
     this.agent = agent
     this.#url = url
     this.#env = this.#prepared()
@@ -285,7 +307,7 @@ export class Workplace {
     const addresses = { url: `http://127.0.0.1:${port}`, mcpUrl, secret }
     this.#beside = { child, ended, addresses }
     this.agent.gateway = addresses
-    this.#env = this.#prepared()
+    this.prepare()
     return addresses
   }
 
@@ -294,6 +316,11 @@ export class Workplace {
     const { child, ended } = this.#beside as Beside
     child.kill(signal)
     return ended
+  }
+
+  /** Writes the agent's configuration anew. */
+  prepare(): void {
+    this.#env = this.#prepared()
   }
 
   /** Runs the agent with the gateway beside it. */

@@ -21,6 +21,7 @@ function breaks(server: ModelServer, from = 0): number {
   return found
 }
 
+const lastSent = (server: ModelServer): string[] => server.requests.at(-1)!.messages.map(({ json }) => json)
 const lastTexts = (server: ModelServer): string => server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
 const results = (server: ModelServer): { id: string; text: string }[] => server.requests.at(-1)!.messages.flatMap((message) => message.results)
 const handles = (server: ModelServer): string[] => [...lastTexts(server).matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map((found) => found[1]!)
@@ -113,6 +114,32 @@ describe('a conversation', () => {
     writeFileSync(path, `${'one\n'.repeat(19)}two\n`)
     await loop.prompt('next')
     expect(lastTexts(server)).toMatch(/stale id=\S+ path=.*a\.txt/)
+  })
+
+  test('siblings that go on from one conversation at a time each keep their prefix but for rolls', async () => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway } = await gatewayTo(server.url)
+    const loop = new AnthropicLoop(gateway)
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    const rolls = (): number => gateway.ledger.sessions.reduce((sum, { rolls: own }) => sum + own.length, 0)
+    const before = rolls()
+    const siblings = ['a', 'b', 'c'].map((name) => {
+      const one = new AnthropicLoop(gateway)
+      one.messages.push(...loop.messages, { role: 'user', content: [{ type: 'text', text: `sibling ${name}` }] })
+      return { name, one, before: lastSent(server), breaks: 0 }
+    })
+    for (let n = 0; n < 12; n += 1) {
+      for (const sibling of siblings) {
+        sibling.one.calls = 100 * (1 + siblings.indexOf(sibling)) + n
+        await sibling.one.call('Bash', { command: `cat ${sibling.name}${n}` }, long(`${sibling.name}${n}`))
+        const now = lastSent(server)
+        if (sibling.before.some((json, at) => now[at] !== json)) sibling.breaks += 1
+        sibling.before = now
+      }
+    }
+    // The first turn of each is a turn of the conversation that they come from; then each is one of its own.
+    expect(siblings.reduce((sum, { breaks: own }) => sum + own, 0)).toBeLessThanOrEqual(rolls() - before + siblings.length)
+    expect(gateway.conversations.all.map(({ id }) => id).toSorted()).toEqual(['', '~2', '~3'].map((number) => `claude-code:session-1${number}`))
   })
 
   test('subagents, side requests and what the host has compacted are told apart', async () => {

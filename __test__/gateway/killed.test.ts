@@ -1,14 +1,13 @@
 /** A gateway that is killed at any moment: the client's retry goes through the next one with the same bytes. */
 import { once } from 'node:events'
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { Forms, FORMS_FOLDER } from '../../lib/gateway/forms.ts'
-import type { LastForm } from '../../lib/gateway/forms.ts'
+import { FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
@@ -43,6 +42,8 @@ async function killed(child: ChildProcess): Promise<void> {
   await ended
 }
 
+/** A body's messages without cache markers. */
+const plain = (body: any): string[] => body.messages.map((message: object) => JSON.stringify(message).replaceAll(',"cache_control":{"type":"ephemeral"}', ''))
 const collapsed = (text: string): number => text.split('toolcall_ref id=').length - 1
 
 describe('killed', () => {
@@ -99,7 +100,6 @@ describe('a projection that does not come in time', () => {
 
   test('in a new process, the form of the old one goes out with the new messages, and with no more markers than the client set', async () => {
     const { before, bodies, warnings } = await run({ newProcess: true })
-    const plain = (body: any): string[] => body.messages.map((message: object) => JSON.stringify(message).replaceAll(',"cache_control":{"type":"ephemeral"}', ''))
     expect(collapsed(plain(before).join())).toBeGreaterThan(0)
     for (const [n, body] of bodies.entries()) {
       expect(plain(body).slice(0, plain(before).length)).toEqual(plain(before))
@@ -107,6 +107,62 @@ describe('a projection that does not come in time', () => {
       expect(JSON.stringify(body).split('cache_control').length - 1).toBe(1)
     }
     expect(warnings.length).toBe(1)
+  })
+})
+
+describe('a roll that comes too late for its request', () => {
+  const run = async (how: Partial<AnthropicLoop>): Promise<{ sent: string[][]; turn: number }> => {
+    const bodies: any[] = []
+    const { url } = await upstream(({ body }, response) => {
+      bodies.push(JSON.parse(body.toString()))
+      response.end('{}')
+    })
+    const { gateway } = await gatewayTo(url, { limitMs: 1_000 })
+    const loop = new AnthropicLoop(gateway)
+    Object.assign(loop, how)
+    await loop.prompt('begin')
+    const { projection } = await gateway.conversations.all[0]!.session()
+    const transform = projection.transform.bind(projection)
+    let letGo = (): void => {}
+    let isLate = false
+    projection.transform = async (messages) => {
+      const [rolls] = [gateway.ledger.sessions[0]!.rolls.length]
+      const form = await transform(messages)
+      if (!isLate && gateway.ledger.sessions[0]!.rolls.length > rolls) {
+        isLate = true
+        await new Promise<void>((resolve) => (letGo = resolve))
+      }
+      return form
+    }
+    for (let turn = 0; !isLate && turn < 12; turn += 1) {
+      for (let n = 0; !isLate && n < 7; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`, 430))
+      if (!isLate) await loop.prompt(`prompt ${turn}`)
+    }
+    expect(isLate).toBe(true)
+    const from = bodies.length - 1
+    expect(collapsed(plain(bodies[from]).join())).toBe(0)
+    letGo()
+    loop.calls = 1000
+    // The turn goes on with calls.
+    if (loop.messages.at(-1).role === 'assistant') loop.messages.pop()
+    for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat x${n}` }, 'short')
+    const turn = bodies.length - from
+    await loop.prompt('the next turn')
+    await loop.call('Bash', { command: 'cat y' }, 'short')
+    return { sent: bodies.slice(from).map(plain), turn }
+  }
+  const isKept = (before: string[], after: string[]): boolean => before.every((message, at) => after[at] === message)
+
+  test('is in the next one where nothing is bound to what was sent', async () => {
+    const { sent } = await run({ model: 'claude-sonnet-4-5' })
+    expect(collapsed(sent[1]!.join())).toBeGreaterThan(0)
+  })
+
+  test('waits for the next turn of the user where the reasoning of this one is bound to what was sent', async () => {
+    const { sent, turn } = await run({ model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'adaptive' } } })
+    for (let n = 1; n < turn; n += 1) expect(isKept(sent[n - 1]!, sent[n]!)).toBe(true)
+    expect(collapsed(sent[turn]!.join())).toBeGreaterThan(0)
+    for (let n = turn + 1; n < sent.length; n += 1) expect(isKept(sent[n - 1]!, sent[n]!)).toBe(true)
   })
 })
 
@@ -171,15 +227,19 @@ describe('what goes on from an edited conversation', () => {
     }
   }
 
-  test('a rewind to less than half of it asks for drops', async () => {
+  test('a rewind to less than half of it asks for drops, and brings nothing back', async () => {
     const { bodies, loop } = await start()
     const one = await loop()
     await talk(one)
-    expect(collapsed(JSON.stringify(bodies.at(-1)))).toBeGreaterThan(0)
-    one.messages.splice(30)
+    const rolled = plain(bodies.at(-1))
+    expect(collapsed(rolled.join())).toBeGreaterThan(0)
+    one.messages.splice(50)
     const from = bodies.length
     await one.prompt('another way')
     for (let n = 0; n < 4; n += 1) await one.call('Bash', { command: `cat x${n}` }, long(`x${n}`))
+    const same = rolled.findIndex((message, at) => plain(bodies.at(-1))[at] !== message)
+    expect(collapsed(rolled.slice(0, same).join())).toBeGreaterThan(0)
+    for (const body of bodies.slice(from)) expect(plain(body).slice(0, same)).toEqual(rolled.slice(0, same))
     expect(bodies.slice(from).map(({ thinking }) => thinking.block_binding)).toEqual(bodies.slice(from).map(() => ({ prefix_mismatch_behavior: 'drop_block' })))
   })
 
@@ -192,7 +252,6 @@ describe('what goes on from an edited conversation', () => {
       for (let n = 0; n < 7; n += 1) await one.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`, 430))
       await one.prompt(`prompt ${turn}`)
     }
-    const plain = (body: any): string[] => body.messages.map((message: object) => JSON.stringify(message).replaceAll(',"cache_control":{"type":"ephemeral"}', ''))
     const rolled = plain(bodies.at(-1))
     expect(collapsed(rolled.join())).toBeGreaterThan(0)
     one.messages.splice(-2)
@@ -256,87 +315,4 @@ test('conversations of a host without ids each have their form again after a kil
     expect(collapsed(talk.last)).toBeGreaterThan(0)
     expect(await send(second.gateway, talk.messages)).toBe(talk.last)
   }
-})
-
-test('forget erases the forms, too', async () => {
-  const { url } = await upstream((_, response) => response.end('{}'))
-  const home = folder()
-  const store = join(home, 'context.db')
-  const { gateway } = await gatewayTo(url, { store: { kind: 'sqlite', path: store }, formsPath: join(home, FORMS_FOLDER) })
-  const loop = new AnthropicLoop(gateway)
-  for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
-  expect(readdirSync(join(home, FORMS_FOLDER)).length).toBe(1)
-  await gateway.close()
-  execFileSync(process.execPath, [START, 'forget', '--store', store, '--text', 'n3 line 7 of an output that is long enough to matter'])
-  expect(readdirSync(home)).not.toContain(FORMS_FOLDER)
-})
-
-describe('forms', () => {
-  const form = (items: LastForm['items'], atMs = 1): LastForm => ({ chain: ['', ...Array.from({ length: 200 }, (_, n) => `h${n}`), `at ${atMs}`], atMs, items, wasEdited: true })
-  const named = { id: 'claude-code:s', cwd: '/tmp' }
-
-  test('the last one comes back, from files that only the user can read', () => {
-    const path = join(folder(), 'forms')
-    const forms = new Forms(path)
-    for (let n = 1; n < 200; n += 1) forms.note('key', named, form(Array.from({ length: n }, (_, at) => at), n))
-    expect(new Forms(path).of('key')).toEqual([{ ...named, form: form(Array.from({ length: 199 }, (_, at) => at), 199) }])
-    expect(new Forms(path).of('other')).toEqual([])
-    const [file] = readdirSync(path)
-    expect([statSync(path).mode & 0o777, statSync(join(path, file!)).mode & 0o777]).toEqual([0o700, 0o600])
-    // What follows the same beginning is all that a request writes.
-    expect(statSync(join(path, file!)).size).toBeLessThan(60_000)
-  })
-
-  test('a line that a kill has torn does not count', () => {
-    const path = join(folder(), 'forms')
-    const forms = new Forms(path)
-    forms.note('key', named, form([0, 1], 1))
-    forms.note('key', named, form([0, 1, 2], 2))
-    const file = join(path, readdirSync(path)[0]!)
-    const text = readFileSync(file, 'utf8')
-    const lines = text.trimEnd().split('\n')
-    const last = lines.pop()!
-    for (let length = 0; length < last.length; length += 7) {
-      writeFileSync(file, `${lines.join('\n')}\n${last.slice(0, length)}`)
-      expect(new Forms(path).of('key')[0]!.form).toEqual(form([0, 1], 1))
-    }
-  })
-
-  test.each(['"items":[7000]', '"items":[null]', '"items":[[1,null]]', '"items":[{"add":1}]', '"items":7'])('a form with %s does not count', (damage) => {
-    const path = join(folder(), 'forms')
-    new Forms(path).note('key', named, form([0, 1], 1))
-    const file = join(path, readdirSync(path)[0]!)
-    const text = readFileSync(file, 'utf8')
-    writeFileSync(file, text.replace(/"items":\[0,1\]/, damage))
-    expect(readFileSync(file, 'utf8')).not.toBe(text)
-    expect(new Forms(path).of('key')).toEqual([])
-  })
-
-  test('a file that was erased while a gateway runs is written anew', () => {
-    const path = join(folder(), 'forms')
-    const forms = new Forms(path)
-    forms.note('key', named, form([0, 1], 1))
-    rmSync(path, { recursive: true })
-    forms.note('key', named, form([0, 1, 2], 2))
-    expect(new Forms(path).of('key')[0]!.form).toEqual(form([0, 1, 2], 2))
-  })
-
-  test('where a host gives no IDs, the latest conversations are remembered', () => {
-    const path = join(folder(), 'forms')
-    const forms = new Forms(path)
-    for (let n = 0; n < 30; n += 1) forms.note('key', { id: `agent:${n}`, cwd: '/tmp' }, form([n], n))
-    expect(new Set(forms.of('key').map(({ id }) => id))).toEqual(new Set(Array.from({ length: 20 }, (_, n) => `agent:${n + 10}`)))
-    expect(new Forms(path).of('key').length).toBe(20)
-  })
-
-  test('what two gateways have written to one file is not joined', () => {
-    const path = join(folder(), 'forms')
-    const [one, other] = [new Forms(path), new Forms(path)]
-    one.note('key', named, form([0, 1], 1))
-    other.note('key', named, form([5], 2))
-    one.note('key', named, form([0, 1, 2], 3))
-    expect(new Forms(path).of('key')).toEqual([])
-    other.note('key', named, form([7], 4))
-    expect(new Forms(path).of('key')[0]!.form).toEqual(form([7], 4))
-  })
 })

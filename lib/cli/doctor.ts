@@ -2,6 +2,8 @@
 import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { formsFolder, strayForms } from '../gateway/form-files.ts'
+import type { Stray } from '../gateway/form-files.ts'
 import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
 import type { SecretPlace, StoreOptions } from '../../index.js'
@@ -16,8 +18,8 @@ export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
 Checks a store: compares every version with the hash it was stored with, shows
 how large the store is and what takes up the space, and lists objects that no
-session uses. Also names the files with texts that a killed command left behind.
-Changes nothing.
+session uses. Also names the files with texts that a killed command left behind,
+and what is wrong among the forms of the gateway. Changes nothing.
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)
@@ -35,6 +37,8 @@ interface Findings {
   files: Record<string, number>
   /** What interrupted commands left on this machine. */
   leftovers: Leftover[]
+  /** What is wrong among the gateway's forms. */
+  forms: Stray[]
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number
   byType: Record<string, { objects: number; versions: number; bytes: number }>
@@ -75,6 +79,7 @@ async function check(options: StoreOptions, name: string, top: number, isJson: b
     store: name,
     files: options.kind === 'sqlite' ? filesOf(name) : {},
     leftovers: leftovers([...(options.kind === 'sqlite' ? [dirname(name)] : []), process.cwd()]),
+    forms: strayForms(formsFolder(options), damages.length > 0 ? undefined : await sessionsOf(options)),
     damages,
     sessions: contents.sessions,
     byType: byType(contents.objects),
@@ -112,6 +117,10 @@ function sized({ written: _, ...rest }: ObjectSummary): Sized {
   return rest
 }
 
+async function sessionsOf(options: StoreOptions): Promise<Set<string>> {
+  return new Set((await inStore(options, (store) => store.sessions())).map(({ id }) => id))
+}
+
 const NOTHING: Contents = { objects: [], sessions: 0, orphans: [] }
 
 function filesOf(path: string): Record<string, number> {
@@ -134,12 +143,16 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
   return sums
 }
 
-function print({ store, files, leftovers: left, damages, sessions, byType: types, orphans, largest }: Findings): void {
+function print({ store, files, leftovers: left, forms, damages, sessions, byType: types, orphans, largest }: Findings): void {
   out(plain(`store      ${store}`))
   for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
   if (left.length > 0) {
     out('leftover   interrupted commands left texts of a store outside of it; delete what no running command needs:')
     for (const { path, bytes } of left) out(plain(`           ${size(bytes).padStart(9)}  ${path}`))
+  }
+  if (forms.length > 0) {
+    out(`forms      of what the gateway remembers, ${forms.length === 1 ? 'one file is' : `${forms.length} files are`} not as it should be:`)
+    for (const { path, bytes, why } of forms) out(plain(`           ${size(bytes).padStart(9)}  ${path}: ${why}`))
   }
   if (damages.length === 0) out('integrity  every version matches the hash it was stored with')
   else {

@@ -3,10 +3,9 @@ import { readFileSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Forgetting } from '../../index.js'
-import { forgetForms } from '../gateway/forms.ts'
+import { forgetForms } from '../gateway/form-files.ts'
 import { secretLine } from './doctor.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
-import { folderBeside } from './gateway-options.ts'
 import { objectOf, sessionOf } from './objects.ts'
 import { asStored, inStore, ownedStoreOf, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
@@ -76,8 +75,8 @@ export async function forget(args: string[]): Promise<number> {
   const places = secrets ? await inStore(store.options, (opened) => opened.findSecrets()) : []
   const forgotten = await inStore(store.options, (opened) => opened.forget(wanted, values.why))
   const { texts: erased, versions } = forgotten
-  // A form has excerpts of what our lines stand for, and the store may know nothing of them.
-  forgetForms(folderBeside(store.options))
+  // A form has excerpts of what our lines stand for. They are sealed; erased is better.
+  forgetForms(store.options)
   if (values.json === true) out(JSON.stringify(secrets ? { ...forgotten, secrets: places } : forgotten))
   else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing was erased`))
   else {

@@ -1,12 +1,10 @@
 /** Options that `run` and `gateway` share. */
 import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { BILLS_FILE } from '../gateway/bills.ts'
-import { FORMS_FOLDER } from '../gateway/forms.ts'
+import { folderBeside, formsFolder } from '../gateway/form-files.ts'
 import type { GatewayOptions } from '../gateway/gateway.ts'
 import type { ModelOverrides } from '../gateway/models.ts'
-import type { StoreOptions } from '../index.ts'
-import { defaultStorePath } from '../index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
 import { reasonOf, UsageError } from './terminal.ts'
 
@@ -37,19 +35,13 @@ export interface SharedValues {
 /** The gateway's options from them. Throws a {@link UsageError}. */
 export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { formsPath: string; billsPath: string } {
   const { options } = storeOf(values.store, true)
-  const folder = folderBeside(options)
   return {
     open: { store: options, ...(values.redact === true ? { redact: true } : {}) },
     holdout: shareOf(values.holdout),
     ...(values.models === undefined ? {} : { models: modelsIn(values.models) }),
-    formsPath: join(folder, FORMS_FOLDER),
-    billsPath: join(folder, BILLS_FILE),
+    formsPath: formsFolder(options),
+    billsPath: join(folderBeside(options), BILLS_FILE),
   }
-}
-
-/** Where the gateway keeps what belongs to a store. */
-export function folderBeside(options: StoreOptions): string {
-  return options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
 }
 
 function shareOf(text: string | undefined): number {

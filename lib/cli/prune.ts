@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Pruned, StoreLimits } from '../../index.js'
+import { forgetForms } from '../gateway/form-files.ts'
 import { size, when } from '../inspect/names.ts'
 import { exitHelp } from './exit.ts'
 import { inStore, ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
@@ -65,6 +66,7 @@ export async function prune(args: string[]): Promise<number> {
     dryRun: values['dry-run'] === true,
   }
   const pruned = await inStore(options, (store) => store.prune(wanted))
+  if (!wanted.dryRun) forgetForms(options, new Set(pruned.sessions.map(({ id }) => id)))
   if (values.json === true) out(JSON.stringify(pruned, null, 2))
   else print(pruned, name, values['dry-run'] === true)
   return 0

@@ -5,7 +5,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { UNFINISHED } from '../private-file.ts'
+import { isRunning, UNFINISHED } from '../private-file.ts'
 
 /** The names of temporary folders: whose they are, then anything. */
 const FOLDER = /^pi-context-manager-(\d+)-/
@@ -116,13 +116,4 @@ function targetIn(folder: string): string | undefined {
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
-}
-
-function isRunning(id: number): boolean {
-  try {
-    process.kill(id, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
 }

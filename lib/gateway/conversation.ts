@@ -13,8 +13,10 @@ import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
-import { appliedItems, cutItems, isWhole, itemsOf, nextsOf, placeOf } from '../harness/edit.ts'
+import { appliedItems, cutItems, isWhole, itemsOf, nextsOf } from '../harness/edit.ts'
 import type { Item } from '../harness/edit.ts'
+import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
+import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
 import { chainOf, commonLength, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
@@ -52,14 +54,6 @@ interface Sent {
   items: readonly Item[]
 }
 
-/** The form of the first `length` messages. */
-interface Beginning {
-  items: readonly Item[]
-  length: number
-}
-
-const NO_BEGINNING: Beginning = { items: [], length: 0 }
-
 interface Opened {
   manager: ContextManager
   projection: Projection
@@ -89,12 +83,16 @@ export class Conversation {
   /** When a process before this one sent the form that was taken over from it. */
   #sentMs: number | undefined
   #wasEdited = false
-  /** The form of the first messages, from before somebody went back. */
+  /** The form of the first messages where the projection has another one: somebody has gone back, or another process sent it. */
   #beginning: Beginning = NO_BEGINNING
   /** A request waits no longer for the projection; it still runs. */
   #isLate = false
   /** The projection has failed in this request and given the last form. */
   #isOld = false
+  /** The projection has rolled in this request. */
+  #hasRolled = false
+  /** The request before this one went out without the projection. */
+  #wasMissed = false
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
@@ -154,26 +152,31 @@ export class Conversation {
     this.#wasEdited = true
   }
 
-  /** Goes on with the form that an earlier process has sent. `messages` are the host's that are still those of the form. */
-  takeOver(messages: readonly object[], { items, chain, atMs, wasEdited }: LastForm): void {
+  /** Goes on with what another one has sent for the same first messages. */
+  takeOver(messages: readonly object[], items: readonly Item[], { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
     const { length } = messages
-    this.#beginning = beginningOf(items, chain.length - 1, length)
+    this.#chain.length = Math.min(this.#chain.length, commonLength(this.#last.raw, messages) + 1)
+    this.#beginning = beginningOf(items, length, length)
     this.#last = { raw: messages, items: [...this.#beginning.items, ...asTheyAre(this.#beginning.length, length)] }
-    this.#old = noticesIn(this.#last.items, length)
+    this.#old = noticesIn(this.#last.items, length).filter(({ message }) => !this.#new.some((one) => isEqual(one.message, message)))
     this.#sentMs = atMs
     this.#wasEdited ||= wasEdited
   }
 
-  /** The form in which a request goes out. Never rejects. */
-  async next(request: ModelRequest): Promise<Form> {
+  /** The form in which a request goes out. Never rejects. `chain` is that of its messages, where it is known. */
+  async next(request: ModelRequest, chain?: readonly string[]): Promise<Form> {
     const { raw, items } = this.#last
     const { messages } = request
     const common = commonLength(raw, messages)
     // A retry gets the same bytes; only its cache markers are its own.
-    if (common > 0 && common === raw.length && common === messages.length) return items
+    if (common > 0 && common === raw.length && common === messages.length) {
+      if (chain !== undefined) this.#chain = [...chain]
+      return items
+    }
     const form = await this.#formed(request, common)
     this.#last = { raw: messages, items: form }
-    this.#chain.length = Math.min(this.#chain.length, common + 1)
+    if (chain === undefined) this.#chain.length = Math.min(this.#chain.length, common + 1)
+    else this.#chain = [...chain]
     this.#wasEdited ||= !isWhole(form, messages.length)
     return form
   }
@@ -220,27 +223,37 @@ export class Conversation {
   async close(): Promise<void> {
     await this.#queue
     const opened = await this.#opened?.catch(() => undefined)
+    // Who goes on from it may still ask: then only the record is left.
+    this.#opened = undefined
+    this.#met = 0
     await opened?.manager.close()
   }
 
   async #formed(request: ModelRequest, common: number): Promise<Form> {
     const { length } = request.messages
     // One request has waited for this work in vain. The user has been told.
-    if (this.#isLate) return this.#oldForm(length, common)
-    const work = this.#queue.then(() => this.#project(request, common))
+    if (this.#isLate) return this.#missed(length, common)
+    const pass = { isGivenUp: false }
+    const work = this.#queue.then(() => this.#project(request, common, pass))
     this.#queue = work.catch(() => {})
     try {
       return await within(this.#limitMs, work, () => {
-        this.#isLate = true
+        this.#isLate = pass.isGivenUp = true
         void this.#queue.then(() => (this.#isLate = false))
       })
     } catch (error) {
       this.#options.onTrouble('projection', `a request went out without new edits: ${sentenceOf(error)}`)
-      return this.#oldForm(length, common)
+      return this.#missed(length, common)
     }
   }
 
-  async #project(request: ModelRequest, common: number): Promise<Form> {
+  #missed(length: number, common: number): Form {
+    this.#wasMissed = true
+    return this.#oldForm(length, common)
+  }
+
+  /** `pass` says whether the request still waits for it. */
+  async #project(request: ModelRequest, common: number, pass: { isGivenUp: boolean }): Promise<Form> {
     this.#request = request
     const { messages } = request
     const { manager, projection } = await this.#open()
@@ -248,11 +261,13 @@ export class Conversation {
     await within(FLUSH_MS, manager.flush()).catch(() => undefined)
     await this.#meet(messages, Math.min(common, this.#met))
     this.#isOld = false
+    this.#hasRolled = false
+    const isBack = common < this.#last.raw.length
     const sent = await projection.transform(messages)
-    if (this.#isOld) return this.#oldForm(messages.length, common)
+    if (this.#isOld) return this.#missed(messages.length, common)
     const { length } = messages
     this.#met = length
-    if (common < this.#last.raw.length) {
+    if (isBack) {
       this.#old = this.#old.filter(({ at }) => at <= common)
       this.#new = this.#new.filter(({ at }) => at <= common)
     }
@@ -263,27 +278,24 @@ export class Conversation {
     const items = itemsOf(messages, withNotices(sent, messages, this.#old)).map((item) =>
       typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
     )
-    return this.#behindBeginning(items, common)
+    return pass.isGivenUp ? items : this.#behindBeginning(items, common, request)
   }
 
   /**
-   * Somebody has gone back, maybe before a roll, in this process or in an earlier one: the projection then shows the beginning
-   * as it was before the roll. It has been sent in its collapsed form, which the provider has cached and the model's reasoning
-   * may be bound to, so that stays until the projection changes something in it.
+   * The projection may have another form of the first messages than the one that was sent: somebody has gone back before a roll,
+   * another process has rolled, or a roll came too late for its request. What was sent is what the provider has cached and what
+   * the model's reasoning may be bound to, so it stays until the projection changes something in it.
    */
-  #behindBeginning(items: readonly Item[], common: number): Form {
+  #behindBeginning(items: readonly Item[], common: number, request: ModelRequest): Form {
     const { raw, items: last } = this.#last
-    if (common < raw.length) this.#beginning = beginningOf(last, raw.length, common)
-    const { length, items: beginning } = this.#beginning
-    if (length === 0) return items
-    const end = items.findLastIndex((item) => (placeOf(item) ?? length) < length) + 1
-    const isSame = isWhole(items.slice(0, end).filter((item) => placeOf(item) !== undefined), length)
-    if (!isSame) {
-      this.#beginning = NO_BEGINNING
-      return items
-    }
-    const has = (item: Item): boolean => placeOf(item) === undefined && beginning.some((one) => isEqual(one, item))
-    return [...beginning, ...items.slice(end).filter((item) => !has(item))]
+    const isOfTurn = this.#wasMissed && BINDS.has(this.#options.modelOf(request).binding)
+    this.#wasMissed = false
+    if (common < raw.length || isOfTurn) this.#beginning = { ...beginningOf(last, raw.length, common), isOfTurn: isOfTurn && common === raw.length }
+    if (this.#beginning.length === 0) return items
+    const isOver = this.#hasRolled || (this.#beginning.isOfTurn === true && hasUser(shapeOf(this.api), request.messages, common))
+    const found = isOver ? undefined : behind(this.#beginning, items)
+    this.#beginning = found?.beginning ?? NO_BEGINNING
+    return found?.items ?? items
   }
 
   /** The last form of the first `common` messages, with the others behind it as they are. */
@@ -327,7 +339,10 @@ export class Conversation {
       ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs }),
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
-      onRoll: (receipt) => onRoll(this.id, receipt),
+      onRoll: (receipt) => {
+        this.#hasRolled = true
+        onRoll(this.id, receipt)
+      },
       ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }),
       ...(now === undefined ? {} : { now }),
     })
@@ -374,18 +389,6 @@ export class Conversation {
       }
     }
   }
-}
-
-/** The form of the first messages, up to `common` at most. Lines for messages behind that must not stay. */
-function beginningOf(items: readonly Item[], count: number, common: number): Beginning {
-  const place = cutItems(items, count, common).map(placeOf).findLast((one) => one !== undefined) ?? -1
-  const length = place === common - 1 ? common : Math.max(place, 0)
-  return { items: cutItems(items, count, length), length }
-}
-
-/** Messages that go out unchanged: from an index to the one before another. */
-function asTheyAre(from: number, to: number): number[] {
-  return Array.from({ length: to - from }, (_, n) => from + n)
 }
 
 function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {

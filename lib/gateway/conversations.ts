@@ -6,9 +6,12 @@ import { randomUUID } from 'node:crypto'
 import { sessionOf } from '../host-tools.ts'
 import { Conversation, sentenceOf } from './conversation.ts'
 import type { ConversationOptions, Form } from './conversation.ts'
-import type { Forms, Remembered } from './forms.ts'
+import { inMemory } from './forms.ts'
+import type { Forms, Remembered, StoredForm } from './forms.ts'
 import type { Sender } from './identity.ts'
-import { chainOf, commonLength } from './prefix.ts'
+import { chainOf, commonLength, linkOf } from './prefix.ts'
+import { isWhole } from '../harness/edit.ts'
+import type { Item } from '../harness/edit.ts'
 import { folderOf } from './request.ts'
 import type { ModelRequest } from './request.ts'
 
@@ -34,6 +37,10 @@ export class Conversations {
   readonly #groups = new Map<string, Conversation[]>()
   /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
   readonly #branches = new Map<string, (readonly object[])[]>()
+  /** What a conversation was before somebody went back in it. If it goes on as well, there are two. */
+  readonly #left = new WeakMap<Conversation, Left[]>()
+  /** Conversations of earlier processes that were asked for something, by ID. */
+  readonly #earlier = new Map<string, Conversation>()
 
   constructor(options: ConversationOptions, forms: Forms, cwd?: string) {
     this.#options = options
@@ -49,9 +56,10 @@ export class Conversations {
   /** The form in which a request goes out. Never rejects. */
   async place(request: ModelRequest, sender: Sender): Promise<Placed> {
     const key = keyOf(request, sender)
-    const group = this.#groups.get(key) ?? []
-    const { found, common } = this.#closest(key, group, request)
-    if (found === undefined || common < found.raw.length) {
+    const chain = once(() => chainOf(request.messages))
+    const closest = this.#closest(key, request, chain)
+    const { found, common, left } = closest
+    if (left === undefined && (found === undefined || common < found.raw.length)) {
       const branched = this.#isBranch(key, request.messages, common)
       if (found !== undefined && !branched) {
         this.#remember(key, request.messages)
@@ -60,9 +68,11 @@ export class Conversations {
     }
     const isSmall = found === undefined && !request.hasTools
     if (isSmall) return { form: undefined, conversation: undefined, isAside: true }
-    const conversation = this.#goesOn(found, common, sender) ? (found as Conversation) : this.#begin(key, request, sender, group, found)
+    const goesOn = left === undefined && this.#goesOn(found, common, sender)
+    const conversation = goesOn ? (found as Conversation) : this.#begin(key, request, sender, chain(), closest)
+    if (goesOn && common < conversation.raw.length) this.#noteLeft(conversation)
     this.#use(key, conversation)
-    const form = await conversation.next(request)
+    const form = await conversation.next(request, goesOn ? undefined : chain())
     this.#note(key, conversation)
     return { form, conversation, isAside: false }
   }
@@ -75,7 +85,7 @@ export class Conversations {
   /** Closes all sessions. */
   async close(): Promise<void> {
     // Those of an earlier process are known only to the ones that go on from them.
-    const all = new Set(this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])))
+    const all = new Set([...this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])), ...this.#earlier.values()])
     await Promise.all([...all].map((one) => one.close()))
   }
 
@@ -99,6 +109,11 @@ export class Conversations {
     return true
   }
 
+  #noteLeft(conversation: Conversation): void {
+    const { raw, form } = conversation
+    this.#left.set(conversation, [...(this.#left.get(conversation) ?? []).slice(-7), { raw, form: inMemory(form) }])
+  }
+
   #remember(key: string, messages: readonly object[]): void {
     const branches = (this.#branches.get(key) ?? []).filter((branch) => commonLength(branch, messages) < branch.length)
     this.#branches.set(key, [...branches.slice(-7), messages])
@@ -108,17 +123,45 @@ export class Conversations {
    * The conversation that has most in common with a request, and how much. None if one of an earlier process has more: hosts
    * without IDs begin all of theirs with the same messages.
    */
-  #closest(key: string, group: readonly Conversation[], request: ModelRequest): { found: Conversation | undefined; common: number } {
-    const closest = longest(group, request.messages)
+  #closest(key: string, request: ModelRequest, chain: () => string[]): Closest {
+    let closest = longest(this.#groups.get(key) ?? [], request.messages)
+    if (closest.found !== undefined && this.#catchUp(key, closest.found, request, chain)) closest = longest(this.#groups.get(key) ?? [], request.messages)
     if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
-    const known = this.#earlierOnes(key, group)
-    const { stored, common } = storedFor(known, request, false)
-    return stored !== undefined && common > closest.common ? { found: undefined, common: 0 } : closest
+    for (const found of this.#groups.get(key) ?? []) {
+      for (const { raw, form } of this.#left.get(found) ?? []) {
+        if (raw.length > closest.common && commonLength(raw, request.messages) === raw.length) closest = { found, common: raw.length, left: form }
+      }
+    }
+    if (closest.left !== undefined) return closest
+    const stored = storedFor(this.#earlierOnes(key), chain())
+    return stored?.isWhole === true && stored.common > closest.common ? { found: undefined, common: 0 } : closest
   }
 
-  /** What is known of the conversations of earlier processes. */
-  #earlierOnes(key: string, group: readonly Conversation[]): Remembered[] {
+  /** Another gateway may have gone on with a conversation. If so, this one goes on with what that one has sent. */
+  #catchUp(key: string, conversation: Conversation, request: ModelRequest, chain: () => string[]): boolean {
+    if (!this.#forms.isForeign(key, conversation.id)) return false
+    const form = this.#forms.of(key).find(({ id }) => id === conversation.id)?.form
+    const common = form === undefined ? 0 : commonLinks(form.links, chain())
+    const items = common === 0 ? undefined : form?.open(chain(), common)
+    if (form === undefined || items === undefined) return false
+    conversation.takeOver(request.messages.slice(0, common), items, form)
+    return true
+  }
+
+  /** What is known of the conversations of other processes. */
+  #earlierOnes(key: string): Remembered[] {
+    const group = this.#groups.get(key) ?? []
     return this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+  }
+
+  /**
+   * Conversations of other processes that a call of our tools may mean: those in the same folder, the latest first, if the host
+   * names no sessions. Where it does, none: they are known by name.
+   */
+  othersLike(conversation: Conversation): Conversation[] {
+    const key = [...this.#groups].find(([, group]) => group.includes(conversation))?.[0]
+    if (key === undefined || !NAMELESS.test(key)) return []
+    return this.#earlierOnes(key).flatMap((one) => (one.cwd === conversation.cwd ? [this.#earlierOf(one, conversation.api)] : [])).toReversed()
   }
 
   /** Notes what is about to go out. */
@@ -131,29 +174,56 @@ export class Conversations {
     }
   }
 
-  /** A conversation that this process does not know: one of an earlier process, or a new one. */
-  #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[], alike: Conversation | undefined): Conversation {
-    const known = this.#earlierOnes(key, group)
+  /**
+   * A conversation that this process does not know: one of an earlier process, or a new one. What it has in common with
+   * another one goes out as it did there.
+   */
+  #begin(key: string, request: ModelRequest, sender: Sender, chain: readonly string[], closest: Closest): Conversation {
+    const { api } = request
+    const group = this.#groups.get(key) ?? []
+    const known = this.#earlierOnes(key)
     const isNamed = sender.session !== undefined
-    const { stored, common } = storedFor(known, request, isNamed && group.length === 0)
-    const latest = stored === undefined ? (group.at(-1) ?? (isNamed ? this.#earlier(known.at(-1), request.api) : undefined)) : undefined
-    const base = sender.session ?? sessionOf(sender.host, randomUUID())
-    const taken = new Set([...group.map(({ id }) => id), ...this.#forms.of(key).map(({ id }) => id)])
-    let id = stored?.id ?? base
-    for (let number = 2; stored === undefined && taken.has(id); number += 1) id = `${base}~${number}`
-    const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${request.api}`)?.at(-1)
+    const near = storedFor(known, chain)
+    const stored = near !== undefined && (near.isWhole || (isNamed && group.length === 0 && isSame(near, request))) ? near.stored : undefined
+    const beginning = this.#beginningFor(chain, api, closest, near, stored !== undefined)
+    const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${api}`)?.at(-1)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
-    const earlier = stored?.before === undefined || parent !== undefined ? latest : new Conversation({ id: stored.before, api: request.api, cwd }, this.#options)
-    const conversation = new Conversation({ id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && isNamed }, this.#options)
+    const latest = group.at(-1) ?? (isNamed && known.length > 0 ? this.#earlierOf(known.at(-1) as Remembered, api) : undefined)
+    const named = stored?.before === undefined ? undefined : this.#earlierOf({ id: stored.before, cwd }, api)
+    const earlier = stored === undefined ? (beginning?.of ?? latest) : parent === undefined ? named : undefined
+    const continues = beginning?.of !== undefined || (earlier !== undefined && isNamed)
+    const id = stored?.id ?? this.#newId(key, sender.session ?? sessionOf(sender.host, randomUUID()))
+    const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues }, this.#options)
     // What the model has thought behind an edit may have come along.
-    if (alike?.wasEdited === true || (isNamed && this.wasEdited(request, sender))) conversation.markEdited()
-    if (stored !== undefined && common > 0) conversation.takeOver(request.messages.slice(0, common), stored.form)
+    if (closest.found?.wasEdited === true || (isNamed && this.wasEdited(request, sender))) conversation.markEdited()
+    if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning.items, beginning.form)
     return conversation
   }
 
-  /** A conversation of an earlier process, whose session can still be asked. */
-  #earlier(tip: Remembered | undefined, api: ModelRequest['api']): Conversation | undefined {
-    return tip === undefined ? undefined : new Conversation({ id: tip.id, api, cwd: tip.cwd }, this.#options)
+  /** What has been sent for the first messages of a conversation, and in which other one, if anything was edited there. */
+  #beginningFor(chain: readonly string[], api: ModelRequest['api'], { found, common: own, left }: Closest, near: Near | undefined, isStored: boolean): Beginning | undefined {
+    const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
+    const common = isOwn ? own : (near?.common ?? 0)
+    const form = isOwn ? (left ?? inMemory(found.form)) : near?.stored.form
+    const items = common === 0 ? undefined : form?.open(chain, common)
+    if (form === undefined || items === undefined) return undefined
+    const isEdited = !isStored && !isWhole(items, common)
+    return { form, items, common, of: isEdited ? (isOwn ? found : this.#earlierOf((near as Near).stored, api)) : undefined }
+  }
+
+  /** An ID that no conversation of a key has: the name of its session, with a number for later ones. */
+  #newId(key: string, base: string): string {
+    const taken = new Set([...(this.#groups.get(key) ?? []), ...this.#forms.of(key)].map(({ id }) => id))
+    let id = base
+    for (let number = 2; taken.has(id); number += 1) id = `${base}~${number}`
+    return id
+  }
+
+  /** A conversation of another process, whose session can still be asked. */
+  #earlierOf({ id, cwd }: { id: string; cwd: string }, api: ModelRequest['api']): Conversation {
+    let one = this.#earlier.get(id)
+    if (one === undefined) this.#earlier.set(id, (one = new Conversation({ id, api, cwd }, this.#options)))
+    return one
   }
 
   #use(key: string, conversation: Conversation): void {
@@ -161,17 +231,18 @@ export class Conversations {
     this.#groups.delete(key)
     this.#groups.set(key, [...group, conversation])
     const open = this.all.filter((one) => one.isOpen && one !== conversation)
-    for (const one of open.slice(0, Math.max(0, open.length - MOST_OPEN))) this.#forget(one)
+    for (const one of open.slice(0, Math.max(0, open.length - MOST_OPEN))) void this.#leave(one)
   }
 
-  #forget(conversation: Conversation): void {
+  /** Closes a conversation. Its next request opens it again. */
+  async #leave(conversation: Conversation): Promise<void> {
     for (const [key, group] of this.#groups) {
       const rest = group.filter((one) => one !== conversation)
       if (rest.length === group.length) continue
       if (rest.length === 0) this.#groups.delete(key)
       else this.#groups.set(key, rest)
     }
-    conversation.close().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
+    await conversation.close().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
   }
 }
 
@@ -180,8 +251,34 @@ function keyOf({ api }: ModelRequest, { session, host }: Sender): string {
   return `${session ?? `${host}:`} ${api}`
 }
 
+/** The keys of conversations whose host names no session. */
+const NAMELESS = /^[\w-]+: /
+
+/** A conversation of this process, and how many of a request's messages it had. */
+interface Closest {
+  found: Conversation | undefined
+  common: number
+  /** The form of these messages, if the conversation has gone back since. */
+  left?: StoredForm
+}
+
+/** What a conversation was. */
+interface Left {
+  raw: readonly object[]
+  form: StoredForm
+}
+
+/** What has been sent for the first messages of a conversation. */
+interface Beginning {
+  form: StoredForm
+  items: readonly Item[]
+  common: number
+  /** The other conversation that it goes on from. */
+  of: Conversation | undefined
+}
+
 /** The conversation that has most in common with some messages, and how much. The whole of one counts more than a part. */
-function longest(group: readonly Conversation[], messages: readonly object[]): { found: Conversation | undefined; common: number } {
+function longest(group: readonly Conversation[], messages: readonly object[]): Closest {
   let best: { found: Conversation | undefined; common: number; isWhole: boolean } = { found: undefined, common: 0, isWhole: false }
   for (const one of group.toReversed()) {
     const common = commonLength(one.raw, messages)
@@ -191,25 +288,41 @@ function longest(group: readonly Conversation[], messages: readonly object[]): {
   return best
 }
 
-/**
- * The stored conversation that some messages continue, and how many of them it had. If none does and `byName` is set, the
- * latest one of the same name, with what is still the same: somebody may have gone back, or its first messages say another
- * date now. If most of it is missing, the host has compacted it.
- */
-function storedFor(known: readonly Remembered[], { messages }: ModelRequest, byName: boolean): { stored: Remembered | undefined; common: number } {
-  if (known.length === 0) return { stored: undefined, common: 0 }
-  const chain = chainOf(messages)
-  const found = known.map((stored) => ({ stored, count: stored.form.chain.length - 1, common: commonLinks(stored.form.chain, chain) }))
-  const longest = found.filter(({ count, common }) => common === count).toSorted((one, other) => other.count - one.count)[0]
-  if (longest !== undefined) return longest
-  const latest = found.toSorted((one, other) => one.common - other.common).at(-1)
-  const isIt = byName && latest !== undefined && messages.length > 2 && messages.length * 2 >= latest.count
-  return isIt ? latest : { stored: undefined, common: 0 }
+/** A conversation of another process, and how many of a request's messages it had. */
+interface Near {
+  stored: Remembered
+  common: number
+  /** All that it had. */
+  isWhole: boolean
 }
 
-/** How many messages two chains have in common. */
-function commonLinks(one: readonly string[], other: readonly string[]): number {
-  let most = Math.min(one.length, other.length) - 1
-  while (most > 0 && one[most] !== other[most]) most -= 1
+/** The longest one that a chain continues; if there is none, the one that has most in common with it. */
+function storedFor(known: readonly Remembered[], chain: readonly string[]): Near | undefined {
+  const found = known.map((stored): Near => {
+    const common = commonLinks(stored.form.links, chain)
+    return { stored, common, isWhole: common === stored.form.links.length - 1 }
+  })
+  const nearest = (all: readonly Near[]): Near | undefined => all.toSorted((one, other) => one.common - other.common).at(-1)
+  return nearest(found.filter(({ isWhole }) => isWhole)) ?? nearest(found)
+}
+
+/**
+ * Returns whether a request goes on with a stored conversation of the same name though not all is as it was: somebody may have
+ * gone back, or its first messages say another date now. If most of it is missing, the host has compacted it.
+ */
+function isSame({ stored }: Near, { messages }: ModelRequest): boolean {
+  return messages.length > 2 && messages.length * 2 >= stored.form.links.length - 1
+}
+
+/** How many messages a stored form and a chain have in common. */
+function commonLinks(links: readonly string[], chain: readonly string[]): number {
+  let most = Math.min(links.length, chain.length) - 1
+  while (most > 0 && links[most] !== linkOf(chain[most] as string)) most -= 1
   return most
+}
+
+/** Works once, at its first use. */
+function once<T extends object>(work: () => T): () => T {
+  let done: T | undefined
+  return () => (done ??= work())
 }

@@ -1,18 +1,18 @@
 /**
- * Remembers in which form each conversation went out last, so that a gateway that follows one that was killed sends the same
- * bytes again. A form is written before its request leaves. It does not have the host's messages: it says by hashes which
- * ones they were, and what stood in their place.
+ * Remembers in which form each conversation went out last, so that a gateway that follows one that was killed, or works beside
+ * another one, sends the same bytes. A form is written before its request leaves. It does not have the host's messages: it
+ * says by hashes which ones they were, and what stood in their place.
  */
-import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { isFields } from '../harness/message.ts'
 import { writePrivateFile } from '../private-file.ts'
+import { cutItems } from '../harness/edit.ts'
 import type { Item } from '../harness/edit.ts'
-import { commonLength } from './prefix.ts'
-
-/** The folder of the forms beside a store. */
-export const FORMS_FOLDER = 'gateway-forms'
+import { formFile, formFiles, headOf, readForm, stateOf, tidyForms } from './form-files.ts'
+import type { Line } from './form-files.ts'
+import { commonLength, linkOf } from './prefix.ts'
+import { sealed } from './seal.ts'
 
 /** Which conversation a form is of. */
 export interface Named {
@@ -24,7 +24,7 @@ export interface Named {
 
 /** How a conversation went out last. */
 export interface LastForm {
-  /** Which messages of the host the request had: entry n stands for the first n of them. */
+  /** Which messages of the host the request had: entry n is the hash of the first n of them. */
   chain: readonly string[]
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
@@ -34,52 +34,67 @@ export interface LastForm {
   wasEdited: boolean
 }
 
+/** The same of any process. What stands in it is known to who has the messages. */
+export interface StoredForm {
+  /** Parts of the hashes in a chain. */
+  links: readonly string[]
+  atMs: number
+  wasEdited: boolean
+  /** The items for the first messages of a conversation with this chain; undefined if it is another conversation. */
+  open(chain: readonly string[], length: number): readonly Item[] | undefined
+}
+
 /** A conversation and its last form. */
 export interface Remembered extends Named {
-  form: LastForm
+  form: StoredForm
 }
 
-/** A line of a file: a form in terms of the one before it. */
-interface Line extends LastForm {
-  /** The process that wrote it. Its first line does not build on another one. */
-  run: string
-  /** How many items of the line before are the first ones of this form. */
-  kept: number
-  /** The same for the entries of the chain. */
-  linked: number
+/** What is known of a file. */
+interface Known {
+  /** Its state when it was read or written. */
+  state: string
+  remembered: Remembered | undefined
+  /** The last form that this process has written to it, and how many items are in the file. */
+  own?: { form: LastForm; count: number }
 }
 
-/** How many conversations are remembered, in files and by name. The longest unused ones are forgotten. */
+/** How many names and files are known at a time. */
 const MOST = 500
 
-/** How many of one name: where a host gives no IDs, all its conversations have the same. */
+/** How many conversations of one name: where a host gives no IDs, all its conversations have the same. */
 const MOST_OF_ONE = 20
 
 /** A file is written anew once it has this many times the items of its form. */
 const MOST_DEAD = 4
 
-/** Larger files are not ours, in bytes. */
-const LARGEST = 64 * 1024 * 1024
-
 /** The forms of a folder that only this user can read. Without a folder they are only in memory. */
 export class Forms {
   readonly #folder: string | undefined
   readonly #run = randomUUID()
+  readonly #files = new Map<string, Known>()
+  /** What is in no file, by name. */
   readonly #memory = new Map<string, readonly Remembered[]>()
-  /** How many items the files have that this process writes, by path. */
-  readonly #written = new Map<string, number>()
+  /** Files that were erased under this process, as by `forget`: what was in them is not written again. */
+  readonly #erased = new Set<string>()
 
-  /** Forgets the longest unused forms of a folder if there are too many. */
+  /** Tidies the folder up. */
   constructor(folder?: string) {
     this.#folder = folder
-    if (folder !== undefined) forgetOldest(folder)
+    if (folder !== undefined) tidyForms(folder)
   }
 
-  /** The conversations of a name, the latest last. */
+  /** The conversations of a name as they are now, the latest last. */
   of(key: string): readonly Remembered[] {
-    const known = this.#memory.get(key) ?? (this.#folder === undefined ? [] : read(this.#folder, key))
-    if (!this.#memory.has(key)) this.#keep(key, known)
-    return known
+    return [...this.#stored(key), ...(this.#memory.get(key) ?? [])]
+  }
+
+  /** Returns whether another process has gone on with a conversation that this one knows. */
+  isForeign(key: string, id: string): boolean {
+    const name = formFile(key, id)
+    const known = this.#files.get(name)
+    if (this.#folder === undefined || known === undefined) return false
+    const stat = statSync(join(this.#folder, name), { throwIfNoEntry: false })
+    return stat !== undefined && stateOf(stat) !== known.state
   }
 
   /**
@@ -87,32 +102,78 @@ export class Forms {
    * then takes the form from the record, which costs it the provider's cache at most.
    */
   note(key: string, named: Named, form: LastForm): void {
-    const known = this.of(key)
-    const others = known.filter(({ id }) => id !== named.id)
-    this.#keep(key, [...others.slice(1 - MOST_OF_ONE), { ...named, form }])
-    if (this.#folder === undefined) return
-    const path = join(this.#folder, fileName(key, named.id))
-    const written = this.#written.get(path)
-    const before = written === undefined ? undefined : known.find(({ id }) => id === named.id)?.form
-    this.#written.delete(path)
-    const [kept, linked] = [commonLength(before?.items ?? [], form.items), commonLength(before?.chain ?? [], form.chain)]
-    const count = (written ?? 0) + form.items.length - kept
-    const isLong = count > MOST_DEAD * form.items.length + 100
-    if (before !== undefined && !isLong && appended(path, { ...form, run: this.#run, kept, linked, items: form.items.slice(kept), chain: form.chain.slice(linked) })) {
-      this.#written.set(path, count)
-    } else {
-      const line: Line = { ...form, run: this.#run, kept: 0, linked: 0 }
-      writePrivateFile(path, `${JSON.stringify({ version: 2, key, ...named })}\n${JSON.stringify(line)}\n`)
-      this.#written.set(path, form.items.length)
-    }
-    dropFirst(this.#written)
+    const others = (this.#memory.get(key) ?? []).filter(({ id }) => id !== named.id)
+    const remembered = { ...named, form: inMemory(form) }
+    this.#memory.set(key, [...others.slice(1 - MOST_OF_ONE), remembered])
+    dropFirst(this.#memory)
+    if (!this.#write(key, named, form, remembered)) return
+    if (others.length === 0) this.#memory.delete(key)
+    else this.#memory.set(key, others)
   }
 
-  #keep(key: string, all: readonly Remembered[]): void {
-    this.#memory.delete(key)
-    this.#memory.set(key, all)
-    dropFirst(this.#memory)
+  #stored(key: string): Remembered[] {
+    const folder = this.#folder
+    if (folder === undefined) return []
+    return formFiles(folder, key)
+      .slice(-MOST_OF_ONE)
+      .flatMap(({ name, state }) => {
+        let known = this.#files.get(name)
+        if (known?.state !== state) known = this.#know(name, { state, remembered: readForm(join(folder, name), key) })
+        return known.remembered ?? []
+      })
   }
+
+  #know(name: string, known: Known): Known {
+    this.#files.delete(name)
+    this.#files.set(name, known)
+    dropFirst(this.#files)
+    return known
+  }
+
+  /** Returns false if the form has to stay in memory. */
+  #write(key: string, named: Named, form: LastForm, remembered: Remembered): boolean {
+    const name = formFile(key, named.id)
+    if (this.#folder === undefined || this.#erased.has(name)) return false
+    const path = join(this.#folder, name)
+    const { own, state } = this.#files.get(name) ?? {}
+    if (own !== undefined) {
+      const [kept, linked] = [commonLength(own.form.items, form.items), sameLinks(own.form.chain, form.chain)]
+      const count = own.count + form.items.length - kept
+      const line = this.#line(form, kept, linked)
+      const after = count > MOST_DEAD * form.items.length + 100 ? 'other' : appended(path, state as string, line)
+      if (after === 'erased' || (after === 'other' && statSync(path, { throwIfNoEntry: false }) === undefined)) {
+        this.#erased.add(name)
+        this.#files.delete(name)
+        return false
+      }
+      if (after !== 'other') {
+        this.#know(name, { state: after, remembered, own: { form, count } })
+        return true
+      }
+    }
+    this.#files.delete(name)
+    writePrivateFile(path, `${headOf(key, named)}\n${JSON.stringify(this.#line(form, 0, 0))}\n`)
+    this.#know(name, { state: stateOf(statSync(path)), remembered, own: { form, count: form.items.length } })
+    return true
+  }
+
+  #line({ chain, items, atMs, wasEdited }: LastForm, kept: number, linked: number): Line {
+    return { run: this.#run, kept, linked, atMs, wasEdited, items: sealed(items, kept, chain), links: chain.slice(linked).map(linkOf) }
+  }
+}
+
+/** A form of this process, as those of others. */
+export function inMemory({ chain, items, atMs, wasEdited }: LastForm): StoredForm {
+  const count = chain.length - 1
+  return { links: chain.map(linkOf), atMs, wasEdited, open: (_, length) => cutItems(items, count, length) }
+}
+
+/** How many entries two chains have in common. */
+function sameLinks(one: readonly string[], other: readonly string[]): number {
+  let length = Math.min(one.length, other.length)
+  // Each entry stands for all before it.
+  while (length > 0 && one[length - 1] !== other[length - 1]) length -= 1
+  return length
 }
 
 /** Leaves the last entries of a map, as many as are remembered. */
@@ -120,95 +181,23 @@ function dropFirst(map: Map<string, unknown>): void {
   for (const key of [...map.keys()].slice(0, Math.max(0, map.size - MOST))) map.delete(key)
 }
 
-/** Forgets all forms beside a store: what is erased from the store must not stay in them. */
-export function forgetForms(folder: string): void {
-  rmSync(join(folder, FORMS_FOLDER), { recursive: true, force: true })
-}
-
-/** Appends a line to a file that is there. Returns false if it has been erased meanwhile, as by `forget`. */
-function appended(path: string, line: Line): boolean {
+/**
+ * Appends a line to a file that is as this process knows it. Returns its new state; `erased` if it is no longer there, and
+ * `other` if somebody else has written to it.
+ */
+function appended(path: string, state: string, line: Line): string {
+  let file: number
   try {
-    const file = openSync(path, constants.O_WRONLY | constants.O_APPEND)
-    try {
-      writeSync(file, `${JSON.stringify(line)}\n`)
-    } finally {
-      closeSync(file)
-    }
-    return true
+    file = openSync(path, constants.O_WRONLY | constants.O_APPEND)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'erased'
     throw error
   }
-}
-
-function fileName(key: string, id: string): string {
-  return `${short(key)}-${short(id)}.jsonl`
-}
-
-function short(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 24)
-}
-
-function read(folder: string, key: string): Remembered[] {
-  const found = filesIn(folder).filter(({ name }) => name.startsWith(`${short(key)}-`)).slice(-MOST_OF_ONE)
-  return found.flatMap(({ name }) => remembered(join(folder, name), key) ?? [])
-}
-
-/** The files of a folder, the latest last. */
-function filesIn(folder: string): { name: string; atMs: number }[] {
   try {
-    const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'))
-    const files = names.map((name) => ({ name, stat: statSync(join(folder, name)) })).filter(({ stat }) => stat.isFile() && stat.size < LARGEST)
-    return files.map(({ name, stat }) => ({ name, atMs: stat.mtimeMs })).toSorted((one, other) => one.atMs - other.atMs)
-  } catch {
-    return []
-  }
-}
-
-function forgetOldest(folder: string): void {
-  const files = filesIn(folder)
-  for (const { name } of files.slice(0, Math.max(0, files.length - MOST))) rmSync(join(folder, name), { force: true })
-}
-
-/** The last form in a file. A line may be torn at the end, and a line of another gateway may stand between two of one. */
-function remembered(path: string, key: string): Remembered | undefined {
-  try {
-    const [head, ...lines] = readFileSync(path, 'utf8').split('\n').map(parsed)
-    if (!isFields(head) || head['version'] !== 2 || head['key'] !== key) return undefined
-    const runs = new Map<string, LastForm>()
-    let last: LastForm | undefined
-    for (const line of lines as (Line | undefined)[]) {
-      if (line === undefined) continue
-      const before = line.kept === 0 && line.linked === 0 ? NOTHING : runs.get(line.run)
-      last = before === undefined ? undefined : joined(before, line)
-      if (last !== undefined) runs.set(line.run, last)
-    }
-    const before = head['before'] as string | undefined
-    return last && { id: head['id'] as string, cwd: head['cwd'] as string, ...(before === undefined ? {} : { before }), form: last }
-  } catch {
-    return undefined
-  }
-}
-
-const NOTHING: LastForm = { chain: [], items: [], atMs: 0, wasEdited: false }
-
-/** The form of a line behind another one; undefined if somebody has damaged it. */
-function joined(before: LastForm, { kept, linked, items, chain, atMs, wasEdited }: Line): LastForm | undefined {
-  const [all, links] = [[...before.items.slice(0, kept), ...items], [...before.chain.slice(0, linked), ...chain]]
-  const isWhole = kept >= 0 && linked >= 0 && links.every((link) => typeof link === 'string')
-  return isWhole && all.every((item) => isItem(item, links.length - 1)) ? { chain: links, items: all, atMs, wasEdited } : undefined
-}
-
-function isItem(item: unknown, count: number): boolean {
-  const place = Array.isArray(item) ? item[0] : item
-  if (typeof place === 'number') return Number.isInteger(place) && place >= 0 && place < count && (item === place || isFields((item as unknown[])[1]))
-  return isFields(item) && isFields(item['add'])
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
+    if (stateOf(fstatSync(file)) !== state) return 'other'
+    writeSync(file, `${JSON.stringify(line)}\n`)
+    return stateOf(fstatSync(file))
+  } finally {
+    closeSync(file)
   }
 }

@@ -10,13 +10,18 @@ export function commonLength(one: readonly unknown[], other: readonly unknown[])
   return at
 }
 
-/** Hashes of the beginnings of a conversation: entry n stands for its first n messages. */
+/** Hashes of the beginnings of a conversation: entry n is that of its first n messages. */
 export function chainOf(messages: readonly object[], from: readonly string[] = ['']): string[] {
   const chain = [...from]
   for (const message of messages.slice(chain.length - 1)) {
-    chain.push(createHash('sha256').update(`${chain.at(-1)} ${fingerprint(message)}`).digest('base64url').slice(0, 22))
+    chain.push(createHash('sha256').update(`${chain.at(-1)} ${fingerprint(message)}`).digest('base64url'))
   }
   return chain
+}
+
+/** The part of a hash that may be on disk: it tells beginnings apart, and nothing can be read with it. */
+export function linkOf(hash: string): string {
+  return hash.slice(0, 22)
 }
 
 /** A notice of ours, and how many of the host's messages came before it. */

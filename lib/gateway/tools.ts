@@ -36,6 +36,10 @@ export class GatewayTools implements Tools {
     }
     const [first] = asked
     if (first === undefined) return ['no conversation has gone through the gateway yet']
+    for (const one of this.#conversations.othersLike(first)) {
+      const text = await one.recall(input)
+      if (text !== undefined) return text
+    }
     const { manager } = await first.session()
     return recallTexts(manager, input)
   }

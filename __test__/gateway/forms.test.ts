@@ -1,0 +1,186 @@
+/** What is on disk of the forms in which conversations went out: who can read it, whose it is, and what is damaged. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { formsFolder, FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
+import { Forms } from '../../lib/gateway/forms.ts'
+import type { LastForm, Remembered } from '../../lib/gateway/forms.ts'
+import { chainOf } from '../../lib/gateway/prefix.ts'
+import { folder } from '../core/setup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { AnthropicLoop, gatewayTo, long, upstream } from './support.ts'
+
+afterEach(cleanUp)
+
+const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
+const messages = Array.from({ length: 200 }, (_, n) => ({ role: 'user', content: `message ${n}` }))
+const chain = chainOf(messages)
+const named = { id: 'claude-code:s', cwd: '/tmp' }
+const form = (items: LastForm['items'], atMs = 1): LastForm => ({ chain, atMs, items, wasEdited: true })
+const shown = (all: readonly Remembered[]): unknown[] => all.map(({ form: { open, atMs }, ...rest }) => ({ ...rest, atMs, items: open(chain, 200) }))
+const place = (): string => join(folder(), 'forms')
+const fileIn = (path: string): string => join(path, readdirSync(path)[0]!)
+
+describe('a file', () => {
+  test('brings the last form back, and only its user can read it', () => {
+    const path = place()
+    const forms = new Forms(path)
+    for (let n = 1; n < 200; n += 1) forms.note('key', named, form(Array.from({ length: n }, (_, at) => at), n))
+    expect(shown(new Forms(path).of('key'))).toEqual([{ ...named, atMs: 199, items: Array.from({ length: 199 }, (_, at) => at) }])
+    expect(new Forms(path).of('other')).toEqual([])
+    expect([statSync(path).mode & 0o777, statSync(fileIn(path)).mode & 0o777]).toEqual([0o700, 0o600])
+    // What follows the same beginning is all that a request writes.
+    expect(statSync(fileIn(path)).size).toBeLessThan(60_000)
+  })
+
+  test('says nothing of what stands in a form, but to who has the messages', () => {
+    const path = place()
+    const items: LastForm['items'] = [0, [1, { fields: { content: { is: 'a secret excerpt' } } }], { add: { role: 'user', content: 'a secret notice' }, isNotice: true }, 2, { add: { role: 'user', content: 'the end' } }]
+    const three = { ...form(items), chain: chain.slice(0, 4) }
+    new Forms(path).note('key', named, three)
+    expect(readFileSync(fileIn(path), 'utf8')).not.toMatch(/secret|the end/)
+    const [stored] = new Forms(path).of('key') as [Remembered]
+    expect(stored.form.open(chain, 3)).toEqual(items)
+    expect(stored.form.open(chain, 2)).toEqual(items.slice(0, 3))
+    expect(stored.form.open(chain, 1)).toEqual([0])
+    expect(stored.form.open(chainOf([{ role: 'user', content: 'another one' }, ...messages.slice(1)]), 3)).toBeUndefined()
+  })
+
+  test('with a line that a kill has torn has the line before', () => {
+    const path = place()
+    const forms = new Forms(path)
+    forms.note('key', named, form([0, 1], 1))
+    forms.note('key', named, form([0, 1, 2], 2))
+    const lines = readFileSync(fileIn(path), 'utf8').trimEnd().split('\n')
+    const last = lines.pop()!
+    for (let length = 0; length < last.length; length += 7) {
+      writeFileSync(fileIn(path), `${lines.join('\n')}\n${last.slice(0, length)}`)
+      expect(shown(new Forms(path).of('key'))).toMatchObject([{ items: [0, 1] }])
+    }
+  })
+
+  test.each(['"items":[7000]', '"items":[null]', '"items":[[1,null]]', '"items":[{"add":1}]', '"items":7'])('with %s does not count', (damage) => {
+    const path = place()
+    new Forms(path).note('key', named, form([0, 1], 1))
+    const text = readFileSync(fileIn(path), 'utf8')
+    writeFileSync(fileIn(path), text.replace(/"items":\[0,1\]/, damage))
+    expect(readFileSync(fileIn(path), 'utf8')).not.toBe(text)
+    expect(new Forms(path).of('key')).toEqual([])
+  })
+
+  test('that was erased while a gateway runs is not written again by it', () => {
+    const path = place()
+    const forms = new Forms(path)
+    forms.note('key', named, form([0, 1], 1))
+    rmSync(path, { recursive: true })
+    forms.note('key', named, form([0, 1, 2], 2))
+    forms.note('key', named, form([0, 1, 2, 3], 3))
+    expect(shown(forms.of('key'))).toMatchObject([{ items: [0, 1, 2, 3] }])
+    expect(existsSync(path)).toBe(false)
+    forms.note('key', { ...named, id: 'claude-code:s~2' }, form([0], 1))
+    expect(new Forms(path).of('key').map(({ id }) => id)).toEqual(['claude-code:s~2'])
+  })
+
+  test('of another gateway is seen as it is now', () => {
+    const path = place()
+    const [one, other] = [new Forms(path), new Forms(path)]
+    one.note('key', named, form([0], 1))
+    for (let n = 2; n < 20; n += 2) {
+      expect([one.isForeign('key', named.id), shown(other.of('key'))]).toMatchObject([false, [{ atMs: n - 1 }]])
+      other.note('key', named, form([n], n))
+      expect([one.isForeign('key', named.id), shown(one.of('key'))]).toMatchObject([true, [{ items: [n] }]])
+      one.note('key', named, form([n + 1], n + 1))
+      expect(shown(new Forms(path).of('key'))).toMatchObject([{ items: [n + 1] }])
+    }
+  })
+})
+
+test('where a host gives no IDs, the latest conversations are remembered', () => {
+  const path = place()
+  const forms = new Forms(path)
+  for (let n = 0; n < 30; n += 1) forms.note('key', { id: `agent:${n}`, cwd: '/tmp' }, form([n], n))
+  expect(new Set(forms.of('key').map(({ id }) => id))).toEqual(new Set(Array.from({ length: 20 }, (_, n) => `agent:${n + 10}`)))
+  expect(new Forms(path).of('key').length).toBe(20)
+})
+
+describe('two gateways that take turns in one conversation', () => {
+  const plain = (server: ModelServer): string[] => server.requests.at(-1)!.messages.map(({ json }) => json)
+
+  test('send one conversation: nothing but rolls changes what was sent', async () => {
+    const server = await startModelServer(() => 'ok')
+    const home = folder()
+    const place = { store: { kind: 'sqlite', path: join(home, 'context.db') }, formsPath: join(home, 'forms') } as const
+    const gateways = [await gatewayTo(server.url, place), await gatewayTo(server.url, place)] as const
+    const loop = new AnthropicLoop(gateways[0].gateway)
+    let breaks = 0
+    let before: string[] = []
+    for (let n = 0; n < 60; n += 1) {
+      const { gateway } = gateways[n % 2 as 0 | 1]
+      Object.assign(loop, { url: gateway.url })
+      await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+      const now = plain(server)
+      if (before.some((json, at) => now[at] !== json)) breaks += 1
+      before = now
+    }
+    const rolls = gateways.flatMap(({ gateway }) => gateway.ledger.sessions).reduce((sum, { rolls: own }) => sum + own.length, 0)
+    expect(rolls).toBeGreaterThan(0)
+    expect(breaks).toBeLessThanOrEqual(rolls)
+    // A retry through the other one has the same bytes.
+    Object.assign(loop, { url: gateways[0].gateway.url })
+    await loop.send()
+    expect(plain(server)).toEqual(before)
+    expect(gateways.flatMap(({ warnings }) => warnings)).toEqual([])
+  })
+})
+
+describe('on the disk', () => {
+  const talk = async (store: string, session: string): Promise<void> => {
+    const { url } = await upstream((_, response) => response.end('{}'))
+    const options = { kind: 'sqlite', path: store } as const
+    const { gateway } = await gatewayTo(url, { store: options, formsPath: formsFolder(options) })
+    const loop = new AnthropicLoop(gateway, session)
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    await gateway.close()
+  }
+
+  test('two stores in one folder have their own, and forget erases those of one', async () => {
+    const home = folder()
+    const [one, other] = [join(home, 'one.db'), join(home, 'other.db')]
+    await talk(one, 'a')
+    await talk(other, 'a')
+    expect(readdirSync(join(home, FORMS_FOLDER)).toSorted()).toEqual(['one.db', 'other.db'])
+    execFileSync(process.execPath, [START, 'forget', '--store', one, '--text', 'n3 line 7 of an output that is long enough to matter'])
+    expect(readdirSync(join(home, FORMS_FOLDER))).toEqual(['other.db'])
+  })
+
+  test('doctor names what should not be there, and the next gateway mends what it can', async () => {
+    const home = folder()
+    const store = join(home, 'context.db')
+    await talk(store, 'a')
+    const path = join(home, FORMS_FOLDER, 'context.db')
+    const gone = spawnSync(process.execPath, ['-e', '0']).pid
+    const unfinished = join(path, `.x.jsonl.${gone}-0123456789abcdef.part`)
+    writeFileSync(unfinished, 'half')
+    writeFileSync(join(path, 'damaged.jsonl'), '{"version":3}\n{"run')
+    chmodSync(join(path, readdirSync(path).find((name) => /^[0-9a-f]{24}-/.test(name))!), 0o644)
+    new Forms(path).note('key', { id: 'claude-code:pruned', cwd: '/' }, form([0]))
+    writeFileSync(unfinished, 'half')
+    chmodSync(join(path, readdirSync(path).find((name) => /^[0-9a-f]{24}-/.test(name))!), 0o644)
+    const found = (): string[] => (JSON.parse(execFileSync(process.execPath, [START, 'doctor', '--store', store, '--json'], { encoding: 'utf8' })) as { forms: { why: string }[] }).forms.map(({ why }) => why)
+    expect(found().toSorted()).toEqual([
+      expect.stringContaining('left it unfinished'),
+      expect.stringContaining('no form that this version can read'),
+      expect.stringContaining('claude-code:pruned'),
+      expect.stringContaining('others can read it'),
+    ].toSorted())
+    new Forms(path)
+    expect(found().length).toBe(2)
+    expect(existsSync(unfinished)).toBe(false)
+    mkdirSync(join(path, 'a folder'))
+    expect(found().length).toBe(3)
+  })
+})

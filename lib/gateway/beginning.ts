@@ -1,0 +1,59 @@
+/**
+ * The first messages of a conversation in the form in which they were sent, where the projection has another one: somebody
+ * has gone back before a roll, another process has rolled, or a roll came too late for its request.
+ */
+import { cutItems, placeOf } from '../harness/edit.ts'
+import type { Item } from '../harness/edit.ts'
+import { isEqual } from '../harness/identity.ts'
+import type { Shape } from '../harness/shape.ts'
+
+/** The form of the first `length` messages, as it was sent. */
+export interface Beginning {
+  items: readonly Item[]
+  length: number
+  /** What the projection makes of them; undefined until it is asked. */
+  own?: readonly Item[]
+  /** It ends with the next words of the user: it is there only for the reasoning of the turn. */
+  isOfTurn?: boolean
+}
+
+/** Nothing was sent otherwise. */
+export const NO_BEGINNING: Beginning = { items: [], length: 0 }
+
+/**
+ * A form with its first messages as they were sent. Undefined if the projection has changed something in them since: then its
+ * own form is the new one.
+ */
+export function behind(beginning: Beginning, items: readonly Item[]): { beginning: Beginning; items: Item[] } | undefined {
+  const { length, items: sent, own } = beginning
+  const end = items.findLastIndex((item) => (placeOf(item) ?? length) < length) + 1
+  const now = items.slice(0, end)
+  if (own !== undefined && !isEqual(own, now)) return undefined
+  const has = (item: Item): boolean => placeOf(item) === undefined && sent.some((one) => isEqual(one, item))
+  return { beginning: { ...beginning, own: now }, items: [...sent, ...items.slice(end).filter((item) => !has(item))] }
+}
+
+/** What providers do with reasoning if something before it has changed, where it is lost. */
+export const BINDS: ReadonlySet<unknown> = new Set(['drops', 'refuses'])
+
+/** Returns whether the user has said something in the messages from one on. */
+export function hasUser(shape: Shape, messages: readonly object[], from: number): boolean {
+  for (let at = from; at < messages.length; ) {
+    const { size, parts } = shape.read(messages, at)
+    if (parts.some(({ role }) => role === 'user')) return true
+    at += size
+  }
+  return false
+}
+
+/** The form of the first messages, up to `common` at most. Lines for messages behind that must not stay. */
+export function beginningOf(items: readonly Item[], count: number, common: number): Beginning {
+  const place = cutItems(items, count, common).map(placeOf).findLast((one) => one !== undefined) ?? -1
+  const length = place === common - 1 ? common : Math.max(place, 0)
+  return { items: cutItems(items, count, length), length }
+}
+
+/** Messages that go out unchanged: from an index to the one before another. */
+export function asTheyAre(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, n) => from + n)
+}

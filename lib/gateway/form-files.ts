@@ -1,0 +1,178 @@
+/** The files of forms: one for each conversation, with a head that names it and a line for each form. */
+import { createHash } from 'node:crypto'
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import type { Stats } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { isFields } from '../harness/message.ts'
+import type { StoreOptions } from '../index.ts'
+import { defaultStorePath } from '../index.ts'
+import { isRunning, UNFINISHED } from '../private-file.ts'
+import { isSealed, opened } from './seal.ts'
+import type { Sealed } from './seal.ts'
+import type { Named, Remembered } from './forms.ts'
+
+/** The folder beside a store in which each store has its forms. */
+export const FORMS_FOLDER = 'gateway-forms'
+
+/** How many conversations are remembered. The longest unused ones are forgotten. */
+const MOST = 500
+
+/** Larger files are not ours, in bytes. */
+const LARGEST = 64 * 1024 * 1024
+
+const VERSION = 3
+
+/** A line of a file: a form in terms of the one before it. */
+export interface Line {
+  /** The process that wrote it. Its first line does not build on another one. */
+  run: string
+  /** How many items of the line before are the first ones of this form. */
+  kept: number
+  /** The same for the links. */
+  linked: number
+  items: readonly Sealed[]
+  /** Parts of the hashes of the messages that it stands for: entry n stands for the first n of them. */
+  links: readonly string[]
+  /** When it went out, in milliseconds since the epoch. */
+  atMs: number
+  wasEdited: boolean
+}
+
+/** Where the gateway keeps what belongs to a store. */
+export function folderBeside(options: StoreOptions): string {
+  return options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
+}
+
+/** The folder of a store's forms. */
+export function formsFolder(options: StoreOptions): string {
+  const name = options.kind === 'sqlite' ? basename(options.path) : short(JSON.stringify(options))
+  return join(folderBeside(options), FORMS_FOLDER, name)
+}
+
+/** The name of a conversation's file. Those of one key have the same beginning. */
+export function formFile(key: string, id: string): string {
+  return `${short(key)}-${short(id)}.jsonl`
+}
+
+/** The first line of a file. */
+export function headOf(key: string, named: Named): string {
+  return JSON.stringify({ version: VERSION, key, ...named })
+}
+
+/** In which state a file is: it changes with each write, by whomever. */
+export function stateOf({ ino, size, mtimeMs }: Stats): string {
+  return `${ino} ${size} ${mtimeMs}`
+}
+
+/** The files of a key, the latest last; without one, all. */
+export function formFiles(folder: string, key?: string): { name: string; state: string }[] {
+  const start = key === undefined ? '' : `${short(key)}-`
+  const files = names(folder).filter((name) => name.startsWith(start) && name.endsWith('.jsonl'))
+  const stats = files.map((name) => ({ name, stat: statSync(join(folder, name), { throwIfNoEntry: false }) }))
+  return stats
+    .flatMap(({ name, stat }) => (stat?.isFile() === true && stat.size < LARGEST ? [{ name, stat }] : []))
+    .toSorted((one, other) => one.stat.mtimeMs - other.stat.mtimeMs)
+    .map(({ name, stat }) => ({ name, state: stateOf(stat) }))
+}
+
+/** The last form in a file. A line may be torn at the end, and a line of another gateway may stand between two of one. */
+export function readForm(path: string, key?: string): Remembered | undefined {
+  try {
+    const [head, ...lines] = readFileSync(path, 'utf8').split('\n').map(parsed)
+    if (!isFields(head) || head['version'] !== VERSION || (key !== undefined && head['key'] !== key)) return undefined
+    const runs = new Map<string, Line>()
+    let last: Line | undefined
+    for (const line of lines as (Line | undefined)[]) {
+      if (line === undefined) continue
+      const before = line.kept === 0 && line.linked === 0 ? undefined : runs.get(line.run)
+      last = joined(before, line)
+      if (last !== undefined) runs.set(line.run, last)
+    }
+    if (last === undefined) return undefined
+    const before = head['before'] as string | undefined
+    const { items, links, atMs, wasEdited } = last
+    const form = { links, atMs, wasEdited, open: (chain: readonly string[], length: number) => opened(items, links.length - 1, chain, length) }
+    return { id: head['id'] as string, cwd: head['cwd'] as string, ...(before === undefined ? {} : { before }), form }
+  } catch {
+    return undefined
+  }
+}
+
+/** The form of a line behind another one; undefined if somebody has damaged it. */
+function joined(before: Line | undefined, line: Line): Line | undefined {
+  const { kept, linked } = line
+  if (before === undefined && kept + linked > 0) return undefined
+  const [items, links] = [[...(before?.items.slice(0, kept) ?? []), ...line.items], [...(before?.links.slice(0, linked) ?? []), ...line.links]]
+  const isWhole = kept >= 0 && linked >= 0 && links.every((link) => typeof link === 'string')
+  return isWhole && items.every((item) => isSealed(item, links.length - 1)) ? { ...line, items, links } : undefined
+}
+
+/** Forgets forms of a store: all, or those of some sessions. What is erased from the store must not stay in them. */
+export function forgetForms(options: StoreOptions, sessions?: ReadonlySet<string>): void {
+  const folder = formsFolder(options)
+  if (sessions === undefined) return rmSync(folder, { recursive: true, force: true })
+  for (const { name } of formFiles(folder)) if (sessions.has(readForm(join(folder, name))?.id ?? '')) rmSync(join(folder, name), { force: true })
+}
+
+/** A file among the forms that should not be there, or not so. */
+export interface Stray {
+  path: string
+  bytes: number
+  why: string
+}
+
+/** What is wrong among a store's forms. `sessions` are those that the store has, if it can be asked. */
+export function strayForms(folder: string, sessions?: ReadonlySet<string>): Stray[] {
+  return names(folder).flatMap((name) => {
+    const path = join(folder, name)
+    const stat = statSync(path, { throwIfNoEntry: false })
+    const why = stat === undefined ? undefined : wrong(path, stat, sessions)
+    return stat === undefined || why === undefined ? [] : [{ path, bytes: stat.size, why }]
+  })
+}
+
+function wrong(path: string, stat: Stats, sessions: ReadonlySet<string> | undefined): string | undefined {
+  const writer = UNFINISHED.exec(basename(path))?.[1]
+  if (writer !== undefined) return isRunning(Number(writer)) ? undefined : 'a killed gateway left it unfinished; the next one removes it'
+  const form = stat.isFile() && path.endsWith('.jsonl') && stat.size < LARGEST ? readForm(path) : undefined
+  if (form === undefined) return 'no form that this version can read; delete it'
+  if (isOpen(stat)) return 'others can read it; the next gateway corrects that'
+  return sessions?.has(form.id) !== false ? undefined : `of a session that the store does not have (${form.id}); delete it`
+}
+
+/** Removes what killed gateways left unfinished and the longest unused forms, and lets nobody else read the others. */
+export function tidyForms(folder: string): void {
+  for (const name of names(folder)) {
+    const path = join(folder, name)
+    const writer = UNFINISHED.exec(name)?.[1]
+    if (writer !== undefined && !isRunning(Number(writer))) rmSync(path, { force: true })
+    else if (isOpen(statSync(path, { throwIfNoEntry: false }))) chmodSync(path, 0o600)
+  }
+  const files = formFiles(folder)
+  for (const { name } of files.slice(0, Math.max(0, files.length - MOST))) rmSync(join(folder, name), { force: true })
+}
+
+/** Windows has no such modes. */
+function isOpen(stat: Stats | undefined): boolean {
+  return stat?.isFile() === true && process.platform !== 'win32' && (stat.mode & 0o077) !== 0
+}
+
+function names(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function short(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 24)
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * What stands in a form in place of messages, as it is on disk: readable only with the messages themselves, up to there. A
+ * host that goes on sends them; nobody else can read a text that has been forgotten out of a form.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { isEdited, nextsOf, placeOf } from '../harness/edit.ts'
+import type { Edit, Item } from '../harness/edit.ts'
+
+/** An item on disk. */
+export type Sealed = number | readonly [at: number, sealed: string] | { add: string; isNotice?: true }
+
+const CIPHER = 'aes-256-gcm'
+const [NONCE, TAG] = [12, 16]
+
+/** The items of a form from one on, sealed. Entry n of `chain` is the hash of the first n messages. */
+export function sealed(items: readonly Item[], from: number, chain: readonly string[]): Sealed[] {
+  const own = items.slice(from)
+  if (own.every((item) => typeof item === 'number')) return own as number[]
+  const nexts = nextsOf(items, chain.length - 1)
+  return own.map((item, n) => {
+    const next = nexts[from + n] as number
+    if (typeof item === 'number') return item
+    return isEdited(item) ? [item[0], locked(item[1], chain[next + 1])] : { ...item, add: locked(item.add, chain[next]) }
+  })
+}
+
+/**
+ * The items for the first `length` messages of a conversation with this chain, of a form that stood for `count` of them.
+ * Undefined if they are damaged, or of another conversation.
+ */
+export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): Item[] | undefined {
+  const nexts = nextsOf(items as readonly Item[], count)
+  try {
+    return items.flatMap((item, n): Item[] => {
+      const next = nexts[n] as number
+      if (placeOf(item as Item) === undefined ? next > length : next >= length) return []
+      if (typeof item === 'number') return [item]
+      if (Array.isArray(item)) return [[next, unlocked(item[1] as string, chain[next + 1]) as Edit]]
+      return [{ ...(item as { add: string }), add: unlocked((item as { add: string }).add, chain[next]) }]
+    })
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns whether a value from a file can be an item of a form for so many messages. */
+export function isSealed(item: unknown, count: number): item is Sealed {
+  const [place, text] = Array.isArray(item) ? (item as unknown[]) : [item, '']
+  if (typeof place === 'number') return Number.isInteger(place) && place >= 0 && place < count && typeof text === 'string'
+  return typeof place === 'object' && place !== null && typeof (place as { add?: unknown }).add === 'string'
+}
+
+function keyFrom(hash: string | undefined): Buffer {
+  if (hash === undefined) throw new RangeError('no hash of these messages')
+  return createHash('sha256').update(`form ${hash}`).digest()
+}
+
+function locked(value: unknown, hash: string | undefined): string {
+  const nonce = randomBytes(NONCE)
+  const cipher = createCipheriv(CIPHER, keyFrom(hash), nonce)
+  const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
+  return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64')
+}
+
+/** Throws if it was locked with another hash. */
+function unlocked(text: string, hash: string | undefined): unknown {
+  const bytes = Buffer.from(text, 'base64')
+  const decipher = createDecipheriv(CIPHER, keyFrom(hash), bytes.subarray(0, NONCE), { authTagLength: TAG })
+  decipher.setAuthTag(bytes.subarray(NONCE, NONCE + TAG))
+  return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(NONCE + TAG)), decipher.final()]).toString('utf8'))
+}
