@@ -31,8 +31,9 @@ export async function mcp(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: MCP_OPTIONS })
   const { session: sessions = [], folder: folders = [] } = values
   if (sessions.length === 0) throw new UsageError('mcp shows only the sessions that you name; add --session ID')
-  const { options, name } = storeOf(values.store)
-  const known = await reading(values.store, (readable) => inStore(readable.options, (store) => store.sessions()))
+  const named = storeOf(values.store)
+  const { options, name } = named
+  const known = await reading(named, (readable) => inStore(readable.options, (store) => store.sessions()))
   for (const id of sessions) if (!known.some((one) => one.id === id)) tell(plain(`${name} has no session ${id} yet; "sessions --json" lists their whole IDs`))
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
   const { serverOf } = await sdk(() => import('../mcp/server.ts'))

@@ -61,8 +61,8 @@ export function asStored(path: string): string {
  * Works with a store that is only read. A file that can't be written, such as a backup on a read-only disk, is read from
  * a private copy in the temporary folder, which is removed afterwards.
  */
-export async function reading<T>(text: string | undefined, work: (store: NamedStore) => Promise<T>): Promise<T> {
-  const store = storeOf(text)
+export async function reading<T>(named: string | NamedStore | undefined, work: (store: NamedStore) => Promise<T>): Promise<T> {
+  const store = typeof named === 'object' ? named : storeOf(named)
   if (store.options.kind !== 'sqlite' || canWrite(store.options.path)) return work(store)
   const { path } = store.options
   return withFolder((folder) => work({ options: { kind: 'sqlite', path: copied(path, folder) }, name: store.name }))

@@ -1,6 +1,6 @@
 /** What a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
-import { callsOf } from './objects.ts'
+import { callsOf } from './call-ids.ts'
 import type { Projection } from './projection.ts'
 
 /** The object names in a text: short IDs, as in headers and `toolcall_ref` lines. */

@@ -1,12 +1,10 @@
 /** Finds the object that a tool result in the host's conversation stands for. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { wasBorn } from './births.ts'
+import { callsOf, MARK } from './call-ids.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { isForgottenForm } from './recorded.ts'
-
-/** The suffix of an object whose call ID was already in use: a digest, or a number in older stores. */
-const MARK = /~(?:[0-9a-f]{16}|[1-9]\d*)$/
 
 /** The session's objects that are recorded under a call ID. `index` contains the IDs of all its objects. */
 export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
@@ -51,12 +49,6 @@ function marked(index: ReadonlySet<string>): Map<string, string[]> {
   }
   markedOf.set(index, found)
   return found
-}
-
-/** The call IDs that an object's call may have in a conversation. */
-export function callsOf(id: string): string[] {
-  const plain = id.startsWith('toolcall:') ? [id, id.slice('toolcall:'.length)] : [id]
-  return [...new Set(plain.flatMap((one) => [one, one.replace(MARK, '')]))]
 }
 
 /** The object name in our line at the start of a text: a header, or a reference. */

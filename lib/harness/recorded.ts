@@ -1,5 +1,6 @@
 /** Finds out how much of a conversation is in the session's record, by comparing what was said. */
 import type { ContextManager } from '../../index.js'
+import { callsOf } from './call-ids.ts'
 import { isEqual } from './identity.ts'
 import type { EngineMessage, Fields } from './message.ts'
 import { isFields } from './message.ts'
@@ -51,7 +52,7 @@ export function remembering(record: readonly Said[], said: readonly Said[]): rea
     const other = said[at]
     if (other === undefined || one.role !== other.role) return one
     const isLike = one.isErased === true || isForgottenForm(one.words, other.words)
-    isSame ||= one.isErased === true ? one.calls.some((call) => calls.has(call) || calls.has(call.replace(/^toolcall:/, ''))) : isLike
+    isSame ||= one.isErased === true ? one.calls.some((id) => callsOf(id).some((call) => calls.has(call))) : isLike
     return isLike ? other : one
   })
   return isSame ? remembered : record
