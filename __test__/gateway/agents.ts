@@ -288,7 +288,7 @@ export class Workplace {
   }
 
   #prepared(): Record<string, string> {
-    return { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8', ...this.agent.prepare(this.home, this.cwd, this.#url) }
+    return { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8', ...PROXY(this.agent), ...this.agent.prepare(this.home, this.cwd, this.#url) }
   }
 
   /** Starts a gateway beside the agent. A later one takes the port of the one before. */
@@ -368,6 +368,9 @@ export class Workplace {
     return this.start(command, args, env).ended
   }
 }
+
+/** A proxy that is not there: nobody may ask it for the gateway. What runs beside one says so by itself. */
+const PROXY = ({ isBeside }: Agent): Record<string, string> => (isBeside === true ? {} : { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' })
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

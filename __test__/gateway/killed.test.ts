@@ -1,40 +1,17 @@
 /** A gateway that is killed at any moment: the client's retry goes through the next one with the same bytes. */
 import { once } from 'node:events'
-import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
+import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, startProcess, upstream } from './support.ts'
 
 afterEach(cleanUp)
-
-const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
-
-/** A gateway in a process of its own. */
-async function startProcess(home: string, server: string): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', join(home, 'context.db'), '--anthropic', server], {
-    env: { PATH: process.env['PATH'], HOME: home },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  onCleanUp(() => void child.kill('SIGKILL'))
-  const url = await new Promise<string>((resolve, reject) => {
-    let said = ''
-    child.stdout.on('data', (data: Buffer) => {
-      said += data.toString()
-      const found = /http:\/\/127\.0\.0\.1:\d+(?=\/anthropic)/.exec(said)?.[0]
-      if (found !== undefined) resolve(`${found}/anthropic`)
-    })
-    child.once('exit', () => reject(new Error(`the gateway has ended: ${said}`)))
-  })
-  return { child, url }
-}
 
 async function killed(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit')

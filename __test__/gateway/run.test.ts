@@ -119,7 +119,25 @@ describe('programs', () => {
     expect(settled.upstreams).toEqual({ anthropic: 'https://corp.example' })
     expect(settled.args).toContain('--settings={"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:1/T/anthropic"}}')
     expect(launch('claude', ['update']).args).toEqual(['update'])
-    expect(launch('claude', [], { CLAUDE_CODE_USE_BEDROCK: '1' }).notes[0]).toContain('past the gateway')
+    for (const on of ['1', 'true']) expect(launch('claude', [], { CLAUDE_CODE_USE_BEDROCK: on }).notes).toEqual([expect.stringContaining('past the gateway')])
+    for (const off of ['0', 'false', '']) expect(launch('claude', [], { CLAUDE_CODE_USE_BEDROCK: off }).notes).toEqual([])
+    writeFileSync(join(config, 'settings.json'), '{"env":{"CLAUDE_CODE_USE_VERTEX":"1"}}')
+    expect(launch('claude', [], { CLAUDE_CONFIG_DIR: config, CLAUDE_CODE_USE_VERTEX: '0' }).notes).toEqual([expect.stringContaining('CLAUDE_CODE_USE_VERTEX')])
+  })
+
+  test('Claude Code with Foundry is led through where its address is named', () => {
+    const foundry = { CLAUDE_CODE_USE_FOUNDRY: '1' }
+    expect(launch('claude', [], foundry)).toMatchObject({ notes: [expect.stringContaining('past the gateway')] })
+    const led = launch('claude', [], { ...foundry, ANTHROPIC_FOUNDRY_BASE_URL: 'https://x.services.example/anthropic' })
+    expect([led.env, led.notes]).toEqual([{ ANTHROPIC_FOUNDRY_BASE_URL: `${gateway.url}/https://x.services.example/anthropic` }, []])
+  })
+
+  test('nobody asks a proxy for the gateway', () => {
+    expect(launch('claude', [], { HTTPS_PROXY: 'http://p:1' }).env['NO_PROXY']).toBeUndefined()
+    for (const name of ['http_proxy', 'HTTP_PROXY', 'ALL_PROXY']) {
+      const { env } = launch('codex', [], { [name]: 'http://p:1', NO_PROXY: 'corp.example' })
+      expect([env['NO_PROXY'], env['no_proxy']]).toEqual(['corp.example,127.0.0.1,localhost', 'corp.example,127.0.0.1,localhost'])
+    }
   })
 
   test('Codex: the provider that its configuration chooses is overridden', () => {

@@ -1,9 +1,12 @@
 /** A gateway before a server, and a client that is a loop around a model. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { startGateway } from '../../lib/gateway/gateway.ts'
 import type { Gateway, GatewayOptions } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
@@ -29,6 +32,27 @@ export async function gatewayTo(server: string, options: Partial<GatewayOptions>
 export function lasting(): { store: StoreOptions; formsPath: string } {
   const path = folder()
   return { store: { kind: 'sqlite', path: join(path, 'context.db') }, formsPath: join(path, 'forms') }
+}
+
+const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
+
+/** A gateway in a process of its own. */
+export async function startProcess(home: string, server: string, env: Record<string, string> = {}): Promise<{ child: ChildProcess; url: string }> {
+  const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', join(home, 'context.db'), '--anthropic', server, '--openai', `${server}/v1`], {
+    env: { PATH: process.env['PATH'], HOME: home, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onCleanUp(() => void child.kill('SIGKILL'))
+  const url = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    child.stdout.on('data', (data: Buffer) => {
+      said += data.toString()
+      const found = /http:\/\/127\.0\.0\.1:\d+(?=\/anthropic)/.exec(said)?.[0]
+      if (found !== undefined) resolve(`${found}/anthropic`)
+    })
+    child.once('exit', () => reject(new Error(`the gateway has ended: ${said}`)))
+  })
+  return { child, url }
 }
 
 /** A request as a server got it. */

@@ -41,7 +41,7 @@ export async function gateway(args: string[]): Promise<number> {
   const shared = sharedOptions(values)
   const running = await startGateway({
     ...shared,
-    secret: lastingSecret(join(dirname(shared.formsPath), 'gateway.secret')),
+    secret: lastingSecret(join(dirname(shared.billsPath), 'gateway.secret')),
     host,
     port,
     upstreams,

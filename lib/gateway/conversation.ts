@@ -54,6 +54,23 @@ interface Sent {
   items: readonly Item[]
 }
 
+/** What is known of a request beforehand. */
+export interface KnownRequest {
+  /** The hashes of its messages. */
+  chain?: readonly string[]
+  /** How many of them are those of the last request. */
+  common?: number
+  /** What {@link Conversation.look} has returned since it came. */
+  looked?: Promise<unknown>
+}
+
+/** A pass of the projection. */
+interface Pass {
+  /** The request has gone out without it. */
+  isGivenUp: boolean
+  looked: Promise<unknown> | undefined
+}
+
 interface Opened {
   manager: ContextManager
   projection: Projection
@@ -163,17 +180,23 @@ export class Conversation {
     this.#wasEdited ||= wasEdited
   }
 
-  /** The form in which a request goes out. Never rejects. `chain` is that of its messages, where it is known. */
-  async next(request: ModelRequest, chain?: readonly string[]): Promise<Form> {
+  /** Has the trackers see what has changed on the disk up to now; undefined if there are none yet. Never rejects. */
+  look(): Promise<unknown> | undefined {
+    return this.#opened?.then(({ manager }) => manager.flush()).catch(() => undefined)
+  }
+
+  /** The form in which a request goes out. Never rejects. */
+  async next(request: ModelRequest, known: KnownRequest = {}): Promise<Form> {
+    const { chain, looked } = known
     const { raw, items } = this.#last
     const { messages } = request
-    const common = commonLength(raw, messages)
+    const common = known.common ?? commonLength(raw, messages)
     // A retry gets the same bytes; only its cache markers are its own.
     if (common > 0 && common === raw.length && common === messages.length) {
       if (chain !== undefined) this.#chain = [...chain]
       return items
     }
-    const form = await this.#formed(request, common)
+    const form = await this.#formed(request, common, looked)
     this.#last = { raw: messages, items: form }
     if (chain === undefined) this.#chain.length = Math.min(this.#chain.length, common + 1)
     else this.#chain = [...chain]
@@ -229,11 +252,11 @@ export class Conversation {
     await opened?.manager.close()
   }
 
-  async #formed(request: ModelRequest, common: number): Promise<Form> {
+  async #formed(request: ModelRequest, common: number, looked: Promise<unknown> | undefined): Promise<Form> {
     const { length } = request.messages
     // One request has waited for this work in vain. The user has been told.
     if (this.#isLate) return this.#missed(length, common)
-    const pass = { isGivenUp: false }
+    const pass: Pass = { isGivenUp: false, looked }
     const work = this.#queue.then(() => this.#project(request, common, pass))
     this.#queue = work.catch(() => {})
     try {
@@ -252,13 +275,12 @@ export class Conversation {
     return this.#oldForm(length, common)
   }
 
-  /** `pass` says whether the request still waits for it. */
-  async #project(request: ModelRequest, common: number, pass: { isGivenUp: boolean }): Promise<Form> {
+  async #project(request: ModelRequest, common: number, pass: Pass): Promise<Form> {
     this.#request = request
     const { messages } = request
     const { manager, projection } = await this.#open()
     // What changed on disk before this request is told in it.
-    await within(FLUSH_MS, manager.flush()).catch(() => undefined)
+    await within(FLUSH_MS, pass.looked ?? manager.flush()).catch(() => undefined)
     await this.#meet(messages, Math.min(common, this.#met))
     this.#isOld = false
     this.#hasRolled = false

@@ -25,6 +25,12 @@ export interface Placed {
   isAside: boolean
 }
 
+/** What is being looked for on the disk, and for which conversation. */
+export interface Look {
+  conversation: Conversation
+  done: Promise<unknown>
+}
+
 /** Conversations that are open at a time. The longest unused ones are closed; they open again with their next request. */
 const MOST_OPEN = 64
 
@@ -53,8 +59,15 @@ export class Conversations {
     return [...this.#groups.values()].flat()
   }
 
-  /** The form in which a request goes out. Never rejects. */
-  async place(request: ModelRequest, sender: Sender): Promise<Placed> {
+  /** Has the trackers look at the disk for a request that is coming, of whom its headers name. */
+  look(api: ModelRequest['api'], sender: Sender): Look | undefined {
+    const conversation = this.#groups.get(keyOf({ api }, sender))?.at(-1)
+    const done = conversation?.look()
+    return conversation === undefined || done === undefined ? undefined : { conversation, done }
+  }
+
+  /** The form in which a request goes out. Never rejects. `look` was begun when it came. */
+  async place(request: ModelRequest, sender: Sender, look?: Look): Promise<Placed> {
     const key = keyOf(request, sender)
     const chain = once(() => chainOf(request.messages))
     const closest = this.#closest(key, request, chain)
@@ -72,7 +85,8 @@ export class Conversations {
     const conversation = goesOn ? (found as Conversation) : this.#begin(key, request, sender, chain(), closest)
     if (goesOn && common < conversation.raw.length) this.#noteLeft(conversation)
     this.#use(key, conversation)
-    const form = await conversation.next(request, goesOn ? undefined : chain())
+    const known = { ...(goesOn ? { common } : { chain: chain() }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
+    const form = await conversation.next(request, known)
     this.#note(key, conversation)
     return { form, conversation, isAside: false }
   }
@@ -247,7 +261,7 @@ export class Conversations {
 }
 
 /** What the conversations of a sender have in common. */
-function keyOf({ api }: ModelRequest, { session, host }: Sender): string {
+function keyOf({ api }: Pick<ModelRequest, 'api'>, { session, host }: Sender): string {
   return `${session ?? `${host}:`} ${api}`
 }
 

@@ -15,7 +15,7 @@ import type { Body } from './body.ts'
 import { sentenceOf } from './conversation.ts'
 import type { Conversation } from './conversation.ts'
 import { Conversations } from './conversations.ts'
-import type { Placed } from './conversations.ts'
+import type { Look, Placed } from './conversations.ts'
 import { editOf, isWhole } from '../harness/edit.ts'
 import { exchange } from './exchange.ts'
 import type { Outcome } from './exchange.ts'
@@ -36,7 +36,7 @@ import type { Upstreams } from './routes.ts'
 import { Page } from './page/page.ts'
 import { spliced } from '../harness/splice.ts'
 import { GatewayTools } from './tools.ts'
-import { isLoopback, Upstream } from './upstream.ts'
+import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
 import type { Environment } from './upstream.ts'
 
 /** How a gateway is set up. */
@@ -111,7 +111,7 @@ export class Gateway {
     this.conversations = new Conversations(conversation, new Forms(options.open.redact === undefined || options.open.redact === false ? options.formsPath : undefined), options.cwd)
     this.#tools = new GatewayTools(this.conversations)
     this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
-    this.#server = createServer((request, response) => void this.#serve(request, response))
+    this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => void this.#serve(request, response))
     // A model may think for long before its first byte, and clients keep their connections.
     this.#server.requestTimeout = 0
     this.#server.keepAliveTimeout = 65_000
@@ -233,8 +233,10 @@ export class Gateway {
       await exchange(this.#upstream, client, response, { target, body: undefined, rest: client, prefix: this.#prefix })
       return
     }
+    // While the body comes and is parsed, the trackers can look at the disk.
+    const look = this.conversations.look(api, senderOf(client.headers, { body: {} }, this.#options.program))
     const body = await readBody(client)
-    const edited = body.isWhole ? await this.#edited(client, body, api) : undefined
+    const edited = body.isWhole ? await this.#edited(client, body, api, look) : undefined
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
     const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
@@ -243,24 +245,25 @@ export class Gateway {
   }
 
   /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
-  async #edited(client: IncomingMessage, body: Body, api: Api): Promise<Edited | undefined> {
+  async #edited(client: IncomingMessage, body: Body, api: Api, look: Look | undefined): Promise<Edited | undefined> {
     const coding = client.headers['content-encoding']
     if (!canDecode(coding)) {
       this.#tell('coding', `bodies in the coding "${coding}" pass unread; Node 22.15 or newer reads zstd`)
       return undefined
     }
     let request: ModelRequest | undefined
-    let plain: Buffer
+    let plain: Plain
     try {
-      plain = await decoded(body.bytes, coding)
-      request = readRequest(api, JSON.parse(plain.toString('utf8')))
+      const bytes = await decoded(body.bytes, coding)
+      plain = { text: bytes.toString('utf8'), bytes: bytes.length }
+      request = readRequest(api, JSON.parse(plain.text))
     } catch {
       // The provider says what is wrong with it.
       return undefined
     }
     if (request === undefined) return undefined
     try {
-      return await this.#formed(client, request, plain)
+      return await this.#formed(client, request, plain, look)
     } catch (error) {
       // Such as a body nested so deeply that nothing can be compared with it.
       this.#tell('form', `a request passed as it was: ${sentenceOf(error)}`)
@@ -268,12 +271,12 @@ export class Gateway {
     }
   }
 
-  async #formed(client: IncomingMessage, request: ModelRequest, plain: Buffer): Promise<Edited> {
+  async #formed(client: IncomingMessage, request: ModelRequest, plain: Plain, look: Look | undefined): Promise<Edited> {
     const sender = senderOf(client.headers, request, this.#options.program)
-    const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.length }
+    const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.bytes }
     // What was edited goes on so: its model has seen the edits, and may have bound its reasoning to them.
     if (this.#holdout.has(sender.session) && !this.conversations.wasEdited(request, sender)) return { ...own, placed: undefined }
-    const placed = await this.conversations.place(request, sender)
+    const placed = await this.conversations.place(request, sender, look)
     const { form, conversation } = placed
     const list = form === undefined || isWhole(form, request.messages.length) ? undefined : listEdit(request, form)
     // What the model has thought behind an edit is bound to it, also where nothing is edited any more.
@@ -283,7 +286,7 @@ export class Gateway {
     const { body, headers } = withBinding(request, withoutThread(request.body), whole)
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
     if (edits.length === 0) return { ...own, placed }
-    const text = spliced(plain.toString('utf8'), { fields: Object.fromEntries(edits) })
+    const text = spliced(plain.text, { fields: Object.fromEntries(edits) })
     return { ...own, placed, bytes: Buffer.from(text), headers }
   }
 
@@ -309,6 +312,12 @@ export class Gateway {
     this.#told.add(kind)
     this.#options.onWarning?.(`pi-context-manager: ${sentence}`)
   }
+}
+
+/** A body, decoded, and its size. */
+interface Plain {
+  text: string
+  bytes: number
 }
 
 /** A request that was understood, and what goes out for it. */

@@ -16,7 +16,7 @@ export interface Sender {
 }
 
 /** Reads the sender from headers and body. `assumed` is the program that the gateway was started for. */
-export function senderOf(headers: IncomingHttpHeaders, request: ModelRequest, assumed?: HostName): Sender {
+export function senderOf(headers: IncomingHttpHeaders, request: Pick<ModelRequest, 'body'>, assumed?: HostName): Sender {
   const header = (name: string): string => textOf(headers[name])
   const named = [header('user-agent'), header('originator'), header('x-title')].map(hostNamed).find((one) => one !== 'agent')
   const host = header('x-claude-code-session-id') === '' ? (named ?? assumed ?? 'agent') : 'claude-code'
@@ -46,7 +46,7 @@ function sender(host: HostName, session: string, agent: string, above: string | 
 }
 
 /** Claude Code has its session's ID in the body, too. */
-function sessionInMetadata({ body }: ModelRequest): string {
+function sessionInMetadata({ body }: Pick<ModelRequest, 'body'>): string {
   const { metadata } = body
   try {
     const user: unknown = JSON.parse(isFields(metadata) ? textOf(metadata['user_id']) : '')

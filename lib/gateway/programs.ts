@@ -50,6 +50,23 @@ const SECRET = 'PI_CONTEXT_SECRET'
 
 /** Reads what a command line starts. */
 export function programOf(command: string, args: readonly string[], place: Place): Program {
+  const found = lookedThrough(command, args, place)
+  const launch = (gateway: Addresses, folder: string): Launch => {
+    const own = found.launch(gateway, folder)
+    return { ...own, env: { ...withoutProxy(place.env), ...own.env } }
+  }
+  return { ...found, launch }
+}
+
+/** A program that sends its requests through a proxy must not send those to the gateway there; the gateway does with its own. */
+function withoutProxy(env: Environment): Record<string, string> {
+  const read = (name: string): string => env[name] || env[name.toUpperCase()] || ''
+  if (read('http_proxy') === '' && read('all_proxy') === '') return {}
+  const names = [read('no_proxy'), '127.0.0.1', 'localhost'].filter((one) => one !== '').join(',')
+  return { NO_PROXY: names, no_proxy: names }
+}
+
+function lookedThrough(command: string, args: readonly string[], place: Place): Program {
   const at = LAUNCHERS.test(basename(command)) ? args.findIndex((one) => !one.startsWith('-') && hostOfCommand(one) !== 'agent') : -1
   if (at < 0) return directly(command, args, place)
   // `node path/to/qwen.js ARGS`, `npx @openai/codex ARGS`
@@ -90,24 +107,34 @@ function hostOfCommand(command: string): HostName {
 /** Commands of Claude Code that start no conversation. */
 const CLAUDE_COMMANDS: ReadonlySet<string> = new Set(['mcp', 'update', 'upgrade', 'doctor', 'install', 'plugin', 'plugins', 'setup-token', 'auth', 'config', 'migrate-installer'])
 
+/** With one of these, its requests go to a cloud of another provider. */
+const FOUNDRY = 'CLAUDE_CODE_USE_FOUNDRY'
+const CLOUDS = ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_MANTLE', 'CLAUDE_CODE_USE_VERTEX', FOUNDRY, 'CLAUDE_CODE_USE_ANTHROPIC_AWS', 'CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD']
+
+/** Foundry speaks Anthropic's format; with an address of its own, it is led through. */
+const FOUNDRY_URL = 'ANTHROPIC_FOUNDRY_BASE_URL'
+
 function claude(args: readonly string[], { cwd, env }: Place): Program {
   const home = env['CLAUDE_CONFIG_DIR'] ?? join(env['HOME'] ?? homedir(), '.claude')
   const files = [join(home, 'settings.json'), join(cwd, '.claude', 'settings.json'), join(cwd, '.claude', 'settings.local.json')]
-  const settled = files.map((file) => fieldsOf(jsonIn(file)['env'])['ANTHROPIC_BASE_URL']).findLast((one) => typeof one === 'string')
-  const anthropic = textOf(settled) || env['ANTHROPIC_BASE_URL']
+  const envs = files.map((file) => fieldsOf(jsonIn(file)['env']))
+  const settled = (name: string): string => textOf(envs.map((own) => own[name]).findLast((one) => one !== undefined))
+  const isSet = (name: string): boolean => ['1', 'true', 'yes', 'on'].includes((settled(name) || (env[name] ?? '')).trim().toLowerCase())
+  const anthropic = settled('ANTHROPIC_BASE_URL') || env['ANTHROPIC_BASE_URL']
+  const foundry = isSet(FOUNDRY) ? settled(FOUNDRY_URL) || env[FOUNDRY_URL] : undefined
   return {
     host: 'claude-code',
     upstreams: anthropic === undefined ? {} : { anthropic },
     launch({ url, mcpUrl, secret }, folder) {
       const config = { mcpServers: { [SERVER_NAME]: { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, alwaysLoad: true } } }
-      const base = `${url}/anthropic`
+      const set = foundry === undefined ? { ANTHROPIC_BASE_URL: `${url}/anthropic` } : { [FOUNDRY_URL]: `${url}/${foundry}` }
       // Its settings files win over the environment, and arguments win over them.
-      const settings = settled === undefined ? [] : [`--settings=${JSON.stringify({ env: { ANTHROPIC_BASE_URL: base } })}`]
+      const settings = Object.keys(set).every((name) => settled(name) === '') ? [] : [`--settings=${JSON.stringify({ env: set })}`]
       const tools = `--allowedTools=mcp__${SERVER_NAME}__activate,mcp__${SERVER_NAME}__search`
       const own = CLAUDE_COMMANDS.has(args[0] ?? '') ? [] : [`--mcp-config=${join(folder, 'mcp.json')}`, tools, ...settings]
-      const cloud = ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_VERTEX', 'CLAUDE_CODE_USE_FOUNDRY'].find((name) => (env[name] ?? '0') !== '0')
-      const notes = cloud === undefined ? [] : [`${cloud} is set: Claude Code then sends its requests past the gateway`]
-      return { args: [...own, ...args], env: { ANTHROPIC_BASE_URL: base }, files: { 'mcp.json': JSON.stringify(config) }, notes }
+      const cloud = CLOUDS.find((name) => isSet(name) && (name !== FOUNDRY || foundry === undefined))
+      const notes = cloud === undefined ? [] : [`${cloud} is set: Claude Code sends its requests straight to that cloud, past the gateway, and nothing changes in them`]
+      return { args: [...own, ...args], env: set, files: { 'mcp.json': JSON.stringify(config) }, notes }
     },
   }
 }

@@ -8,6 +8,9 @@ import { tunnelAgent } from './tunnel.ts'
 /** The environment variables that this file reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** The longest line and headers of a request or an answer, in bytes: more than clients and providers take. */
+export const LARGEST_HEAD = 256 * 1024
+
 /** Sends requests upstream. Connections are kept open and reused. */
 export class Upstream {
   readonly #env: Environment
@@ -27,7 +30,7 @@ export class Upstream {
   request(target: URL, method: string, headers: readonly string[]): http.ClientRequest {
     const isSecure = target.protocol === 'https:'
     const agent = this.#agentFor(target)
-    const options = { method, headers: headers as string[], agent, ...(isSecure ? this.#trust() : {}) }
+    const options = { method, headers: headers as string[], agent, maxHeaderSize: LARGEST_HEAD, ...(isSecure ? this.#trust() : {}) }
     // A flat list of headers keeps their order, their case and their repetitions.
     return (isSecure ? https.request : http.request)(target, options as http.RequestOptions)
   }
