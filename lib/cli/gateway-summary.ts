@@ -15,6 +15,11 @@ export function summaryOf(ledger: Ledger): string[] {
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
   const saved = savedShare(edited)
   const host = hostTitle(edited[0]?.host as HostName)
-  const share = saved === undefined ? '' : `; input cost ${compared(1 - saved)} without the gateway (estimated)`
-  return [`pi-context-manager: ${requests} requests of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}${share}`, ...left]
+  const share =
+    saved === undefined
+      ? 'the answers reported no token counts, so what was saved is not known'
+      : rolls === 0 && Math.abs(saved) < 0.005
+        ? 'nothing was saved, because nothing was worth collapsing'
+        : `input cost ${compared(1 - saved)} without the gateway (estimated)`
+  return [`pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`, ...left]
 }

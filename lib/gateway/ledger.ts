@@ -13,6 +13,7 @@ import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
 import type { Before, CacheBreak } from './break.ts'
 import { commonLength } from './prefix.ts'
+import { inputCost } from './saving.ts'
 
 /** One request that has ended. */
 export interface Entry {
@@ -63,6 +64,8 @@ export interface SessionSums {
   billed: Usage
   /** Estimate of what the host's own requests would have been billed. */
   plain: Usage
+  /** Both without the answers, call by call, at the prices of the model that was called (`inputCost`). */
+  cost: { billed: number; plain: number }
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
   rolls: RollReceipt[]
@@ -134,6 +137,8 @@ export class Ledger {
     const plain = usage === undefined || !entry.isEdited ? usage : plainUsage(entry, usage, state.lastPlain)
     state.billed = sum(state.billed, usage ?? NOTHING)
     state.plain = sum(state.plain, plain ?? NOTHING)
+    state.cost.billed += inputCost(usage ?? NOTHING, request.model)
+    state.cost.plain += inputCost(plain ?? NOTHING, request.model)
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, roll: state.rolling }
     const broken = now === undefined || state.before === undefined ? undefined : breakOf(state.before, now)
@@ -163,7 +168,7 @@ export class Ledger {
   #state(session: string, { sender, request, isHeldOut }: Entry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
-      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, dropped: 0, rolls: [], calls: [], lastAt: 0 }
+      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, dropped: 0, rolls: [], calls: [], lastAt: 0 }
       const last = { lastPlain: { messages: [], bytes: 0 }, before: undefined, rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
       take(state, this.#early.get(session) ?? [])

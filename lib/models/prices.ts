@@ -52,6 +52,12 @@ export function factorsOf(prices: { input: number; tiers?: readonly Pick<Catalog
     .filter(({ inputTokensAbove, factor }) => inputTokensAbove > 0 && factor > 1)
 }
 
+/** How many times as much a prompt of this many tokens costs as one below the first step. */
+export function factorAt(steps: readonly PriceFactor[] | undefined, tokens: number): number {
+  const passed = (steps ?? []).filter(({ inputTokensAbove }) => tokens > inputTokensAbove)
+  return passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0]?.factor ?? 1
+}
+
 type Rates = readonly [input: number, output: number, cacheRead: number, cacheWrite?: number]
 /** Where the price rises, how many times for input and cache, and for output. */
 type Step = readonly [inputTokensAbove: number, factor: number, outputFactor: number]

@@ -1,6 +1,6 @@
 /** What tokens cost in a replay. */
 import { readName } from '../models/name.ts'
-import { factorsOf, pricesOf } from '../models/prices.ts'
+import { factorAt, factorsOf, pricesOf } from '../models/prices.ts'
 import type { PriceFactor } from '../models/prices.ts'
 import type { Message } from './recording.ts'
 
@@ -30,11 +30,6 @@ export function knownPrices(model: string): Prices | undefined {
   return { input, output, cacheRead, cacheWrite, ...(steps.length > 0 && { steps }) }
 }
 
-/** How many times as much a prompt of this many tokens costs as one below the first step. */
-export function stepFactor({ steps = [] }: Prices, tokens: number): number {
-  return steps.findLast(({ inputTokensAbove }) => tokens > inputTokensAbove)?.factor ?? 1
-}
-
 /**
  * Returns what an answer's prompt cost by the provider's counts; undefined if it has none. `writes` if every token that
  * was not cached is charged as written, as the replayed requests are under prices that the user gave.
@@ -42,7 +37,7 @@ export function stepFactor({ steps = [] }: Prices, tokens: number): number {
 export function promptCost({ usage }: Message, prices: Prices, writes = false): number | undefined {
   if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return undefined
   const fresh = writes ? prices.cacheWrite : prices.input
-  const factor = stepFactor(prices, usage.input + usage.cacheRead + usage.cacheWrite)
+  const factor = factorAt(prices.steps, usage.input + usage.cacheRead + usage.cacheWrite)
   return (factor * (usage.input * fresh + usage.cacheRead * prices.cacheRead + usage.cacheWrite * prices.cacheWrite)) / 1_000_000
 }
 

@@ -1,12 +1,12 @@
 /** What the requests of one policy add up to. */
 import type { RollReceipt } from '../../index.js'
+import { factorAt } from '../models/prices.ts'
 import { unitsOf } from './blocks.ts'
 import type { Block } from './blocks.ts'
 import { BoundReasoning } from './bound-reasoning.ts'
 import { PromptCache } from './cache.ts'
 import type { MissedUses } from './missed/uses.ts'
 import type { PolicyName, Moment, Request, Setting } from './policies/policy.ts'
-import { stepFactor } from './prices.ts'
 import type { Prices } from './prices.ts'
 
 /** Figures of one policy over one session. Tokens are the provider's, derived from the session's own usage. */
@@ -156,7 +156,7 @@ export class Tally {
     const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
     const cached = Math.min(tokens, this.#cache.send(blocks, fixed, model, at))
     this.#reasoning.send(blocks)
-    const factor = stepFactor(prices, tokens)
+    const factor = factorAt(prices.steps, tokens)
     this.#cost += factor * (perToken(prices.cacheRead) * cached + perToken(prices.cacheWrite) * (tokens - cached))
     this.#sent += tokens
     this.#cached += cached

@@ -15,13 +15,13 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 
 function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
   const prices = knownPrices(model)
-  const unit = prices === undefined ? 0 : prices.input / 1_000_000
+  const unit = (prices?.input ?? 1) / 1_000_000
   const saved = isHeldOut ? 0 : inputCost(plain, model) - inputCost(billed, model)
   const cost = prices === undefined ? undefined : inputCost(billed, model) + (billed.output * prices.output) / 1_000_000
   return {
     ...{ at, session, folder, model, calls: 1, tokens: billed, cost, isHeldOut, isManaged: !isHeldOut },
     saved: prices === undefined ? 0 : saved,
-    savedTokens: unit === 0 ? saved : saved / unit,
+    savedTokens: saved / unit,
   }
 }
 

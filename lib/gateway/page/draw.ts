@@ -52,8 +52,8 @@ function totals(sessions: readonly SessionSums[]): string {
   return `${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`
 }
 
-function sessionRow({ session, host, prompt, requests, billed, plain, model, isHeldOut, lastAt }: SessionSums, isSelected: boolean): string {
-  const saved = isHeldOut ? 'held out' : savedText(inputCost(billed, model), inputCost(plain, model))
+function sessionRow({ session, host, prompt, requests, cost, isHeldOut, lastAt }: SessionSums, isSelected: boolean): string {
+  const saved = isHeldOut ? 'held out' : savedText(cost.billed, cost.plain)
   const name = prompt === '' ? session.slice(session.indexOf(':') + 1) : prompt
   return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time>${clock(lastAt)}</time><span>${escape(name)}</span><small>${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
 }
@@ -70,8 +70,7 @@ function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Lo
   return `<h2>${escape(prompt === '' ? session : prompt)}</h2><p class="dim">${escape(hostTitle(host as HostName))}, ${escape(model === '' ? 'model without a name' : model)}, <code>${escape(session)}</code></p>${held}${closed}`
 }
 
-function figures({ billed, plain, model, requests, failures, rolls: receipts, dropped }: SessionSums): string {
-  const [cost, without] = [inputCost(billed, model), inputCost(plain, model)]
+function figures({ billed, plain, cost: { billed: cost, plain: without }, model, requests, failures, rolls: receipts, dropped }: SessionSums): string {
   const share = 1 - cost / without
   const [sent, would] = [promptOf(billed), promptOf(plain)]
   const cards = [
@@ -180,7 +179,7 @@ function promptOf(usage: Usage | undefined): number {
 
 /** A cost: dollars where the model's prices are known, else fresh input tokens. */
 function money(cost: number, model: string): string {
-  if (modelNamed(model).input <= 0) return `${tokens(cost)} fresh tokens`
+  if (modelNamed(model).input <= 0) return `${tokens(1_000_000 * cost)} fresh tokens`
   return `$${cost.toFixed(cost < 10 ? 3 : 2)}`
 }
 

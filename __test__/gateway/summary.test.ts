@@ -1,0 +1,59 @@
+/** What a gateway says at its end: true also where nothing was saved. */
+import { expect, test } from 'vitest'
+import { summaryOf } from '../../lib/cli/gateway-summary.ts'
+import type { Usage } from '../../lib/gateway/answer.ts'
+import { Ledger } from '../../lib/gateway/ledger.ts'
+import type { Entry } from '../../lib/gateway/ledger.ts'
+import { inputCost, savedShare } from '../../lib/gateway/saving.ts'
+import type { ModelRequest } from '../../lib/gateway/request.ts'
+
+interface Call {
+  model?: string
+  /** Input tokens that were billed; undefined if the answer says nothing. */
+  input?: number
+  /** How many times as large the host's own request was. */
+  times?: number
+  isHeldOut?: boolean
+}
+
+function ledgerOf(calls: readonly Call[], rolls = 0): Ledger {
+  const ledger = new Ledger(() => 0)
+  for (const { model = 'claude-opus-5-5', input, times = 1, isHeldOut = false } of calls) {
+    const usage: Usage | undefined = input === undefined ? undefined : { input, cacheRead: 0, cacheWrite: 0, output: 1 }
+    const answered = usage === undefined ? undefined : { usage, transformations: [], recalls: [] }
+    ledger.note({
+      request: { model, messages: [] } as unknown as ModelRequest,
+      sender: { host: 'claude-code', session: isHeldOut ? 'held' : 'own', agent: undefined } as unknown as Entry['sender'],
+      conversation: undefined,
+      isAside: false,
+      isHeldOut,
+      isEdited: times !== 1,
+      plainBytes: 1000 * times,
+      sentBytes: 1000,
+      outcome: { status: 200, answered, refusal: undefined, isAborted: false, headMs: 1 } as unknown as Entry['outcome'],
+    })
+  }
+  for (let roll = 0; roll < rolls; roll += 1) ledger.rolled('own', { items: 1, removedTokens: 1, cost: 1, gain: 1, reason: 'pays' })
+  return ledger
+}
+
+test.each<[string, Ledger, string[]]>([
+  ['no request', ledgerOf([]), []],
+  ['nothing saved', ledgerOf([{ input: 100 }]), ['1 request of Claude Code, 0 rolls; nothing was saved, because nothing was worth collapsing']],
+  ['a saving', ledgerOf([{ input: 100 }, { input: 100, times: 2 }], 1), ['2 requests of Claude Code, 1 roll; input cost 33 % less than without the gateway (estimated)']],
+  ['a loss', ledgerOf([{ input: 100, times: 0.5 }], 2), ['1 request of Claude Code, 2 rolls; input cost 100 % more than without the gateway (estimated)']],
+  ['a roll that has made up for itself', ledgerOf([{ input: 100 }], 1), ['1 request of Claude Code, 1 roll; input cost the same as without the gateway (estimated)']],
+  ['answers that count nothing', ledgerOf([{}, {}]), ['2 requests of Claude Code, 0 rolls; the answers reported no token counts, so what was saved is not known']],
+  ['a holdout', ledgerOf([{ input: 100, isHeldOut: true }]), ['1 request went out unedited (holdout); "pi-context-manager usage" compares both kinds']],
+])('%s', (_name, ledger, lines) => {
+  expect(summaryOf(ledger)).toEqual(lines.map((line) => `pi-context-manager: ${line}`))
+})
+
+test('each call counts at the prices of its model, and above a step at the higher ones', () => {
+  const { cost } = ledgerOf([{ input: 1_000_000 }, { model: 'claude-haiku-5-5', input: 60_000, times: 2 }]).sessions[0]!
+  expect(cost.billed).toBeCloseTo(4 + 0.006)
+  expect(cost.plain).toBeCloseTo(4 + 0.06)
+  const [unknown, known] = [ledgerOf([{ model: 'nobody-knows', input: 1_000_000, times: 2 }]), ledgerOf([{ input: 100_000 }])]
+  expect(inputCost({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 0 }, 'nobody-knows')).toBe(1)
+  expect(savedShare([...unknown.sessions, ...known.sessions])).toBeCloseTo(1 - 1.4 / 2.4)
+})
