@@ -79,7 +79,7 @@ describe('ledger', () => {
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, PRICES)
     expect(ledger.saved).toBe(1000)
     expect(ledger.last).toEqual({ own: 1000, plain: 2000 })
-    ledger.takeOver(0, ledger.last)
+    ledger.takeOver({ last: ledger.last! })
     return ledger
   }
 
@@ -99,6 +99,18 @@ describe('ledger', () => {
     ledger.sent({ own: 0, plain: 0 }, isAlive)
     ledger.answered({ ...usage, cacheWrite: 0 }, PRICES)
     expect(ledger.saved).toBeCloseTo(saved, 9)
+  })
+
+  test('above a step, the whole prompt costs more; dollars are those of the model that was called', () => {
+    const ledger = new Ledger()
+    ledger.reset([['a', { own: 4000, plain: 8000 }]])
+    ledger.sent({ own: 0, plain: 0 }, false)
+    const tiers = [{ inputTokensAbove: 1500, factor: 3 }, { inputTokensAbove: 3000, factor: 5 }]
+    ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, { input: 2, cacheRead: 0.2, cacheWrite: 2, tiers })
+    expect([ledger.saved, ledger.dollars]).toEqual([5000, 0.01])
+    ledger.sent({ own: 0, plain: 0 }, false)
+    ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, { input: 0, cacheRead: 0, cacheWrite: 0 })
+    expect([ledger.saved, ledger.dollars]).toEqual([6000, 0.01])
   })
 
   test.each<[object, number]>([

@@ -73,7 +73,7 @@ export class Boundary {
       accepted: () => branch.accepted(),
       cameBack: ({ point }) => {
         this.off = point.off === true
-        this.figures.ledger.takeOver(point.saved ?? 0, point.last)
+        this.figures.ledger.takeOver(point)
       },
       call: (moment) => circumstances.call(branch.ctx, moment),
       mayRoll: (when) => this.rolls && (when !== 'call' || canEdit(branch.ctx)),
@@ -95,7 +95,7 @@ export class Boundary {
   /** Loads Pi's current branch: the sets as of its last point, what is visible, and what is new on it. */
   synchronize(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(ctx, async () => {
-      this.figures.ledger.takeOver(0, undefined)
+      this.figures.ledger.takeOver({})
       await this.#driver.load()
     })
   }
@@ -246,10 +246,11 @@ export class Boundary {
 
   /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
-    const { saved, last } = this.figures.ledger
+    const { saved, dollars, last } = this.figures.ledger
     const point = await this.#driver.point(plan)
     if (Math.round(saved) !== 0) point.saved = Math.round(saved)
-    if (last !== undefined) point.last = { own: last.own, plain: Math.round(last.plain) }
+    if (dollars !== 0) point.dollars = Number(dollars.toFixed(6))
+    if (last !== undefined) point.last = { ...last, plain: Math.round(last.plain) }
     const born = this.#branch.takeBorn()
     if (born !== undefined) point.born = born
     if (this.off) point.off = true

@@ -11,11 +11,6 @@ export class Figures {
   /** What the calls of the branch were billed, beside plain Pi. */
   readonly ledger = new Ledger()
 
-  /** Returns what was saved on the branch so far against plain Pi, in fresh input tokens. */
-  get saved(): number {
-    return this.ledger.saved
-  }
-
   /** Takes over what a plan says. */
   planned({ contextTokens, staleTokens }: Plan): void {
     this.contextTokens = contextTokens

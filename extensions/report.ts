@@ -65,6 +65,8 @@ export interface Report {
   saved: number | undefined
   /** The same in fresh input tokens. */
   savedTokens: number
+  /** Why nobody knows what was saved; undefined if that is known. */
+  uncounted: string | undefined
   receipts: RollReceipt[]
   off: boolean
   /** Where the store is, and what is waiting to be sent to it. */
@@ -97,8 +99,10 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const scale = sum > 0 ? contextTokens / sum : 1
   const { figures } = boundary
   const { perCatalogueDollar, cachedShare, cost, isBilled } = billOf(ctx.sessionManager.getBranch())
-  const prices = physicalModel(ctx, lastAnswer(ctx.sessionManager))?.cost
-  const price = (prices?.input ?? 0) * perCatalogueDollar
+  const last = lastAnswer(ctx.sessionManager)
+  const prices = physicalModel(ctx, last)?.cost
+  const { saved, dollars } = figures.ledger
+  const isCounted = last === undefined || cachedShare !== undefined
   return {
     shares: look.shares
       .map(({ name, tokens }) => ({ name, tokens: tokens * scale }))
@@ -116,8 +120,9 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     cost,
     isBilled,
     tokenPrice: (Math.max(prices?.input ?? 0, prices?.cacheWrite ?? 0) * perCatalogueDollar) / 1e6,
-    saved: price > 0 ? (figures.saved * price) / 1e6 : undefined,
-    savedTokens: figures.saved,
+    saved: dollars !== 0 || (prices?.input ?? 0) > 0 ? dollars * perCatalogueDollar : undefined,
+    savedTokens: saved,
+    uncounted: boundary.inSections ? 'the layout "sections" keeps no account' : isCounted ? undefined : 'the provider reports no token counts',
     receipts,
     off: boundary.off,
     store: storeLine(host.place, state),

@@ -1,10 +1,10 @@
 /** What the user sees: the status line, and the report as lines of text. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
+import type { Ledger } from '../lib/driver/ledger.ts'
 import { savingText } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
-import { lastAnswer, physicalModel } from './provider.ts'
 import type { Report } from './report.ts'
 import { money, percentParts, short, shortParts } from './shares.ts'
 
@@ -22,7 +22,7 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
   try {
     const state = await boundary.manager.storeState()
     const parts: string[] = []
-    const saved = savings(ctx, boundary.figures.saved)
+    const saved = savings(boundary.figures.ledger)
     if (saved !== undefined) parts.push(saved)
     if (boundary.off) parts.push('off')
     const wait = longWait(state, Date.now())
@@ -65,8 +65,9 @@ export function reportLines(report: Report): string[] {
 }
 
 /** Returns what the context manager has saved so far, against what plain Pi would have cost. */
-export function savedLine({ saved, savedTokens, cost }: Report): string {
-  if (Math.round(savedTokens) === 0) return 'Nothing saved yet: nothing has been worth collapsing.'
+export function savedLine({ saved, savedTokens, cost, uncounted, receipts }: Report): string {
+  if (uncounted !== undefined) return `What was saved is not known: ${uncounted}.`
+  if (Math.round(savedTokens) === 0) return `Nothing saved yet: ${receipts.length === 0 ? 'nothing has been worth collapsing' : 'what has collapsed shows at the next call'}.`
   const plain = (saved ?? 0) + cost
   const share = plain > 0 ? `, ${percent(Math.abs(1 - cost / plain))}` : ''
   // Less than a cent is told in tokens.
@@ -99,12 +100,9 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
   return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
-/** Returns what was saved or cost more, in dollars if there are prices; undefined if it is not worth mentioning. */
-function savings(ctx: ExtensionContext, savedTokens: number): string | undefined {
-  const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
-  const price = model?.cost.input ?? 0
-  if (price <= 0) return Math.abs(savedTokens) >= 1000 ? savingText(savedTokens, (some) => `${short(some)} tokens`) : undefined
-  const dollars = (savedTokens * price) / 1e6
+/** Returns what was saved or cost more, in dollars if prices are known; undefined if it is not worth mentioning. */
+function savings({ saved, dollars }: Ledger): string | undefined {
+  if (dollars === 0) return Math.abs(saved) >= 1000 ? savingText(saved, (some) => `${short(some)} tokens`) : undefined
   return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
 }
 

@@ -33,7 +33,7 @@ function call({ id, parent, at, input = 0, cacheRead = 0, model = MODEL, isPrice
 const point = (id: string, parent: string, saved: number, at: string): object => ({
   type: 'custom',
   customType: 'pi-context-manager',
-  ...{ id, parentId: parent, timestamp: new Date(at).toISOString(), data: { session: 's', tx: 1, saved } },
+  ...{ id, parentId: parent, timestamp: new Date(at).toISOString(), data: { session: 's', tx: 1, saved, dollars: saved / 1e6 } },
 })
 
 const edit = (id: string, parent: string, targetId: string): object => ({ type: 'context_edit', id, parentId: parent, targetId, replacement: { content: 'gone' }, timestamp: '2026-03-01T12:00:00.000Z' })

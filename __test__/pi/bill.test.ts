@@ -2,10 +2,15 @@
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { billOf } from '../../extensions/provider.ts'
+import { openRecording } from '../../lib/replay/open.ts'
+import { chargesOf } from '../../lib/usage/charges.ts'
+import type { ModelServer } from '../rig/model-server.ts'
 import { branchOf, cleanUp, readSession, startRpc } from '../rig/pi.ts'
 import type { PiRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
+import { calls, Gate } from '../rig/reply.ts'
+import type { Usage } from '../rig/reply.ts'
 import { lastOf } from '../rig/request.ts'
+import type { Api } from '../rig/request.ts'
 import { command, lines, put, setUp } from './support.ts'
 
 afterEach(cleanUp)
@@ -13,12 +18,29 @@ afterEach(cleanUp)
 const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
 const COST = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 0 }
 
+/** Above this many prompt tokens, all of them cost twice as much. */
+const STEP = { inputTokensAbove: 40_000, input: 6, output: 30, cacheRead: 0.6, cacheWrite: 0 }
+
+/** A second model of the same provider. */
+const DEAR = { id: 'dear', contextWindow: 200_000, maxTokens: 8192, cost: { input: 15, output: 75, cacheRead: 1.5, cacheWrite: 0 } }
+
 /** What a person does. Without the extension, the first four do nothing. */
-type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | { say: string } | { goto: number }
+type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | { say: string } | { goto: number } | { model: string }
+
+/** What differs from the usual provider. */
+interface Provider {
+  cost?: object
+  api?: Api
+  env?: Record<string, string>
+  /** The provider reports no tokens. */
+  isSilent?: true
+}
 
 const say = (...names: string[]): Step[] => names.map((name) => ({ say: `read ${name}` }))
 
-const SCENARIOS: [name: string, steps: Step[]][] = [
+const CLAUDE: Provider = { api: 'anthropic-messages', cost: { ...COST, cacheWrite: 3.75 } }
+
+const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g', 'h')]],
   ['a roll and an undo with no call between', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'undo', ...say('f', 'g')]],
   ['an undo after a call', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), 'undo', ...say('g', 'h')]],
@@ -26,47 +48,73 @@ const SCENARIOS: [name: string, steps: Step[]][] = [
   ['a step back behind a roll, and a roll there', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f'), { goto: 2 }, ...say('g', 'h', 'i'), 'roll', ...say('j')]],
   ['a fork after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), 'fork', ...say('h', 'i')]],
   ['a compaction after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), 'compact', ...say('g', 'h', 'i')]],
+  ['a compaction right after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'compact', ...say('f', 'g')]],
   ['reads of the same files again', [...say('a', 'b', 'a', 'c', 'b', 'd', 'a'), 'roll', ...say('e', 'b', 'f')]],
+  ['a step in the price that only plain Pi comes to', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] } }],
+  ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
+  ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
+  ['a cache of an hour', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g', 'h')], { ...CLAUDE, env: { PI_CACHE_RETENTION: 'long' } }],
+  ['a call that was given up before its answer', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'abort', ...say('f', 'g', 'h')]],
+  ['a call that was given up within its answer', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'abort', ...say('f', 'g', 'h')], CLAUDE],
+  ['a provider that reports no tokens', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g')], { isSilent: true }],
 ]
+
+const NO_TOKENS: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
 interface Outcome {
   cost: number
-  saved: number | undefined
+  /** What the last point says was saved, in dollars. */
+  saved: number
+  /** The same by `usage`, over all branches. */
+  used: number
 }
 
-/** Does it in a Pi of its own. Returns the bill of the branch, and what the last point says was saved, in dollars. */
-async function run(steps: readonly Step[], isManaged: boolean): Promise<Outcome> {
+/** Does it in a Pi of its own. Returns the bill of the branch, and what is said to have been saved. */
+async function run(steps: readonly Step[], { cost = COST, api, env, isSilent }: Provider, isManaged: boolean): Promise<Outcome> {
   const { server, home, load } = await setUp(
     (request, n) => {
       if (request.kind === 'summary') return 'SUMMARY'
       const said = lastOf(request, 'user')!.text
       const name = /read (\w)$/m.exec(said)?.[1]
-      return request.messages.at(-1)!.role === 'user' && name !== undefined
+      // Held open: half of it has come, or nothing at all where tokens are reported at the end.
+      if (said.endsWith('wait')) return api === undefined ? { before: new Gate(), text: '' } : { parts: ['half of it', new Gate()] }
+      const reply = request.messages.at(-1)!.role === 'user' && name !== undefined
         ? calls(['read', { path: `${name}.txt` }, `call_${n}`])
-        : `answer about ${said}`
+        : { text: `answer about ${said}` }
+      return isSilent === true ? { ...reply, usage: NO_TOKENS } : reply
     },
-    { model: { cost: COST }, settings: { compaction: { keepRecentTokens: 2000 } } },
+    { model: { cost }, models: [DEAR], settings: { compaction: { keepRecentTokens: 2000 } }, ...(api && { api }), ...(env && { env }) },
   )
   for (const name of 'abcdefghij') put(home, `${name}.txt`, lines(name, 500))
   const start = (args: string[] = []) => startRpc({ ...load, args, extension: isManaged ? [load.extension, NAVIGATE] : [NAVIGATE] })
   const rpc = await start()
-  for (const step of steps) await take(rpc, step, isManaged)
+  for (const step of steps) await take(rpc, server, step, isManaged)
   const { sessionFile } = await rpc.state()
   await rpc.close()
   server.check()
   const branch = branchOf(readSession(sessionFile).entries)
-  const point = branch.findLast((entry) => entry['customType'] === 'pi-context-manager')?.['data'] as { saved?: number } | undefined
-  return { cost: billOf(branch as never).cost, saved: isManaged ? ((point?.saved ?? 0) * COST.input) / 1e6 : undefined }
+  const point = branch.findLast((entry) => entry['customType'] === 'pi-context-manager')?.['data'] as { dollars?: number } | undefined
+  let used = 0
+  for await (const charge of chargesOf(await openRecording(sessionFile), new Set())) used += charge.saved
+  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used }
 }
 
-async function take(rpc: PiRpc, step: Step, isManaged: boolean): Promise<void> {
-  if (step === 'compact') await rpc.command({ type: 'compact' })
+async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: boolean): Promise<void> {
+  if (step === 'abort') {
+    const [from, seen] = [rpc.mark, server.requests.length]
+    await rpc.command({ type: 'prompt', message: 'wait' })
+    const request = await server.request(undefined, seen)
+    if (request.api === 'anthropic-messages') await rpc.waitFor('message_update', from)
+    await rpc.command({ type: 'abort' })
+    await rpc.waitFor('agent_settled', from)
+  } else if (step === 'compact') await rpc.command({ type: 'compact' })
   else if (step === 'fork') {
     const { messages } = await rpc.command({ type: 'get_fork_messages' })
     await rpc.command({ type: 'fork', entryId: messages.at(-1).entryId })
   } else if (typeof step === 'string') {
     if (isManaged) await command(rpc, `/context ${step}`)
   } else if ('say' in step) await rpc.prompt(step.say)
+  else if ('model' in step) await rpc.command({ type: 'set_model', provider: 'rig', modelId: step.model })
   else {
     const { sessionFile } = await rpc.state()
     const answers = branchOf(readSession(sessionFile).entries).filter((entry) => entry.type === 'message' && entry['message'].role === 'assistant' && entry['message'].stopReason === 'stop')
@@ -74,8 +122,10 @@ async function take(rpc: PiRpc, step: Step, isManaged: boolean): Promise<void> {
   }
 }
 
-test.each(SCENARIOS)('%s', async (_name, steps) => {
-  const [own, plain] = [await run(steps, true), await run(steps, false)]
-  process.stderr.write(`${_name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)}, said $${own.saved!.toFixed(4)}\n`)
-  expect(Math.abs(plain.cost - own.cost - own.saved!)).toBeLessThan(0.01)
+test.each(SCENARIOS)('%s', async (name, steps, provider = {}) => {
+  const [own, plain] = [await run(steps, provider, true), await run(steps, provider, false)]
+  process.stderr.write(`${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)}, said $${own.saved.toFixed(4)}\n`)
+  expect(Math.abs(plain.cost - own.cost - own.saved)).toBeLessThan(0.01)
+  // On one branch, the command says the same.
+  if (!steps.some((step) => typeof step === 'object' && 'goto' in step)) expect(own.used).toBeCloseTo(own.saved, 5)
 })

@@ -567,6 +567,7 @@ describe('texts for the person', () => {
     tokenPrice: 0,
     saved: 0.84,
     savedTokens: 280_000,
+    uncounted: undefined,
     receipts: [receipt],
     off: true,
     store: '/data/context.db',
@@ -604,7 +605,9 @@ describe('texts for the person', () => {
   })
 
   test.each<[string, Partial<Report>, string]>([
-    ['nothing yet', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: nothing has been worth collapsing.'],
+    ['nothing yet', { savedTokens: 0, saved: 0, receipts: [] }, 'Nothing saved yet: nothing has been worth collapsing.'],
+    ['a roll just now', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: what has collapsed shows at the next call.'],
+    ['a provider that counts nothing', { savedTokens: 0, saved: 0, uncounted: 'the provider reports no token counts' }, 'What was saved is not known: the provider reports no token counts.'],
     ['a model without prices', { saved: undefined }, 'Saved 280k input tokens against plain Pi'],
     ['a roll that has not paid back', { saved: -0.02, savedTokens: -6000, cost: 0.42 }, 'Cost $0.02, 5 % more than plain Pi'],
     ['the same without prices', { saved: undefined, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],

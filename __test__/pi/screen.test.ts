@@ -48,6 +48,7 @@ const report: Report = {
   isBilled: false,
   tokenPrice: 3.75e-6,
   saved: 0.59,
+  uncounted: undefined,
   savedTokens: 196_000,
   receipts: [1, 2, 3, 4].map((items) => ({
     items,

@@ -85,7 +85,7 @@ describe('what a session file says about the context manager', () => {
   test('edits and points are steps of their branch, and results have no header', async () => {
     const { steps, problems } = await stepsOf(temporaryFile('managed.jsonl', lines(entries)))
     expect(problems).toEqual([])
-    const brief = steps.map((step: Step) => (step.kind === 'message' ? step.entry.key : step.kind === 'managed' ? step.saved : step.kind))
+    const brief = steps.map((step: Step) => (step.kind === 'message' ? step.entry.key : step.kind === 'managed' ? step.saved.tokens : step.kind))
     expect(brief).toEqual(['u', 'a', 'r', 'edit', 70, 'b', 90, 'branch', 'v', 'd', 5])
     expect(steps[7]).toMatchObject({ kind: 'branch', keys: ['u', 'a', 'r'] })
     expect(steps[7]).not.toHaveProperty('edits')

@@ -19,6 +19,8 @@ export interface PiHomeOptions {
   contextWindow?: number
   /** More fields of the model's entry in models.json, such as `cost`, `compat`, `reasoning`. */
   model?: Record<string, unknown>
+  /** Entries of more models of the same provider. */
+  models?: Record<string, unknown>[]
   /** Fields of settings.json over the rig's own. */
   settings?: Record<string, unknown>
   /** Variables over the rig's own. */
@@ -58,7 +60,7 @@ export function createPiHome(options: PiHomeOptions): PiHome {
     input: ['text', 'image'],
     ...options.model,
   }
-  const provider = { baseUrl: options.server.baseUrl(api), api, apiKey: 'scripted', models: [model] }
+  const provider = { baseUrl: options.server.baseUrl(api), api, apiKey: 'scripted', models: [model, ...(options.models ?? [])] }
   writeJson(join(agentDir, 'models.json'), { providers: { rig: provider } })
   writeJson(join(agentDir, 'settings.json'), {
     defaultProvider: 'rig',

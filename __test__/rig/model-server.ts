@@ -42,7 +42,8 @@ export class ModelServer {
   readonly #strict: Strict | undefined
   /** Requests refused for their reasoning, which the script has not seen. */
   #refused = 0
-  readonly #cache = new PrefixCache()
+  /** By model. */
+  readonly #caches = new Map<string, PrefixCache>()
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #gates = new Set<Gate>()
@@ -197,7 +198,12 @@ export class ModelServer {
   async #send(request: ModelRequest, reply: Reply, response: ServerResponse, sign: Sign = (part) => part): Promise<void> {
     // A client that hangs up makes writes fail; `aborted` tells it, the error event itself says nothing more.
     response.on('error', () => {})
-    const metered = this.#cache.add(request.prompt)
+    const model = String(request.body.model ?? 'scripted')
+    const cache = this.#caches.get(model) ?? new PrefixCache()
+    this.#caches.set(model, cache)
+    const metered = cache.add(request.prompt)
+    const fresh = metered.prompt - metered.cached
+    const isLong = request.raw.includes('"ttl":"1h"')
     if (reply.before !== undefined) await this.#wait(reply.before, request)
     request.status = reply.status ?? 200
     if (request.status !== 200) {
@@ -210,14 +216,14 @@ export class ModelServer {
     const parts = partsOf(reply, request.n).map((part) => (part instanceof Gate || typeof part === 'string' ? part : sign(part)))
     const called = parts.some((part) => !(part instanceof Gate) && typeof part !== 'string' && 'call' in part)
     const usage: Usage = {
-      input: metered.prompt - metered.cached,
+      input: isLong ? 0 : fresh,
       output: estimateTokens(JSON.stringify(parts.filter((part) => !(part instanceof Gate)))),
       cacheRead: metered.cached,
-      cacheWrite: 0,
+      cacheWrite: isLong ? fresh : 0,
       ...reply.usage,
     }
     request.usage = usage
-    const wire = encoder(request.api, String(request.body.model ?? 'scripted'), `answer_${request.n}`, request.verdict?.transformations)
+    const wire = encoder(request.api, model, `answer_${request.n}`, request.verdict?.transformations, isLong)
     const type = request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : 'text/event-stream'
     response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...reply.headers })
     this.said.push(parts.filter((part): part is WirePart => !(part instanceof Gate) && typeof part !== 'string'))

@@ -16,13 +16,13 @@ export interface Encoder {
 
 /**
  * An encoder for one answer. `model` is echoed, as providers do; `id` names the answer. `transformations`: what a provider
- * that binds its reasoning reports about the request.
+ * that binds its reasoning reports about the request. `isLong`: what is written to the cache stays there for an hour.
  */
-export function encoder(api: Api, model: string, id: string, transformations: readonly Transformation[] = []): Encoder {
+export function encoder(api: Api, model: string, id: string, transformations: readonly Transformation[] = [], isLong = false): Encoder {
   const report = transformations.length === 0 ? {} : { input_transformations: transformations }
   if (api === 'openai-completions') return completions(model, id)
   if (api === 'bedrock-converse-stream') return converse()
-  if (api === 'anthropic-messages') return anthropic(model, id, report)
+  if (api === 'anthropic-messages') return anthropic(model, id, report, isLong)
   return responses(model, id, report)
 }
 
@@ -84,7 +84,7 @@ function completions(model: string, id: string): Encoder {
   }
 }
 
-function anthropic(model: string, id: string, report: object): Encoder {
+function anthropic(model: string, id: string, report: object, isLong: boolean): Encoder {
   let index = -1
   const event = (type: string, fields: object): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
@@ -93,6 +93,7 @@ function anthropic(model: string, id: string, report: object): Encoder {
     output_tokens: usage.output,
     cache_read_input_tokens: usage.cacheRead,
     cache_creation_input_tokens: usage.cacheWrite,
+    ...(isLong && { cache_creation: { ephemeral_1h_input_tokens: usage.cacheWrite } }),
   })
   const block = (start: object, deltas: object[]): string => {
     index += 1

@@ -1,8 +1,12 @@
 /**
  * The ledger of a session: what each model call was billed, and what it would have been billed without us, on the same
  * branch, with the same cache. Nothing is predicted: a roll or an undo changes the sums only when the next call has been
- * answered. Sizes are counted in characters and scaled by the tokens that the provider reports.
+ * answered. Sizes are counted in characters. How many tokens a character takes is measured where a request has only grown:
+ * what a provider puts around the messages is the same without us, and must not grow with them.
  */
+
+import { factorAt } from '../models/prices.ts'
+import type { PriceFactor } from '../models/prices.ts'
 
 /** How large a message is in the request, in characters. */
 export interface Size {
@@ -20,8 +24,11 @@ export interface PromptUsage {
   cacheWrite: number
 }
 
-/** Prices of a million prompt tokens; only their ratios matter here. 0 means unknown. */
-export type PromptPrices = PromptUsage
+/** Prices of a million prompt tokens, in dollars. 0 means unknown. */
+export interface PromptPrices extends PromptUsage {
+  /** Sizes above which the whole prompt costs more. */
+  tiers?: readonly PriceFactor[]
+}
 
 /** The last answered call of a branch, in tokens. */
 export interface Prompts {
@@ -29,29 +36,40 @@ export interface Prompts {
   own: number
   /** What it would have counted without us. */
   plain: number
+  /** By how much requests have grown so far, where nothing else in them has changed. */
+  grown?: { tokens: number; characters: number }
 }
 
 /** The share of the last prompt from which on a call counts as having found it in the cache. */
 const FOUND = 0.9
 
+/** From so many characters on, growth says what a character takes; before, the last request as a whole does. */
+const ENOUGH = 2000
+
 /** The sums of one session's branch. */
 export class Ledger {
   /** What was saved, in fresh input tokens of the models that were called; negative if it was more expensive. */
   saved = 0
+  /** The same in dollars, as far as the models' prices are known. */
+  dollars = 0
   /** The last answered call. */
   last: Prompts | undefined
   readonly #sizes = new Map<string, Size>()
   #sum: Size = { own: 0, plain: 0 }
+  /** The characters of the last answered request; undefined after a start. */
+  #answered: number | undefined
   /** What has happened to the last request's prefix since. */
   #prefix: 'kept' | 'edited' | 'rewritten' = 'kept'
   #request: (Size & { prefix: 'kept' | 'edited' | 'rewritten'; isAlive: boolean }) | undefined
 
   /** Continues with the sums of a point. */
-  takeOver(saved: number, last: Prompts | undefined): void {
+  takeOver({ saved = 0, dollars = 0, last }: { saved?: number; dollars?: number; last?: Prompts }): void {
     this.saved = saved
+    this.dollars = dollars
     this.last = last
     this.#prefix = 'kept'
     this.#request = undefined
+    this.#answered = undefined
   }
 
   /** Everything visible has been read again. */
@@ -101,13 +119,29 @@ export class Ledger {
     const own = usage.input + usage.cacheRead + usage.cacheWrite
     if (request === undefined || own === 0 || request.own === 0) return
     this.#prefix = 'kept'
-    const plain = (own * request.plain) / request.own
+    const grown = this.#grownTo(request, own)
+    const perCharacter = grown.characters < ENOUGH ? own / request.own : grown.tokens / grown.characters
+    const plain = Math.max(0, own + (request.plain - request.own) * perCharacter)
     const read = Math.min(plain, this.#cached(request, usage))
-    const { input, cacheRead, cacheWrite } = known(prices)
+    const { input, cacheRead, cacheWrite, tiers } = known(prices)
     const fresh = usage.input + usage.cacheWrite
     const write = fresh === 0 ? cacheWrite : (usage.input * input + usage.cacheWrite * cacheWrite) / fresh
-    this.saved += ((read - usage.cacheRead) * cacheRead + (plain - read - fresh) * write) / input
-    this.last = { own, plain }
+    const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all)
+    const gained = cost(read, plain) - cost(usage.cacheRead, own)
+    this.saved += gained / input
+    if (prices.input > 0) this.dollars += gained / 1_000_000
+    this.last = { own, plain, ...(grown.characters > 0 && { grown }) }
+    this.#answered = request.own
+  }
+
+  /** By how much requests have grown, with one that was counted as `tokens`. */
+  #grownTo({ own, prefix, isAlive }: Size & { prefix: string; isAlive: boolean }, tokens: number): { tokens: number; characters: number } {
+    const { last } = this
+    const before = last?.grown ?? { tokens: 0, characters: 0 }
+    const [by, characters] = [tokens - (last?.own ?? 0), own - (this.#answered ?? own)]
+    // Another model counts in other tokens, and has no cache.
+    if (prefix !== 'kept' || !isAlive || by <= 0 || characters <= 0) return before
+    return { tokens: before.tokens + by, characters: before.characters + characters }
   }
 
   /** How many tokens of the prompt without us the provider would have read from its cache. */
@@ -120,9 +154,9 @@ export class Ledger {
 }
 
 /** Prices with the usual ratios for what is unknown. */
-function known({ input, cacheRead, cacheWrite }: PromptPrices): PromptPrices {
-  if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1 }
-  return { input, cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
+function known({ input, cacheRead, cacheWrite, tiers = [] }: PromptPrices): Required<PromptPrices> {
+  if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, tiers }
+  return { tiers, input, cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
 }
 
 /** What Pi counts an image as, in characters. */

@@ -16,6 +16,8 @@ export interface Point {
   taught?: true
   /** What was saved on the branch so far, in fresh input tokens. */
   saved?: number
+  /** The same in dollars, as far as the models' prices were known. */
+  dollars?: number
   /** The branch's last answered call. */
   last?: Prompts
   /** By how many characters results of this turn would be longer without us, by message. */

@@ -1,7 +1,7 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
 import { callsOf } from './recording.ts'
-import type { BranchStep, EditStep, Entry, Message, Origin, Problem, Recording, Step, Summarized } from './recording.ts'
+import type { BranchStep, EditStep, Entry, Message, Origin, Problem, Recording, Saved, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
 const HELD_OUT = 'pi-context-manager-holdout'
@@ -56,8 +56,8 @@ interface Node {
   compaction?: Summarized
   /** The form that the entry gave to an earlier message. */
   edit?: Pick<EditStep, 'key' | 'content'>
-  /** What the context manager had saved at this point, in fresh input tokens. */
-  saved?: number
+  /** What the context manager had saved at this point. */
+  saved?: Saved
 }
 
 class Tree {
@@ -109,7 +109,7 @@ class Tree {
     const keys: string[] = []
     const seen = new Set<string>()
     let compaction: Summarized | undefined
-    let saved: number | undefined
+    let saved: Saved | undefined
     const edits = new Map<string, EditStep['content']>()
     for (let id = leaf; id !== null && !seen.has(id);) {
       seen.add(id)
@@ -192,11 +192,15 @@ function editOf(entry: Record<string, unknown>): Pick<EditStep, 'key' | 'content
 const POINT = 'pi-context-manager'
 
 /** Returns what a point of the context manager says was saved; undefined for any other entry. */
-function savedAt(entry: Record<string, unknown>): number | undefined {
+function savedAt(entry: Record<string, unknown>): Saved | undefined {
   if (entry['type'] !== 'custom' || entry['customType'] !== POINT) return undefined
-  const { saved, off } = (entry['data'] ?? {}) as { saved?: unknown; off?: unknown }
-  if (typeof saved === 'number' && Number.isFinite(saved)) return saved
-  return off === true ? undefined : 0
+  const { saved, dollars, off } = (entry['data'] ?? {}) as { saved?: unknown; dollars?: unknown; off?: unknown }
+  if (!isAmount(saved) && off === true) return undefined
+  return { tokens: isAmount(saved) ? saved : 0, dollars: isAmount(dollars) ? dollars : 0 }
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
 }
 
 /** The line with a short name that the context manager puts before a result. */

@@ -65,9 +65,17 @@ export type Step =
   | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
   | EditStep
   /** The context manager ran in the recorded session, and says what it had saved on this branch so far. */
-  | { kind: 'managed'; saved: number; at: number }
+  | { kind: 'managed'; saved: Saved; at: number }
   /** The context manager left the session plain, to compare with. */
   | { kind: 'heldOut'; at: number }
+
+/** What was saved by the context manager's own account. */
+export interface Saved {
+  /** In fresh input tokens. */
+  tokens: number
+  /** As far as the models' prices were known. */
+  dollars: number
+}
 
 /** The recorded program shows a message in another form from now on. */
 export interface EditStep {
@@ -87,8 +95,8 @@ export interface BranchStep {
   compaction?: Summarized
   /** The forms of messages on that branch that differ from their own. */
   edits?: ReadonlyMap<string, EditStep['content']>
-  /** What the context manager had saved on that branch, in fresh input tokens. */
-  saved?: number
+  /** What the context manager had saved on that branch. */
+  saved?: Saved
 }
 
 /** A summary in place of all messages before one of them. */

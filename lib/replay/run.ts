@@ -105,7 +105,7 @@ export async function replaySession(
     for await (const step of recording.steps(report)) {
       if (step.kind === 'branch') await run.branch(step)
       else if (step.kind === 'compaction') run.compaction(step)
-      else if (step.kind === 'managed') run.managed(step.saved)
+      else if (step.kind === 'managed') run.managed(step.saved.tokens)
       else if (step.kind === 'message') {
         await run.message(step.entry)
         if (isCall(step.entry.message)) progress((calls += 1))
@@ -215,7 +215,7 @@ class Run {
     const path = step.keys.flatMap((key) => this.#entries.get(key) ?? [])
     for (const { policy } of this.#lanes) await policy.branch(path)
     this.#plain.branch(path)
-    this.#savedHere = step.saved ?? 0
+    this.#savedHere = step.saved?.tokens ?? 0
     const { compaction } = step
     this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
   }

@@ -1,8 +1,9 @@
 /** What the model calls of recorded sessions were charged, and what the context manager saved by its own account. */
+import { factorAt } from '../models/prices.ts'
 import { knownPrices } from '../replay/prices.ts'
 import type { Prices } from '../replay/prices.ts'
 import { isCall } from '../replay/recording.ts'
-import type { Message, Recording, RecordedUsage } from '../replay/recording.ts'
+import type { Message, Recording, RecordedUsage, Saved } from '../replay/recording.ts'
 import { modelOf } from '../replay/survey.ts'
 
 /** A model call, or what was saved after it. */
@@ -39,20 +40,19 @@ export async function* chargesOf(recording: Recording, charged: Charged): AsyncG
   const { id: session, cwd: folder } = recording.origin
   const place = { session, folder }
   let model = 'unknown/unknown'
-  let [price, saved] = [0, 0]
+  let saved: Saved = { tokens: 0, dollars: 0 }
   let [isManaged, isHeldOut] = [false, false]
   for await (const step of recording.steps(() => {})) {
     if (step.kind === 'heldOut') isHeldOut = true
-    else if (step.kind === 'branch') saved = step.saved ?? 0
+    else if (step.kind === 'branch') saved = step.saved ?? { tokens: 0, dollars: 0 }
     else if (step.kind === 'managed') {
-      const gained = step.saved - saved
+      const gained = { saved: step.saved.dollars - saved.dollars, savedTokens: step.saved.tokens - saved.tokens }
       ;[saved, isManaged] = [step.saved, true]
-      if (!isFirst(charged, `saved ${step.at} ${step.saved}`)) continue
-      yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, saved: gained * price, savedTokens: gained, isManaged, isHeldOut }
+      if (!isFirst(charged, `saved ${step.at} ${saved.tokens}`)) continue
+      yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, ...gained, isManaged, isHeldOut }
     } else if (step.kind === 'message' && isCall(step.entry.message)) {
       const { message, key, at } = step.entry
       model = modelOf(message)
-      price = inputPrice(message) ?? price
       if (!isFirst(charged, `${key} ${at}`)) continue
       const { usage } = message
       yield { ...place, at, model, calls: 1, tokens: tokensOf(usage), cost: costOf(message), saved: 0, savedTokens: 0, isManaged, isHeldOut }
@@ -86,14 +86,6 @@ function costOf(message: Message): number | undefined {
 
 function atPrices(tokens: Charge['tokens'], prices: Prices): number {
   const { input, cacheRead, cacheWrite, output } = tokens
-  const sum = input * prices.input + cacheRead * prices.cacheRead + cacheWrite * prices.cacheWrite + output * prices.output
-  return sum / 1_000_000
-}
-
-/** Dollars for a fresh input token; undefined if the answer does not tell and the model has no known price. */
-function inputPrice(message: Message): number | undefined {
-  const { usage } = message
-  if (usage?.cost?.input !== undefined && usage.cost.input > 0 && usage.input > 0) return usage.cost.input / usage.input
-  const known = knownPrices(modelOf(message))
-  return known === undefined ? undefined : known.input / 1_000_000
+  const prompt = input * prices.input + cacheRead * prices.cacheRead + cacheWrite * prices.cacheWrite
+  return (prompt * factorAt(prices.steps, input + cacheRead + cacheWrite) + output * prices.output) / 1_000_000
 }
