@@ -147,6 +147,33 @@ describe('on the disk', () => {
     await gateway.close()
   }
 
+  test('what was forgotten is not there again, whoever still sends it', async () => {
+    const { url, seen } = await upstream((_, response) => response.end('{}'))
+    const store = join(folder(), 'context.db')
+    const options = { kind: 'sqlite', path: store } as const
+    const open = async (): Promise<{ url: string }> => (await gatewayTo(url, { store: options, formsPath: formsFolder(options) })).gateway
+    const onDisk = (): string => readdirSync(formsFolder(options)).map((name) => readFileSync(join(formsFolder(options), name), 'utf8')).join()
+    const loop = new AnthropicLoop(await open())
+    // Its form has the beginning of each output.
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 900))
+    const secret = 'n19 line 0 of an output that is long enough to matter'
+    const sent = seen.at(-1)!.body.toString()
+    expect([sent.includes(`id=6af79970\\n${secret}`), sent.includes('n19 line 450 ')]).toEqual([true, false])
+    expect(onDisk()).not.toContain('of an output')
+    execFileSync(process.execPath, [START, 'forget', '--store', store, '--text', secret])
+    await loop.call('Bash', { command: 'cat more' }, long('more'))
+    expect(existsSync(formsFolder(options))).toBe(false)
+    // The next gateway, and another session with the same messages, write forms again.
+    for (const session of [loop.session, 'session-2']) {
+      const again = new AnthropicLoop(await open(), session)
+      again.messages.push(...loop.messages)
+      again.calls = 100
+      for (let n = 0; n < 12; n += 1) await again.call('Bash', { command: `cat m${n}` }, long(`m${n}`, 900))
+      expect(onDisk()).not.toContain('of an output')
+    }
+    expect(readdirSync(formsFolder(options)).length).toBe(2)
+  })
+
   test('two stores in one folder have their own, and forget erases those of one', async () => {
     const home = folder()
     const [one, other] = [join(home, 'one.db'), join(home, 'other.db')]

@@ -39,6 +39,7 @@ export class GatewayTools implements Tools {
     for (const one of this.#conversations.othersLike(first)) {
       const text = await one.recall(input)
       if (text !== undefined) return text
+      await one.close()
     }
     const { manager } = await first.session()
     return recallTexts(manager, input)
