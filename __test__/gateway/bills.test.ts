@@ -2,7 +2,7 @@
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { hostSession } from '../../lib/gateway/bills.ts'
+import { billsFile, hostSession } from '../../lib/gateway/bills.ts'
 import { Holdout } from '../../lib/gateway/holdout.ts'
 import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
@@ -16,7 +16,7 @@ test('held-out sessions are compared with the others, on what was billed, with a
   const server = await startModelServer(() => 'ok')
   const path = folder()
   const store = join(path, 'context.db')
-  const billsPath = join(path, 'gateway-bills.jsonl')
+  const billsPath = billsFile({ kind: 'sqlite', path: store })
   const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath, holdout: 0.5, cwd: path })
   const holdout = new Holdout(0.5)
   const names = Array.from({ length: 40 }, (_, n) => `s${n}`)

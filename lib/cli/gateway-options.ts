@@ -1,7 +1,7 @@
 /** Options that `run` and `gateway` share. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { BILLS_FILE } from '../gateway/bills.ts'
+import { billsFile } from '../gateway/bills.ts'
 import { folderBeside, formsFolder } from '../gateway/form-files.ts'
 import type { GatewayOptions } from '../gateway/gateway.ts'
 import type { ModelOverrides } from '../gateway/models.ts'
@@ -33,14 +33,15 @@ export interface SharedValues {
 }
 
 /** The gateway's options from them. Throws a {@link UsageError}. */
-export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { formsPath: string; billsPath: string } {
+export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { formsPath: string; billsPath: string; secretPath: string } {
   const { options } = storeOf(values.store, true)
   return {
     open: { store: options, ...(values.redact === true ? { redact: true } : {}) },
     holdout: shareOf(values.holdout),
     ...(values.models === undefined ? {} : { models: modelsIn(values.models) }),
     formsPath: formsFolder(options),
-    billsPath: join(folderBeside(options), BILLS_FILE),
+    billsPath: billsFile(options),
+    secretPath: join(folderBeside(options), 'gateway.secret'),
   }
 }
 

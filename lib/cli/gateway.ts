@@ -1,5 +1,4 @@
 /** The command `gateway`: a gateway of its own, for editors and several programs. */
-import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/gateway.ts'
 import { exitHelp } from './exit.ts'
@@ -38,10 +37,10 @@ export async function gateway(args: string[]): Promise<number> {
   const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
   const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai) }
   const { startGateway } = await import('../gateway/gateway.ts')
-  const shared = sharedOptions(values)
+  const { secretPath, ...shared } = sharedOptions(values)
   const running = await startGateway({
     ...shared,
-    secret: lastingSecret(join(dirname(shared.billsPath), 'gateway.secret')),
+    secret: lastingSecret(secretPath),
     host,
     port,
     upstreams,

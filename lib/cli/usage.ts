@@ -1,8 +1,8 @@
 /** The command `usage`. */
 import { existsSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { BILLS_FILE, hostSession } from '../gateway/bills.ts'
+import { billsFile, hostSession } from '../gateway/bills.ts'
 import { columns, middleCut, widthOf } from '../columns.ts'
 import { shortened } from '../inspect/names.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
@@ -18,7 +18,6 @@ import type { Comparison } from '../usage/holdout.ts'
 import { GROUPS, Sums } from '../usage/sums.ts'
 import type { Group, Sum } from '../usage/sums.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
-import { folderBeside } from '../gateway/form-files.ts'
 import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
@@ -106,7 +105,7 @@ export async function usage(args: string[]): Promise<number> {
 /** The gateway's file beside a store; undefined if there is no store. */
 function billsBeside(store: string | undefined): string | undefined {
   try {
-    return join(folderBeside(storeOf(store, true).options), BILLS_FILE)
+    return billsFile(storeOf(store, true).options)
   } catch (error) {
     if (store === undefined && error instanceof UsageError) return undefined
     throw error

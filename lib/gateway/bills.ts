@@ -1,10 +1,12 @@
 /**
- * What was billed, call by call, in a file of this user beside the store: `usage` sums it up, and compares the sessions that
+ * What was billed, call by call, in a file of this user for each store, beside it: `usage` sums it up, and compares the sessions that
  * were held out with the others. No text of a conversation is in it.
  */
 import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { StoreOptions } from '../index.ts'
 import type { Usage } from './answer.ts'
+import { besideStore } from './form-files.ts'
 
 /** One call. */
 export interface BilledCall {
@@ -21,8 +23,10 @@ export interface BilledCall {
   isHeldOut: boolean
 }
 
-/** The name of the file. */
-export const BILLS_FILE = 'gateway-bills.jsonl'
+/** The file of a store. */
+export function billsFile(options: StoreOptions): string {
+  return `${besideStore(options, 'gateway-bills')}.jsonl`
+}
 
 /** Writes calls to a file. Several processes may write to one: a line is one write. */
 export class Bills {

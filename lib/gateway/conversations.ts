@@ -44,7 +44,7 @@ export class Conversations {
   /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
   readonly #branches = new Map<string, (readonly object[])[]>()
   /** What a conversation was before somebody went back in it. If it goes on as well, there are two. */
-  readonly #left = new WeakMap<Conversation, Left[]>()
+  readonly #left = new WeakMap<Conversation, StoredForm[]>()
   /** Conversations of earlier processes that were asked for something, by ID. */
   readonly #earlier = new Map<string, Conversation>()
 
@@ -124,8 +124,7 @@ export class Conversations {
   }
 
   #noteLeft(conversation: Conversation): void {
-    const { raw, form } = conversation
-    this.#left.set(conversation, [...(this.#left.get(conversation) ?? []).slice(-7), { raw, form: inMemory(form) }])
+    this.#left.set(conversation, [...(this.#left.get(conversation) ?? []).slice(-7), inMemory(conversation.form)])
   }
 
   #remember(key: string, messages: readonly object[]): void {
@@ -142,8 +141,9 @@ export class Conversations {
     if (closest.found !== undefined && this.#catchUp(key, closest.found, request, chain)) closest = longest(this.#groups.get(key) ?? [], request.messages)
     if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
     for (const found of this.#groups.get(key) ?? []) {
-      for (const { raw, form } of this.#left.get(found) ?? []) {
-        if (raw.length > closest.common && commonLength(raw, request.messages) === raw.length) closest = { found, common: raw.length, left: form }
+      for (const left of this.#left.get(found) ?? []) {
+        const common = left.links.length - 1
+        if (common > closest.common && commonLinks(left.links, chain()) === common) closest = { found, common, left }
       }
     }
     if (closest.left !== undefined) return closest
@@ -274,12 +274,6 @@ interface Closest {
   common: number
   /** The form of these messages, if the conversation has gone back since. */
   left?: StoredForm
-}
-
-/** What a conversation was. */
-interface Left {
-  raw: readonly object[]
-  form: StoredForm
 }
 
 /** What has been sent for the first messages of a conversation. */

@@ -43,10 +43,14 @@ export function folderBeside(options: StoreOptions): string {
   return options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
 }
 
+/** The path of what a store has in a folder beside it, in which other stores may have theirs. */
+export function besideStore(options: StoreOptions, folder: string): string {
+  return join(folderBeside(options), folder, options.kind === 'sqlite' ? basename(options.path) : short(JSON.stringify(options)))
+}
+
 /** The folder of a store's forms. */
 export function formsFolder(options: StoreOptions): string {
-  const name = options.kind === 'sqlite' ? basename(options.path) : short(JSON.stringify(options))
-  return join(folderBeside(options), FORMS_FOLDER, name)
+  return besideStore(options, FORMS_FOLDER)
 }
 
 /** The name of a conversation's file. Those of one key have the same beginning. */
