@@ -106,6 +106,7 @@ export declare class ContextManager {
   undoRoll(): Promise<Plan>
   receipts(): Promise<Array<RollReceipt>>
   restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
+  goBack(tx: number): Promise<undefined>
   point(): Promise<number>
   pointTimes(): Promise<[string, string]>
   exportSession(path: string): Promise<TransferSummary>

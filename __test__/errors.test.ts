@@ -123,6 +123,7 @@ const wrong: [string, (manager: any, id: string) => unknown][] = [
   ['search of an unknown type', (m) => m.search('x', { type: 'image' })],
   ['restore of no session', (m) => m.restore('', 1)],
   ['restore of half a transaction', (m) => m.restore('s', 0.5)],
+  ['going back to half a transaction', (m) => m.goBack(0.5)],
   ['transformContext of a text', (m) => m.transformContext('Hello')],
   ['transformContext of null', (m) => m.transformContext([null])],
   ['transformContext of nothing and numbers', (m) => m.transformContext([undefined, 1])],

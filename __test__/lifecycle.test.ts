@@ -58,6 +58,7 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   undoRoll: (m) => m.undoRoll(),
   receipts: (m) => m.receipts(),
   restore: (m) => m.restore('s', 1),
+  goBack: (m) => m.goBack(1),
   point: (m) => m.point(),
   pointTimes: (m) => m.pointTimes(),
   storeState: (m) => m.storeState(),

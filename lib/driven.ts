@@ -137,6 +137,15 @@ export abstract class DrivenSession extends native.ContextManager {
     return calling(() => super.restore(sessionId, tx, times))
   }
 
+  /**
+   * Restores the session as `restore` does, for a host that has removed messages from the end of its conversation. What rolls
+   * made of the messages that stay remains in effect, also if they came later: the provider has them in its cache as they
+   * were last sent. Rejects with `UNKNOWN_OBJECT` if the session did not exist at that transaction.
+   */
+  override goBack(tx: number): Promise<undefined> {
+    return calling(() => super.goBack(tx))
+  }
+
   /** Returns the session's newest own transaction, for `restore`. */
   override point(): Promise<number> {
     return calling(() => super.point())

@@ -303,6 +303,12 @@ impl ContextManager {
     }
 
     #[napi]
+    pub fn go_back<'env>(&self, env: &'env Env, tx: f64) -> napi::Result<PromiseRaw<'env, ()>> {
+        let work = move |open: Open| async move { Ok(open.engine.go_back(convert::tx(tx)?).await?) };
+        self.call(env, work, |()| ())
+    }
+
+    #[napi]
     pub fn point<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, i64>> {
         self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
     }

@@ -70,7 +70,7 @@ export class Boundary {
         'these messages are of a conversation that another one has followed in this session; a session records one conversation at a time. Open a session of its own for each, with ContextManager.open and another sessionId',
       )
     }
-    await manager.restore(manager.sessionId, point)
+    await manager.goBack(point)
     const left = remembering(await recordOf(manager), said)
     if (isPrefix(left, said)) return left.length
     await manager.restore(manager.sessionId, 0)

@@ -48,6 +48,8 @@ interface Pass {
   wasCertain: boolean
   /** Results that the host has reworded. */
   reworded: ReadonlySet<Part>
+  /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
+  sentMs?: number
 }
 
 /** The projection of one session's messages. Calls run one after the other. */
@@ -78,8 +80,8 @@ export class Projection {
   #view: Assembled | undefined
   /** A call has taken too long and has not ended. */
   #isLate = false
-  /** A call has been carried out. */
-  #hasBegun = false
+  /** When the last call was carried out. */
+  #sentMs: number | undefined
   readonly #warned = new Set<string>()
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
@@ -203,7 +205,7 @@ export class Projection {
     try {
       const plan = (await this.#driver.take('end', true)) as Plan
       await this.#enforce(pass, plan)
-      this.#hasBegun = true
+      this.#sentMs = this.#now()
       if (!follows) await this.#withdraw(old, pass.table, pass.reworded)
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
       await this.#driver.settled()
@@ -331,10 +333,11 @@ export class Projection {
     const manager = this.#manager
     const pass = this.#pass as Pass
     const old = this.#table
-    const { units, seen } = await this.#recognize(pass.messages, pass.shape)
+    const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const boundary = (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ?? (await this.#boundary.of(units, seen))
     pass.reworded = await this.#boundary.reworded(units, seen)
+    if (boundary <= same && pass.reworded.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) {
       if (!pass.reworded.has(part)) continue
       await manager.recordToolcall(this.#toolcall(part.message))
@@ -354,7 +357,7 @@ export class Projection {
   }
 
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
-  async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number> }> {
+  async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
     const old = this.#table
     const { units: same, next } = old.follow(messages)
     const seen = new Map<Unit, number>()
@@ -377,7 +380,7 @@ export class Projection {
         units.push(one)
       }
     })
-    return { units, seen }
+    return { units, seen, same }
   }
 
   /** Removes from the pool and the active set what the host has reworded or removed. */
@@ -415,7 +418,8 @@ export class Projection {
   }
 
   #call({ atUserTurn, rolls }: Moment): ModelCall {
-    const { systemTokens = 0, sentMs } = this.#options
+    const { systemTokens = 0 } = this.#options
+    const sentMs = this.#sentMs === undefined ? this.#options.sentMs : this.#pass?.sentMs
     const model = this.#model()
     const { input, cacheRead, cacheWrite, caches, tiers } = model
     return {
@@ -432,7 +436,7 @@ export class Projection {
       onlyAtUserTurn: false,
       atUserTurn,
       ...(this.#options.shortens === true ? { shortens: true } : {}),
-      ...(sentMs === undefined || this.#hasBegun ? {} : { sentMs }),
+      ...(sentMs === undefined ? {} : { sentMs }),
       rolls,
     }
   }

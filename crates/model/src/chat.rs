@@ -122,11 +122,26 @@ impl<'a> Chat<'a> {
     /// The text with this [`said_id`]: a user's, or the model's prose or reasoning.
     #[must_use]
     pub fn said(self, id: &str) -> Option<&'a str> {
-        let texts = self.turns().flat_map(|turn| {
+        self.texts().find(|text| said_id(text) == id)
+    }
+
+    /// The user's texts, and the model's prose and reasoning.
+    fn texts(self) -> impl Iterator<Item = &'a str> {
+        self.turns().flat_map(|turn| {
             let users = turn.user().into_iter().flat_map(texts_in);
             users.chain(turn.answers().flat_map(|answer| texts_in(answer.content())))
-        });
-        texts.into_iter().find(|text| said_id(text) == id)
+        })
+    }
+
+    /// What rolls say of the conversation up to this chat's end, without the calls and texts that only `later` has, a chat
+    /// that goes on from here.
+    #[must_use]
+    pub fn rolls_before(self, later: Chat<'_>, rolls: &[RollEntry]) -> Vec<RollEntry> {
+        let own: HashSet<&str> = self.turns().flat_map(Turn::toolcalls).collect();
+        let calls = later.turns().flat_map(Turn::toolcalls).filter(|id| !own.contains(id)).collect();
+        let said: HashSet<String> = self.texts().map(said_id).collect();
+        let texts = later.texts().map(said_id).filter(|id| !said.contains(id)).collect();
+        rolls.iter().filter_map(|roll| roll.without(&calls, &texts)).collect()
     }
 
     /// The rolls of all turns, oldest first.
@@ -281,11 +296,16 @@ fn is_telling(entry: &Value) -> bool {
 /// Turns another session's chat document into one of this session, because a fork continues the conversation as its own.
 ///
 /// What the `others` say of notices and evidence is taken along into the last turn: messages of the conversation may be
-/// newer than the chat that goes on.
+/// newer than the chat that goes on. So are `rolls`, which are in effect although they came later.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if the document can't be a chat.
-pub fn adopt(session: &SessionId, chat: &Document, others: &[&Document]) -> Result<Document, ModelError> {
+pub fn adopt(
+    session: &SessionId,
+    chat: &Document,
+    others: &[&Document],
+    rolls: &[RollEntry],
+) -> Result<Document, ModelError> {
     let (_, object_type, source, mut payload) = chat.clone().into_parts();
     payload.insert("session_ref".into(), json!(ObjectId::session(session)));
     let known: HashSet<String> = telling(chat).map(Value::to_string).collect();
@@ -296,8 +316,9 @@ pub fn adopt(session: &SessionId, chat: &Document, others: &[&Document]) -> Resu
         .cloned()
         .collect();
     let last = payload.get_mut(TURNS).and_then(Value::as_array_mut).and_then(|turns| turns.last_mut());
-    if let Some(rolls) = last.and_then(|turn| turn.get_mut(ROLLS)).and_then(Value::as_array_mut) {
-        rolls.extend(missing);
+    if let Some(recorded) = last.and_then(|turn| turn.get_mut(ROLLS)).and_then(Value::as_array_mut) {
+        recorded.extend(missing);
+        recorded.extend(rolls.iter().map(RollEntry::to_json));
     }
     Document::new(ObjectId::chat(session), object_type, source, payload)
 }

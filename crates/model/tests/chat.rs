@@ -218,7 +218,7 @@ fn a_fork_has_the_same_turns_under_its_own_name() {
     let mut patch = ChatPatch::new(0);
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
     let chat = patch::apply(empty(), [patch.patch()]).unwrap();
-    let own = adopt(&SessionId::new("fork").unwrap(), &chat, &[&chat]).unwrap();
+    let own = adopt(&SessionId::new("fork").unwrap(), &chat, &[&chat], &[]).unwrap();
     assert_eq!((own.id().as_str(), own.text("session_ref")), ("chat:fork", Some("session:fork")));
     assert_eq!(Chat::of(&own), Chat::of(&chat));
     assert_eq!(Chat::of(&own).len(), 1);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, adopt, begun};
+use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, adopt, begun, said_id};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -64,13 +64,48 @@ fn adopted_chat_takes_along_what_others_tell() {
     more.evidence(&[json!({ "call": "c" })]);
     more.roll(&RollEntry::default());
     let later = patch::apply(earlier.clone(), [more.patch()]).unwrap();
-    let own = adopt(&session, &earlier, &[&later, &earlier, &later]).unwrap();
+    let own = adopt(&session, &earlier, &[&later, &earlier, &later], &[]).unwrap();
     let chat = Chat::of(&own);
     assert_eq!((chat.len(), chat.rolls().count()), (1, 0));
     assert_eq!(chat.notices().collect::<Vec<_>>(), [told("a"), told("b")]);
     assert_eq!(chat.evidence().collect::<Vec<_>>(), [&json!({ "call": "c" })]);
-    let none = adopt(&session, &empty(), &[&later]).unwrap();
+    let none = adopt(&session, &empty(), &[&later], &[]).unwrap();
     assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
-    let new = adopt(&session, &begun(&session).unwrap(), &[]).unwrap();
+    let new = adopt(&session, &begun(&session).unwrap(), &[], &[]).unwrap();
     assert!(Chat::records_evidence(&new) && !Chat::records_evidence(&none));
+}
+
+/// Who goes back keeps what a later roll made of the messages that stay, and nothing of what the conversation has left.
+#[test]
+fn rolls_stay_with_what_is_before_them() {
+    let call = |names: &[&str]| names.iter().map(|name| ObjectId::new(*name)).collect::<Vec<_>>();
+    let mut patch = ChatPatch::new(0);
+    patch.message(&json!({ "role": "user", "content": "first" })).unwrap();
+    call(&["a", "b"]).iter().for_each(|id| patch.toolcall(id));
+    let earlier = patch::apply(empty(), [patch.patch()]).unwrap();
+    let mut more = ChatPatch::new(1);
+    more.message(&json!({ "role": "user", "content": "later" })).unwrap();
+    more.toolcall(&ObjectId::new("c"));
+    let later = patch::apply(earlier.clone(), [more.patch()]).unwrap();
+    let roll = RollEntry {
+        results: call(&["a", "c"]),
+        arguments: call(&["c"]),
+        words: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
+        pages: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
+        bound: true,
+        ..RollEntry::default()
+    };
+    let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
+    let rolls = Chat::of(&earlier).rolls_before(Chat::of(&later), &[roll, gone]);
+    let kept = RollEntry {
+        results: call(&["a"]),
+        words: ["first", "a text that was redacted"].map(said_id).to_vec(),
+        pages: vec![call(&["a", "b"])],
+        bound: true,
+        ..RollEntry::default()
+    };
+    assert_eq!(rolls, [kept.clone()]);
+    let session = SessionId::new("s").unwrap();
+    let own = adopt(&session, &earlier, &[], &rolls).unwrap();
+    assert_eq!(Chat::of(&own).rolls().collect::<Vec<_>>(), [kept]);
 }

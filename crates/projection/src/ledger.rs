@@ -91,6 +91,8 @@ pub struct Ledger {
     removed: i64,
     /// The reasoning that is shown.
     pub(super) reasoning: Reasoning,
+    /// The contents are being rebuilt from a transcript. What changes meanwhile takes the form in which it was last sent.
+    is_rebuilding: bool,
     /// Sum of the cached-read prices of all calls. An account is the item's saving times the advance of this clock, so a call
     /// need not visit the accounts.
     clock: f64,
@@ -278,7 +280,9 @@ impl Ledger {
     /// An item is another size than in the last request, so nothing from there on is cached.
     fn note_size(&mut self, place: usize, before: u64, now: u64) {
         self.removed += before.cast_signed() - now.cast_signed();
-        self.break_at(place);
+        if !self.is_rebuilding {
+            self.break_at(place);
+        }
     }
 
     /// Someone else changed the request from this place on, so nothing at or after it is cached.
@@ -289,9 +293,15 @@ impl Ledger {
         }
     }
 
+    /// The contents are rebuilt from a transcript until [`Ledger::assume_shown`].
+    pub fn rebuild(&mut self) {
+        self.is_rebuilding = true;
+    }
+
     /// The contents were rebuilt from a transcript: they have been in requests, and stale items have paid nothing yet.
     /// `is_cached` says whether the provider still has everything up to the last answer cached; otherwise nothing is.
     pub fn assume_shown(&mut self, is_cached: bool) {
+        self.is_rebuilding = false;
         for account in self.stale.values_mut() {
             *account = Account { paid: 0.0, since: self.clock };
         }

@@ -17,6 +17,7 @@ use crate::base::error::{EngineError, Result};
 use crate::base::paths::Place;
 use crate::files::index::{Entry, IndexResult};
 use crate::files::reconcile::{compare_all, stored_files};
+use crate::request::rolled::Rolled;
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::session::refresh;
@@ -46,6 +47,27 @@ impl Engine {
     /// `UNKNOWN_OBJECT` if the session did not exist at that point; what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
+        self.move_to(session, tx, times, false).await
+    }
+
+    /// The same for a transaction of this session and a harness that has removed messages from its conversation's end. What
+    /// rolls made of the messages that stay remains in effect, also if they came later than the transaction: the provider has
+    /// the messages in its cache as they were last sent, and the model's reasoning may be bound to that form.
+    ///
+    /// # Errors
+    /// As [`Engine::restore`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
+    pub async fn go_back(&self, tx: TxId) -> Result<()> {
+        self.move_to(self.inner.client.session_id(), tx, None, true).await
+    }
+
+    async fn move_to(
+        &self,
+        session: &SessionId,
+        tx: TxId,
+        times: Option<[Timestamp; 2]>,
+        keeps_rolls: bool,
+    ) -> Result<()> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
         let own = inner.client.session_id();
@@ -57,7 +79,14 @@ impl Engine {
             let newer = [ObjectId::chat(own), ObjectId::chat(session)];
             let newer = self.inner.store().get_many(&newer, AsOf::default()).await?;
             let newer: Vec<&Document> = newer.iter().flatten().map(|version| &version.document).collect();
-            (point.document, adopt(own, &chat.document, &newer)?)
+            let rolls = match newer.first().filter(|_| keeps_rolls) {
+                Some(later) => {
+                    let before = Chat::of(&chat.document);
+                    before.rolls_before(Chat::of(later), &Rolled::of(before).towards(&state.request.rolled))
+                }
+                None => Vec::new(),
+            };
+            (point.document, adopt(own, &chat.document, &newer, &rolls)?)
         };
         let sets = Sets::from_document(&point).map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let new: HashSet<ObjectId> = sets.index().difference(state.session.sets.index()).cloned().collect();

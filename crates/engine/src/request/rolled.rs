@@ -112,6 +112,15 @@ impl Rolled {
         self.undone.iter().map(move |(entry, at)| (entry, left(at))).filter(|(_, left)| *left > 0)
     }
 
+    /// What leads from these rolls to those of a conversation that has gone further: which were undone, the last one first,
+    /// and which were added.
+    pub fn towards(&self, later: &Self) -> Vec<RollEntry> {
+        let same = self.entries.iter().zip(&later.entries).take_while(|(one, other)| one == other).count();
+        let undone = self.entries[same..].iter().rev().filter(|entry| entry.receipt.is_some());
+        let undone = undone.map(|entry| RollEntry { undone: true, ..entry.clone() });
+        undone.chain(later.entries[same..].iter().cloned()).collect()
+    }
+
     /// Takes in the latest roll, or that it was undone, and the number of the user turn in which that was.
     pub fn note(&mut self, entry: RollEntry, turn: usize) {
         if !entry.undone {
@@ -197,6 +206,34 @@ mod tests {
         rolled.note(RollEntry { undone: true, ..entry() }, 3);
         assert!(rolled.hides_words("thought") && !rolled.hides_words("word"));
         assert_eq!(rolled.entries(), [along]);
+    }
+
+    #[test]
+    fn from_the_rolls_of_one_point_to_those_of_another() {
+        let named = |name: &str| RollEntry {
+            results: ids(&[name]),
+            receipt: Some(receipt()),
+            ..RollEntry::default()
+        };
+        let of = |names: &[&str]| {
+            let mut rolled = Rolled::default();
+            names.iter().for_each(|name| rolled.note(named(name), 0));
+            rolled
+        };
+        let cases = [
+            (&["a"][..], &["a", "b"][..]),
+            (&[], &["a", "b"]),
+            (&["a", "b"], &["a", "b"]),
+            (&["a", "b", "c"], &["a", "d"]),
+            (&["a"], &[]),
+        ];
+        for (from, to) in cases {
+            let (mut point, later) = (of(from), of(to));
+            for entry in point.towards(&later) {
+                point.note(entry, 1);
+            }
+            assert_eq!(point.entries(), later.entries(), "{from:?} to {to:?}");
+        }
     }
 
     #[test]

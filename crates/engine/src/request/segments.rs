@@ -82,10 +82,12 @@ impl Segments {
         Self { stays, ..Self::default() }
     }
 
-    /// An empty request with the same settings.
+    /// An empty request with the same settings, to be rebuilt from a transcript.
     pub fn renewed(&self) -> Self {
         let Self { binding, text_is_reasoning, .. } = *self;
-        Self { binding, text_is_reasoning, ..Self::new(self.stays) }
+        let mut renewed = Self { binding, text_is_reasoning, ..Self::new(self.stays) };
+        renewed.ledger.rebuild();
+        renewed
     }
 
     /// Sets whether the harness can leave out messages and shorten texts.

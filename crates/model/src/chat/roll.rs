@@ -1,5 +1,7 @@
 //! A roll, as its turn records it.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::Receipt;
@@ -55,6 +57,32 @@ impl RollEntry {
             bound: entry.get("bound") == Some(&Value::Bool(true)),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
         }
+    }
+
+    /// The roll without these calls and texts, the latter by their [`said_id`](super::said_id)s; `None` if nothing is left.
+    pub(super) fn without(&self, calls: &HashSet<&str>, texts: &HashSet<String>) -> Option<Self> {
+        let rest = |ids: &[ObjectId]| -> Vec<ObjectId> {
+            ids.iter().filter(|id| !calls.contains(id.as_str())).cloned().collect()
+        };
+        let pages = self.pages.iter().map(|page| rest(page)).filter(|page| page.len() > 1);
+        let left = Self {
+            results: rest(&self.results),
+            excerpts: rest(&self.excerpts),
+            arguments: rest(&self.arguments),
+            old_texts: rest(&self.old_texts),
+            words: self.words.iter().filter(|id| !texts.contains(*id)).cloned().collect(),
+            pages: pages.collect(),
+            lines: rest(&self.lines),
+            changed: rest(&self.changed),
+            ..Self::default()
+        };
+        let has_any = left != Self::default();
+        has_any.then(|| Self {
+            receipt: self.receipt.clone(),
+            bound: self.bound,
+            undone: self.undone,
+            ..left
+        })
     }
 
     pub(super) fn to_json(&self) -> Value {

@@ -297,6 +297,24 @@ fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
     assert_eq!((charge.read_tokens, charge.written_tokens), (11_000, 500));
 }
 
+/// The transcript has each message as it came; what it was sent as is found out after it.
+#[test]
+fn a_rebuilt_ledger_has_the_form_that_was_sent_in_the_cache() {
+    let policy = Policy::new(EXACT);
+    for (is_cached, read) in [(true, 3_010), (false, 0)] {
+        let mut ledger = Ledger::new(1_000);
+        ledger.rebuild();
+        (0..3).for_each(|_| _ = ledger.push(Item::new(1_000, 10)));
+        ledger.charge_call(&policy);
+        ledger.set_rolled(0, true);
+        ledger.assume_shown(is_cached);
+        ledger.push(Item::new(500, 10));
+        assert_eq!(ledger.charge_call(&policy).read_tokens, read);
+        ledger.set_rolled(1, true);
+        assert_eq!(ledger.charge_call(&policy).read_tokens, 1_010, "what changes from then on breaks it");
+    }
+}
+
 /// Until the first call it is only known what the system part was before.
 #[test]
 fn a_guessed_system_part_that_turns_out_to_be_another_is_no_change() {
