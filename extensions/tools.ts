@@ -1,7 +1,8 @@
 /** The tools with which the model controls its context. Their texts are short, because every request carries them. */
 import type { AgentToolResult, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import { Type } from 'typebox'
-import type { ContextManager, Part, SetChange } from '../index.js'
+import type { ContextManager, SetChange } from '../index.js'
+import { partOf } from '../lib/harness/recall.ts'
 
 /** Returns the open engine. Throws a message for the model if there is none. */
 export type Engine = () => ContextManager
@@ -114,19 +115,6 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames
       return answer(hits.length === 0 ? 'no match' : hits.map((hit) => hit.shown).join('\n'))
     },
   })
-}
-
-/** The part that the model asks for. Throws a message that says how to ask. */
-export function partOf(lines: string | undefined, grep: string | undefined): Part | undefined {
-  if (lines !== undefined && lines !== '' && grep !== undefined && grep !== '') {
-    throw new Error('give lines or grep, not both')
-  }
-  if (grep !== undefined && grep !== '') return { grep }
-  if (lines === undefined || lines === '') return undefined
-  const found = /^\s*(\d{1,9})(?:\s*[-–,:]\s*(\d{1,9}))?\s*$/.exec(lines)
-  if (found === null) throw new Error(`lines is a range such as "120-180", not ${JSON.stringify(lines)}`)
-  const first = Number(found[1])
-  return { lines: [first, found[2] === undefined ? first : Number(found[2])] }
 }
 
 /** Returns what an activation brings back: the text and the arguments of the call, as far as they are not visible. */

@@ -1,6 +1,7 @@
 /** What broke the cached prefix at the last model calls, who did it, and what that cost. */
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
+import { widthOf, wrapped } from '../lib/columns.ts'
 import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
 import type { Replacement } from './messages.ts'
@@ -35,7 +36,7 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
   const { boundary, requests } = host
   const call = boundary?.circumstances.call(ctx, { atUserTurn: false, rolls: false })
   const receipts = await host.manager().receipts()
-  return explain(ctx.sessionManager.getBranch(), {
+  const text = explain(ctx.sessionManager.getBranch(), {
     edited: boundary?.edited ?? new Map(),
     difference: requests.difference(),
     cacheTtlMs: call?.cacheTtlMs ?? 0,
@@ -43,6 +44,9 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
     lookback: call?.lookbackBlocks,
     steps: call?.prices.tiers,
   })
+  // Pi leaves a column free on either side.
+  const width = widthOf(process.stdout) - 2
+  return text.split('\n').flatMap((line) => wrapped(line, width, line.startsWith(' ') ? '    ' : '')).join('\n')
 }
 
 /**

@@ -27,12 +27,12 @@ export function middleCut(text: string, most: number): string {
   return `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}`
 }
 
-/** A text in lines of at most so many characters, cut between words. */
-export function wrapped(text: string, most: number): string[] {
+/** A text in lines of at most so many characters, cut between words. `indent` stands before all lines but the first. */
+export function wrapped(text: string, most: number, indent = ''): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
-    if (last === undefined || last.length + 1 + word.length > most) lines.push(word)
+    if (last === undefined || last.length + 1 + word.length > most) lines.push(last === undefined ? word : indent + word)
     else lines[lines.length - 1] = `${last} ${word}`
   }
   return lines

@@ -8,7 +8,8 @@ import { nearest } from '../../lib/cli/suggest.ts'
 import { queryOf } from '../../lib/cli/look.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { recall } from '../../lib/harness/recall.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
 
 afterEach(cleanUp)
 
@@ -57,6 +58,24 @@ test('sessions have the shortest name that is theirs alone, and are found by it'
   const several = await cli(['search', '--store', store, '--session', '0199c', 'pelican'])
   expect(several).toMatchObject({ code: 2, stderr: expect.stringMatching(/may be 0199c5a2\S+1, 0199c5a2\S+2; give more of it/) })
   expect([...shortened(['abcdefghij', 'abcdefghxy', 'zz']).values()]).toEqual(['abcdefghi', 'abcdefghx', 'zz'])
+})
+
+test('lines have one form in the library, the tool of the model and the command', async () => {
+  const { store, handle, id } = await given()
+  const manager = await ContextManager.open({ sessionId: SESSIONS[0]!, cwd: '/', store: { kind: 'sqlite', path: store }, watch: false })
+  onCleanUp(() => manager.close())
+  for (const lines of ['2-3', '2', ' 1 - 2 ']) {
+    const { stdout } = await cli(['show', '--store', store, handle, '--lines', lines])
+    expect((await manager.activate(id, { lines })).content).toBe(stdout.trimEnd())
+    expect(await recall(manager, { id, lines, grep: '' })).toBe(stdout.trimEnd())
+  }
+  for (const lines of ['ten', '1:2', '-5', '1-2-3', '1.5', '99999999999']) {
+    const sentence = `lines is a range such as "120-180", not ${JSON.stringify(lines)}`
+    await expect(manager.activate(id, { lines })).rejects.toThrow(sentence)
+    expect(await recall(manager, { id, lines })).toBe(sentence)
+    expect((await cli(['show', '--store', store, handle, `--lines=${lines}`])).stderr).toContain(sentence)
+  }
+  expect(await recall(manager, { id, lines: '1', grep: 'x' })).toBe('give either lines or grep, not both')
 })
 
 test('a part of a text is found in time proportional to it, whatever the pattern', async () => {

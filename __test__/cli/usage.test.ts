@@ -182,7 +182,9 @@ describe('why', () => {
     session(folder, '0199cccc-3', '/w', entries)
     const { code, stdout } = await cli(['why', '0199c'], env)
     expect(code).toBe(0)
-    expect(stdout.split('\n').map((line) => line.replace(/ \(20[^)]+\)/, ''))).toEqual([
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    const whole = stdout.replaceAll('\n  ', ' ').split('\n')
+    expect(whole.map((line) => line.replace(/ \(20[^)]+\)/, ''))).toEqual([
       expect.stringMatching(/^1 call ago, 40k tokens written again, \$0\.04: Nothing in the session explains it/),
       '2 calls ago, 40k tokens written again, $0.04: The conversation went back to an earlier message.',
       '3 calls ago, 40k tokens written again, $0.04: The model changed from acme/large to acme/small.',
@@ -199,7 +201,9 @@ describe('why', () => {
     session(folder, '0199dddd-4', '/w', [call({ id: 'a', parent: null, at: at(0), input: 5000 }), call({ id: 'b', parent: 'a', at: at(1), input: 6000 })])
     expect((await cli(['why', '0199d'], env)).stdout).toContain('has not reported any use of its cache')
     expect(await cli(['why', 'nobody'], env)).toMatchObject({ code: 1, stdout: '' })
-    expect(await cli(['why', '0199'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('give more of it') })
+    expect(await cli(['why', '0199'], env)).toMatchObject({ code: 2, stderr: 'pi-context-manager: 0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4; give more of it\n' })
+    expect(await cli(['inspect', '--call', '0', '--session', '0199'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4') })
+    expect((await cli(['inspect', '--call', '0', '--session', '0199d'], env)).code).toBe(0)
     expect((await cli(['why'], env)).code).toBe(2)
   })
 })

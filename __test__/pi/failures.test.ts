@@ -45,7 +45,7 @@ describe('what the model asks for', () => {
       'lines and a text',
       'activate',
       { id: 'call_0_0', lines: '1', grep: 'x' },
-      /give lines or grep, not both/,
+      /give either lines or grep, not both/,
     ],
     ['a version that never was', 'activate', { id: 'call_0_0@1' }, /does not exist/],
   ])('%s', async (_name, tool, args, sentence) => {

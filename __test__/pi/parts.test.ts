@@ -17,7 +17,7 @@ import { isReference, readHeader } from '../../extensions/reference.ts'
 import type { Report } from '../../extensions/report.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extensions/settings.ts'
-import { namesBeside, partOf, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
+import { namesBeside, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
 import { short } from '../../extensions/shares.ts'
 import { costLine, receiptLine, reportLines, savedLine } from '../../extensions/ui.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
@@ -173,26 +173,6 @@ describe('settings', () => {
 })
 
 describe('tools', () => {
-  test.each([
-    ['12', [12, 12]],
-    ['12-20', [12, 20]],
-    [' 12 - 20 ', [12, 20]],
-    ['12:20', [12, 20]],
-    ['12,20', [12, 20]],
-    ['12–20', [12, 20]],
-  ])('lines %j', (text, range) => expect(partOf(text, undefined)).toEqual({ lines: range }))
-
-  test.each(['ten', '-5', '1-2-3', '1.5', '99999999999'])('lines %j are refused', (text) => {
-    expect(() => partOf(text, undefined)).toThrow('lines is a range such as "120-180"')
-  })
-
-  test('all of it, and lines with a text', () => {
-    expect(partOf(undefined, undefined)).toBeUndefined()
-    expect(partOf('', '')).toBeUndefined()
-    expect(partOf('', 'x')).toEqual({ grep: 'x' })
-    expect(() => partOf('1', 'x')).toThrow('not both')
-  })
-
   test('schemas and guidance together take at most 600 tokens', () => {
     const words: string[] = []
     const pi = {

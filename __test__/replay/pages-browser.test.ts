@@ -42,6 +42,12 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
         }
       }
     }
+    // The page is still that of inspect: a short name leads to its object.
+    await browser.value(`document.querySelectorAll('details').forEach((one) => { one.open = false })`)
+    const short = String(await browser.value(`document.querySelector('details > a[id]').id`))
+    expect(short).toMatch(/^[0-9a-f]{8}$/)
+    await browser.value(`location.hash = '${short}'`)
+    expect(await browser.value(`document.getElementById('${short}').parentElement.open`)).toBe(true)
     expect(browser.errors).toEqual([])
     expect(browser.requested.filter((url) => !url.startsWith('file:') && !url.startsWith('data:'))).toEqual([])
   })

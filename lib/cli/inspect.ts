@@ -1,16 +1,17 @@
 /** The command `inspect`. */
 import { existsSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { SessionSummary } from '../../index.js'
 import { ContextManager } from '../index.ts'
 import { contentsOf } from '../inspect/contents.ts'
 import { begin, END, sessionParts } from '../inspect/page.ts'
 import { rebuild } from '../inspect/request.ts'
-import { piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { piSessionFolder } from '../replay/open.ts'
 import { when } from '../inspect/names.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
+import { piSessionFile } from './pi-session.ts'
 import { writePrivately } from './private.ts'
 import { inStore, reading, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
@@ -122,17 +123,9 @@ async function showCall(call: number, session: string | undefined, given: string
   return 0
 }
 
-/** Pi names a session file after its time and ID. */
 async function piFileOf(session: string | undefined): Promise<string> {
   if (session === undefined) throw new UsageError('--call needs --session or --pi-session')
-  const folder = piSessionFolder()
-  if (existsSync(folder)) {
-    const begins = new RegExp(`_${session.replaceAll(/[^\\w-]/g, '.')}[^_/]*\\.jsonl$`)
-    const found: string[] = []
-    for await (const file of sessionFiles(folder)) if (begins.test(file)) found.push(file)
-    const [file] = found
-    if (found.length > 1) throw new UsageError(`${session} may be ${found.map((one) => basename(one)).join(', ')}; give more of it`)
-    if (file !== undefined) return file
-  }
-  throw new UsageError(`Pi's folder ${folder} has no session ${session}; name the file with --pi-session`)
+  const file = await piSessionFile(session)
+  if (file !== undefined) return file
+  throw new UsageError(`Pi's folder ${piSessionFolder()} has no session ${session}; name the file with --pi-session`)
 }

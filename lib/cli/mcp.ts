@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { LimitedStore } from '../mcp/store.ts'
 import { exitHelp } from './exit.ts'
+import { ambiguous } from './objects.ts'
 import { inStore, reading, STORE_HELP, storeOf } from './store.ts'
 import { plain, tell, UsageError } from './terminal.ts'
 
@@ -13,8 +14,8 @@ read-only, with the tools sessions, search, show and log. Needs the package
 @modelcontextprotocol/sdk.
 
 ${STORE_HELP}
-  --session ID          a session whose turns and tool outputs to show; can be
-                        repeated
+  --session ID          a session whose turns and tool outputs to show, or a
+                        beginning of its ID; can be repeated
   --folder DIR          also show the sessions' files in this folder; can be
                         repeated
 
@@ -34,10 +35,16 @@ export async function mcp(args: string[]): Promise<number> {
   const named = storeOf(values.store)
   const { options, name } = named
   const known = await reading(named, (readable) => inStore(readable.options, (store) => store.sessions()))
-  for (const id of sessions) if (!known.some((one) => one.id === id)) tell(plain(`${name} has no session ${id} yet; "sessions --json" lists their whole IDs`))
+  const whole = sessions.map((given) => {
+    const found = known.map(({ id }) => id).filter((id) => id.startsWith(given))
+    if (found.length > 1 && !found.includes(given)) throw ambiguous(given, found)
+    // One that begins later has to be named in full.
+    if (found.length === 0) tell(plain(`${name} has no session ${given} yet; "sessions" lists them`))
+    return found.length === 1 ? (found[0] as string) : given
+  })
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
   const { serverOf } = await sdk(() => import('../mcp/server.ts'))
-  const store = new LimitedStore(options, { sessions, folders })
+  const store = new LimitedStore(options, { sessions: whole, folders })
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
   const server = serverOf(store, version)
   const ended = new Promise<void>((resolve) => {

@@ -58,7 +58,8 @@ const SESSION = 'session:'
 /** How many candidates an error names. */
 const NAMED = 5
 
-function ambiguous(name: string, found: readonly string[]): UsageError {
+/** Says that a name may be any of several, and names them. */
+export function ambiguous(name: string, found: readonly string[]): UsageError {
   const more = found.length > NAMED ? ', …' : ''
   return new UsageError(`${name} may be ${found.slice(0, NAMED).join(', ')}${more}; give more of it`)
 }

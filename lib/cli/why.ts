@@ -1,12 +1,14 @@
 /** The command `why`. */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { widthOf, wrapped } from '../columns.ts'
 import { tokens as short } from '../replay/tokens.ts'
-import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { openRecording, piSessionFolder } from '../replay/open.ts'
 import { cacheHistory } from '../usage/breaks.ts'
 import type { CacheBreak } from '../usage/breaks.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { paged } from './pager.ts'
+import { piSessionFile } from './pi-session.ts'
 import { when } from '../inspect/names.ts'
 import { countOf, NotFound, plain, shown, UsageError } from './terminal.ts'
 
@@ -38,7 +40,7 @@ export async function why(args: string[]): Promise<number> {
     if (calls === 0) return write('There has been no model call in this session.')
     if (!isKnown) return write('The provider has not reported any use of its cache in this session, so nothing is known.')
     if (breaks.length === 0) return write(`Nothing broke the cached prompt in ${calls} calls.`)
-    for (const one of breaks.slice(0, limit)) await write(lineOf(one))
+    for (const one of breaks.slice(0, limit)) await write(wrapped(lineOf(one), widthOf(process.stdout), '  ').join('\n'))
     const left = breaks.length - limit
     if (left > 0) await write(`${left} earlier ones: --limit ${breaks.length} shows them all.`)
   })
@@ -52,14 +54,7 @@ function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
 }
 
 async function fileOf(given: string): Promise<string> {
-  if (existsSync(given)) return given
-  const folder = piSessionFolder()
-  const found: string[] = []
-  if (existsSync(folder)) {
-    for await (const file of sessionFiles(folder)) if (/_([^_/]+)\.jsonl$/.exec(file)?.[1]?.startsWith(given) === true) found.push(file)
-  }
-  const [file] = found
-  if (file === undefined) throw new NotFound(`there is no session file ${given}, and Pi's folder ${folder} has no session of that ID`)
-  if (found.length > 1) throw new UsageError(`${given} may be ${found.slice(0, 5).join(', ')}; give more of it`)
-  return file
+  const file = existsSync(given) ? given : await piSessionFile(given)
+  if (file !== undefined) return file
+  throw new NotFound(`there is no session file ${given}, and Pi's folder ${piSessionFolder()} has no session of that ID`)
 }

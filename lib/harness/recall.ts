@@ -38,9 +38,11 @@ export async function recall(manager: ContextManager, input: RecallInput): Promi
 export async function recallTexts(manager: ContextManager, input: RecallInput): Promise<string[]> {
   const { id, lines, grep } = input
   if (typeof id !== 'string' || id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
-  const part = partOf(lines ?? '', grep ?? '')
-  if (typeof part === 'string') return [part]
-  const change = await manager.activate(id, part)
+  const part = partOf(lines, grep)
+  const change = await manager.activate(id, part).catch((error: Error & { code?: unknown }) => {
+    if (error.code !== 'INVALID_ARGUMENT') throw error
+    return { ok: false, message: error.message } as SetChange
+  })
   if (!change.ok) return [change.message]
   return part === undefined ? whole(change) : [change.content || 'no line matches']
 }
@@ -50,13 +52,8 @@ function whole(change: SetChange): string[] {
   return change.arguments === undefined ? [text] : [text, `arguments of the call: ${JSON.stringify(change.arguments)}`]
 }
 
-/** The requested part, or a sentence that says how to ask for one. */
-function partOf(lines: string, grep: string): Part | undefined | string {
-  if (lines !== '' && grep !== '') return 'pass lines or grep, not both'
-  if (grep !== '') return { grep }
-  if (lines === '') return undefined
-  const found = /^\s*(\d{1,9})(?:\s*[-–,:]\s*(\d{1,9}))?\s*$/.exec(lines)
-  if (found === null) return `lines is a range such as "120-180", not ${JSON.stringify(lines)}`
-  const first = Number(found[1])
-  return { lines: [first, found[2] === undefined ? first : Number(found[2])] }
+/** The part that a model asks for; undefined for all of it. Models also give empty texts for what they don't ask for. */
+export function partOf(lines: string | null | undefined, grep: string | null | undefined): Part | undefined {
+  if (!lines && !grep) return undefined
+  return { ...(lines && { lines }), ...(grep && { grep }) }
 }

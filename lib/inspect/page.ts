@@ -21,7 +21,8 @@ export function begin(store: string, sessions: readonly SessionSummary[]): strin
     .map(({ id, turns, objects, lastWritten, folder = '', firstPrompt = '' }) => {
       // A folder breaks behind its slashes, and elsewhere only if it must.
       const cells = [escape(folder).replaceAll('/', '/<wbr>'), escape(short(firstPrompt))].map((cell) => `<td style="white-space:normal;overflow-wrap:break-word">${cell}</td>`)
-      return `<tr><td><a href="#${escape(id)}" title="${escape(id)}">${escape(names.get(id) ?? id)}</a></td>${cells.join('')}<td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(when(lastWritten))}</td></tr>`
+      const name = names.get(id) ?? id
+      return `<tr${name === id ? '' : ` id="${escape(name)}"`}><td><a href="#${escape(id)}" title="${escape(id)}">${escape(name)}</a></td>${cells.join('')}<td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(when(lastWritten))}</td></tr>`
     })
     .join('')
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--pi-context-manager)}</style></head><body><main>
@@ -54,7 +55,7 @@ export async function* sessionParts(
       continue
     }
     const marks = [active.has(id) ? 'active' : '', pinned.has(id) ? 'pinned' : ''].filter((mark) => mark !== '')
-    yield `<details><summary>${escape(title(last.document))} <span class="dim">${history.length} version${history.length === 1 ? '' : 's'}${marks.map((mark) => `, ${mark}`).join('')}</span></summary>${facts(last.document)}${versions(history, summaries.get(id)?.written ?? [])}</details>\n`
+    yield `<details><summary>${escape(title(last.document))} <span class="dim">${history.length} version${history.length === 1 ? '' : 's'}${marks.map((mark) => `, ${mark}`).join('')}</span></summary><a id="${shortName(id)}"></a>${facts(last.document)}${versions(history, summaries.get(id)?.written ?? [])}</details>\n`
   }
   if (seen.length === 0) return
   const files = `${seen.length} ${seen.length === 1 ? 'file' : 'files'}`
