@@ -21,7 +21,7 @@ interface Sample {
 const median = (numbers: number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!
 
 /** The seconds can be given by `CONTEXT_LIFE_SECONDS`, for a life of another length. */
-const SECONDS = Number(process.env['CONTEXT_LIFE_SECONDS'] ?? sized(1, 75, 3_600))
+const SECONDS = Number(process.env['CONTEXT_LIFE_SECONDS'] ?? sized(1, 40, 3_600))
 
 test.runIf(existsSync('/proc/self/fd'))(
   'memory, descriptors and threads of a process stay as they are over many sessions',

@@ -19,6 +19,9 @@ import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
 
+/** Those of the figures in docs/reasoning.md, or enough for a roll. */
+const TURNS = process.env['CONTEXT_FIGURES'] === undefined ? 12 : 24
+
 /** A model as Pi's catalogue has it, with the name that the table of docs/reasoning.md gives it. */
 interface PiModel {
   id: string
@@ -55,7 +58,7 @@ interface Session extends Setting, Fate {
   run: PrintResult
 }
 
-async function session({ api, env = {}, ...model }: PiModel, strict: StrictOptions, context: Partial<Settings> = {}, [turns, count] = [24, 6]): Promise<Session> {
+async function session({ api, env = {}, ...model }: PiModel, strict: StrictOptions, context: Partial<Settings> = {}, [turns, count] = [TURNS, 6]): Promise<Session> {
   const cost = { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
   const setting = await setUp(worker(count), { api, env, model: { ...model, reasoning: true, cost }, context: { ...SOON, ...context }, strict })
   for (let n = 0; n < 8; n += 1) put(setting.home, `f${n}.txt`, lines(`f${n}`, 60))

@@ -297,7 +297,7 @@ async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally
 
 fn flips() -> usize {
     let set = |name| std::env::var_os(name).is_some_and(|value| value == "1");
-    if set("CONTEXT_SOAK") || set("CONTEXT_LONG") { 1_000 } else { 40 }
+    if set("CONTEXT_LONG") { 1_000 } else { 40 }
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod power;
 mod privacy;
 mod worker;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -43,8 +44,9 @@ fn sized(short: usize, soak: usize, long: usize) -> usize {
     }
 }
 
+/// Tells past the capture of a test's output.
 fn not_run(what: &str, why: &str) {
-    eprintln!("not run: {what}: {why}");
+    writeln!(std::io::stderr(), "not run: {what}: {why}").unwrap();
 }
 
 /// Returns whether a program can be started and reports success.

@@ -47,10 +47,10 @@ fn together(processes: usize, count: usize, kills: usize) {
 
 #[test]
 fn two_processes() {
-    together(2, sized(150, 2_000, 10_000), sized(3, 20, 50));
+    together(2, sized(150, 1_000, 10_000), sized(3, 20, 50));
 }
 
 #[test]
 fn four_processes() {
-    together(4, sized(80, 1_000, 10_000), sized(3, 20, 50));
+    together(4, sized(80, 500, 10_000), sized(3, 20, 50));
 }
