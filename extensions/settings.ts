@@ -2,9 +2,11 @@
  * The settings: `context-manager.json` in Pi's configuration folder, that of a trusted project (`.pi/context-manager.json`)
  * over it, and a variable over both. Every field is optional.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join, sep } from 'node:path'
+import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { suggestion } from '../lib/cli/suggest.ts'
+import { reasonOf } from '../lib/cli/terminal.ts'
 import { BINDINGS } from '../lib/models/rules.ts'
 import type { Binding } from '../lib/models/rules.ts'
 import type { XtdbPlace } from './place.ts'
@@ -118,10 +120,10 @@ export const DEFAULTS: Settings = {
   statusLine: true,
 }
 
-/** The settings, and a message for each invalid part of the file. */
+/** The settings, which of them were given, and a message for each invalid part. */
 export interface ReadSettings {
   settings: Settings
-  /** Which of them were given, in whatever place. */
+  /** Those that were given, in whatever place, and can be used. */
   given: ReadonlySet<keyof Settings>
   problems: string[]
 }
@@ -148,13 +150,12 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
     try {
       value = JSON.parse(text)
     } catch (error) {
-      problems.push(`${name} is not JSON: ${(error as Error).message}`)
+      problems.push(`${name} is not JSON, so nothing in it counts: ${(error as Error).message}`)
       return
     }
     const checked = checkSettings(value)
     problems.push(...checked.problems.map((problem) => `${name}: ${problem}`))
-    const given = Object.keys(Object(value)).filter((field) => Object.hasOwn(DEFAULTS, field)) as (keyof Settings)[]
-    for (const field of given) {
+    for (const field of checked.given) {
       const reason = isProject ? refusedOfProject(field, checked.settings) : undefined
       if (reason === undefined) Object.assign(fields, { [field]: checked.settings[field] })
       else problems.push(`${name}: ${reason}`)
@@ -163,9 +164,13 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
   const takeFile = (folder: string, isProject: boolean): void => {
     const path = join(folder, SETTINGS_FILE)
     try {
-      take(path, readFileSync(path, 'utf8'), isProject)
+      const real = realpathSync(path)
+      // A project is trusted for what is in it.
+      if (isProject && relative(realpathSync(dirname(folder)), real).startsWith('..')) problems.push(`${path} leads out of the project, to ${real}, so it is not read; copy the file`)
+      else if (!statSync(real).isFile()) problems.push(`${path} is not a file, so no settings are read from it`)
+      else take(path, readFileSync(real, 'utf8'), isProject)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push(`${path}: ${(error as Error).message}`)
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push(`${path} can't be read: ${reasonOf(error)}`)
     }
   }
   takeFile(user, false)
@@ -181,20 +186,23 @@ function refusedOfProject(field: keyof Settings, { redact }: Settings): string |
   return undefined
 }
 
-/** The settings in a parsed file. */
-export function checkSettings(value: unknown): Pick<ReadSettings, 'settings' | 'problems'> {
+/** The settings in a parsed file. `given`: those that it has, and that can be used. */
+export function checkSettings(value: unknown): ReadSettings {
   const settings: Record<string, unknown> = { ...DEFAULTS }
+  const [given, problems] = [new Set<keyof Settings>(), [] as string[]]
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { settings: { ...DEFAULTS }, problems: ['the settings are a JSON object'] }
+    return { settings: { ...DEFAULTS }, given, problems: [`the settings must be a JSON object such as { "perTurn": 5 }, not ${JSON.stringify(value)}`] }
   }
-  const problems: string[] = []
-  for (const [name, given] of Object.entries(value)) {
+  for (const [name, one] of Object.entries(value)) {
     const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof Settings] : undefined
-    if (check === undefined) problems.push(`there is no setting "${name}"`)
-    else if (check.test(given)) settings[name] = name === 'store' ? storeOf(given as string | XtdbPlace) : given
-    else problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(given)}`)
+    if (check === undefined) problems.push(`there is no setting "${name}"${suggestion(name, Object.keys(CHECKS))}`)
+    else if (!check.test(one)) problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(one)}`)
+    else {
+      settings[name] = name === 'store' ? storeOf(one as string | XtdbPlace) : one
+      given.add(name as keyof Settings)
+    }
   }
-  return { settings: settings as unknown as Settings, problems }
+  return { settings: settings as unknown as Settings, given, problems }
 }
 
 interface Check {

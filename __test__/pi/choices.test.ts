@@ -10,7 +10,7 @@ import { startModelServer } from '../rig/model-server.ts'
 import { cleanUp, createPiHome, readSession, runPrint, sessionFiles, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import type { Script } from '../rig/reply.ts'
-import { command, lines, put, reference, setUp } from './support.ts'
+import { command, lines, notices, put, reference, setUp } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -80,6 +80,18 @@ describe("a project's settings", () => {
     await rpc.close()
     server.check()
   })
+})
+
+test("a project's file that can't be used is told once, and the session goes on", async () => {
+  const { home, load, server } = await setUp(READS)
+  files(home)
+  mkdirSync(join(home.cwd, '.pi', 'context-manager.json'), { recursive: true })
+  const rpc = await startRpc({ ...load, args: ['--approve'] })
+  for (const prompt of ['one', 'two']) await rpc.prompt(prompt)
+  expect(notices(rpc.events)).toEqual([expect.stringMatching(/context-manager\.json is not a file, so no settings are read from it$/)])
+  expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Context:')])
+  await rpc.close()
+  server.check()
 })
 
 describe('what never collapses', () => {

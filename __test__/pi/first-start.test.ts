@@ -1,8 +1,11 @@
 /** The question of the first start on a new store: asked once, kept in the settings, and never in the way. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp } from '../rig/pi.ts'
+import { cleanUp, MODEL } from '../rig/pi.ts'
+import { PiProcess } from '../rig/process.ts'
 import { calls } from '../rig/reply.ts'
 import { KEYS, startTerminal } from '../rig/terminal.ts'
 import type { PiTerminal } from '../rig/terminal.ts'
@@ -60,6 +63,18 @@ only('no is kept, too, and an escape keeps nothing', async () => {
   await second.press(`one${KEYS.enter}`, /answer 1\./)
   await second.close()
   expect(existsSync(settingsOf(other.setting))).toBe(false)
+})
+
+only("installed as a package, it has its name on Pi's start screen", async () => {
+  const { home } = await setUp(['fine'], { settings: { quietStartup: false, packages: ['npm:pi-context-manager'] } })
+  const packages = join(home.agentDir, 'npm', 'node_modules')
+  mkdirSync(packages, { recursive: true })
+  symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(packages, 'pi-context-manager'))
+  const pi = new PiProcess({ args: ['--model', MODEL], cwd: home.cwd, env: { ...home.env, TERM: 'xterm-256color', CONTEXT_STORE: 'memory' }, input: true, terminal: { columns: 80, rows: 40 } })
+  const shown = (): string => stripVTControlCharacters(pi.stdout).replaceAll(/\s+/g, ' ')
+  await new Promise<void>((resolve) => pi.child.stdout?.on('data', () => /\[Extensions\] \S+/.test(shown()) && resolve()))
+  expect(shown()).toMatch(/\[Extensions\] pi-context-manager /)
+  await pi.kill9()
 })
 
 only('settings that say are not asked about', async () => {

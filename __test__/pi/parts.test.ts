@@ -1,5 +1,5 @@
 /** The parts of the extension that need no Pi: settings, ranges, results, replacements, texts for the person. */
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -76,10 +76,10 @@ describe('settings', () => {
     ['a holdout', { holdout: 0.1 }, { holdout: 0.1 }, []],
     ['too large a holdout', { holdout: 10 }, {}, ['"holdout" must be a share of sessions from 0 to 1, not 10']],
     ['a name nobody knows', { toString: 1 }, {}, ['there is no setting "toString"']],
-    ['a list', [], {}, ['the settings are a JSON object']],
-    ['null', null, {}, ['the settings are a JSON object']],
+    ['a list', [], {}, [expect.stringMatching(/^the settings must be a JSON object such as /)]],
+    ['null', null, {}, [expect.stringMatching(/^the settings must be a JSON object such as /)]],
   ])('%s', (_name, value, changed, problems) => {
-    expect(checkSettings(value)).toEqual({ settings: { ...DEFAULTS, ...changed }, problems })
+    expect(checkSettings(value)).toMatchObject({ settings: { ...DEFAULTS, ...changed }, problems })
   })
 
   const node = { url: 'http://me:secret@db:3000', urls: ['http://db2:3000'], journal: '/j.db' }
@@ -134,7 +134,34 @@ describe('settings', () => {
     })
     const other = temporaryFolder('settings-')
     mkdirSync(join(other, 'context-manager.json'))
-    expect(readSettings({ user: other })).toEqual({ settings: DEFAULTS, given: new Set(), problems: [expect.stringContaining('EISDIR')] })
+    expect(readSettings({ user: other })).toEqual({ settings: DEFAULTS, given: new Set(), problems: [`${join(other, 'context-manager.json')} is not a file, so no settings are read from it`] })
+  })
+
+  test.each<[string, (file: string) => void, RegExp]>([
+    ['no JSON', (file) => writeFileSync(file, '{ perTurn: 3 }'), /context-manager\.json is not JSON, so nothing in it counts: /],
+    ['a list', (file) => writeFileSync(file, '[1]'), /the settings must be a JSON object such as \{ "perTurn": 5 \}, not \[1\]$/],
+    ['a wrong type', (file) => writeFileSync(file, '{ "perTurn": "3" }'), /"perTurn" must be a whole number of at least 1, not "3"$/],
+    ['an unknown name', (file) => writeFileSync(file, '{ "perTrun": 3 }'), /there is no setting "perTrun"; did you mean "perTurn"\?$/],
+    ['a folder', (file) => mkdirSync(file), /is not a file, so no settings are read from it$/],
+    ['a link to nothing', (file) => symlinkSync('/nowhere', file), /^$/],
+    ['a link out of the project', (file) => symlinkSync(process.execPath, file), /leads out of the project, to .*, so it is not read; copy the file$/],
+    ['a link in a circle', (file) => symlinkSync(file, file), /can't be read: too many symbolic links encountered$/],
+  ])("a project's file that can't be used leaves the user's settings: %s", (_name, make, sentence) => {
+    const [user, project] = [temporaryFolder('settings-'), join(temporaryFolder('settings-'), '.pi')]
+    writeFileSync(join(user, 'context-manager.json'), '{"perTurn": 8}')
+    mkdirSync(project)
+    make(join(project, 'context-manager.json'))
+    const { settings, problems } = readSettings({ user, project, over: '' })
+    expect(settings.perTurn).toBe(8)
+    expect(problems.join('\n')).toMatch(sentence)
+  })
+
+  test("a link within the project is followed", () => {
+    const project = temporaryFolder('settings-')
+    mkdirSync(join(project, '.pi'))
+    writeFileSync(join(project, 'shared.json'), '{"perTurn": 3}')
+    symlinkSync('../shared.json', join(project, '.pi', 'context-manager.json'))
+    expect(readSettings({ user: temporaryFolder('settings-'), project: join(project, '.pi'), over: '' })).toMatchObject({ settings: { perTurn: 3 }, problems: [] })
   })
 
   test('a project takes precedence over the user, but does not say where data goes or that secrets are recorded', () => {
@@ -160,7 +187,7 @@ describe('settings', () => {
     const file = join(folder, 'context-manager.json')
     expect(readSettings({ user: folder, over: '{"thinking": "keep", "calls": 0}' })).toEqual({
       settings: { ...DEFAULTS, perTurn: 8, thinking: 'keep' },
-      given: new Set(['perTurn', 'thinking', 'calls']),
+      given: new Set(['perTurn', 'thinking']),
       problems: [`${file}: there is no setting "other"`, expect.stringMatching(/^CONTEXT_SETTINGS: "calls" must be .*, not 0$/)],
     })
     expect(readSettings({ user: folder, over: '' })).toMatchObject({ settings: { perTurn: 8, thinking: 5 } })

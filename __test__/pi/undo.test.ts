@@ -6,7 +6,7 @@ import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
 import type { PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import { command, lines, referring, setUp, TOOLS_AT_ONCE, put } from './support.ts'
+import { command, lines, openStore, referring, sessionIdOf, setUp, TOOLS_AT_ONCE, put } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -35,6 +35,18 @@ function savings(file: string): number[] {
     entry.type === 'custom' && entry['customType'] === 'pi-context-manager' ? [(entry['data'] as { saved?: number }).saved ?? 0] : [],
   )
 }
+
+test('receipts are whole numbers', async () => {
+  const { rpc, server, store, home } = await afterFour()
+  await command(rpc, '/context roll')
+  const { sessionFile } = await rpc.state()
+  await rpc.close()
+  server.check()
+  const [receipt] = await (await openStore(store, sessionIdOf(sessionFile), home.cwd)).receipts()
+  const { reason: _, ...figures } = receipt!
+  expect(Object.keys(figures)).toEqual(expect.arrayContaining(['items', 'removedTokens', 'cost', 'gain']))
+  for (const figure of Object.entries(figures)) expect(figure).toEqual([figure[0], Math.round(figure[1] as number)])
+})
 
 test.each(['the process that rolled', 'a resumed session'])('an excerpt comes back as an excerpt, once: %s', async (where) => {
   const setting = await afterFour()
