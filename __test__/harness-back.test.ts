@@ -7,6 +7,7 @@ import { folder, opened } from './core/setup.ts'
 import { output } from './hosts/script.ts'
 import { cleanUp } from './rig/cleanup.ts'
 import { SOON } from './rig/extension.ts'
+import { random } from './rig/random.ts'
 import { startModelServer } from './rig/model-server.ts'
 import { PlainLoop } from './rig/plain-loop.ts'
 import { calls } from './rig/reply.ts'
@@ -24,13 +25,19 @@ const MODELS: Record<string, ProjectedModel> = {
 /** Thinks before each answer; a prompt `show a b` calls twice, one after the other. */
 function thinker(request: ModelRequest) {
   const at = request.messages.findLastIndex(({ role, text }) => role === 'user' && text.startsWith('show '))
-  const words = (request.messages[at]?.text ?? '').split(/\s/).slice(1)
+  const words = (request.messages[at]?.text ?? '').split('\n', 1)[0]!.split(' ').slice(1)
   const word = words[request.messages.slice(at + 1).filter(({ role }) => role === 'assistant').length]
   const thinking = `thought ${request.n} ${'hm '.repeat(50)}`
   return word === undefined ? { thinking, text: `done ${request.n}` } : { thinking, ...calls(['show', { name: word }, `call_${request.n}`]) }
 }
 
-const wordsOf = (turn: string | number) => `show ${Array.from({ length: 4 }, (_, n) => `n${turn}_${n}`).join(' ')}`
+const wordsOf = (turn: string | number, count = 4) => `show ${Array.from({ length: count }, (_, n) => `n${turn}_${n}`).join(' ')}`
+
+/** How many items two lists have in common at their beginnings. */
+function commonOf(one: readonly string[], other: readonly string[]): number {
+  const different = one.findIndex((item, index) => item !== other[index])
+  return different < 0 ? one.length : different
+}
 
 describe.each(Object.entries(MODELS))('%s', (_, model) => {
   /** A conversation until its first roll, which came with the last prompt; what a later request would share with that one. */
@@ -93,4 +100,54 @@ describe.each(Object.entries(MODELS))('%s', (_, model) => {
     expect(lossOf(server.requests).refused).toBe(0)
     server.check()
   })
+})
+
+/** Whatever is removed from the end, asked again or said again, only a roll and the host itself change what was sent. */
+test.each([9, 10, 11, 12, 14, 15])('random conversation %i that goes back and forth, in several processes', async (seed) => {
+  const { below, pick } = random(seed)
+  const [binds, name] = seed % 2 === 0 ? [true, 'claude-opus-5-5'] : [false, 'claude-opus-4-6']
+  const server = await startModelServer(thinker, binds ? {} : { account: 'old' })
+  const open = { cwd: folder(), stay: SOON, store: { kind: 'sqlite', path: `${folder()}/store.db` } as const, sessionId: 's' }
+  let rolls = 0
+  const projected = (manager: ContextManager, sentMs?: number) =>
+    new Projection(manager, { shortens: true, systemTokens: 3000, model: { ...PRICES, name }, onRoll: () => (rolls += 1), ...(sentMs === undefined ? {} : { sentMs }) })
+  let manager = await opened(open)
+  let projection = projected(manager)
+  let last = { raw: [] as string[], sent: [] as string[], rolls: 0 }
+  const size = (messages: readonly string[]): number => messages.reduce((sum, { length }) => sum + length, 0)
+  const prepare = async (messages: readonly object[]) => {
+    const sent = structuredClone(await projection.transform(messages))
+    const now = { raw: messages.map((one) => JSON.stringify(one)), sent: sent.map((one) => JSON.stringify(one)), rolls }
+    if (now.rolls === last.rolls) {
+      const news = size(now.raw.slice(commonOf(last.raw, now.raw)))
+      expect(size(now.sent.slice(commonOf(last.sent, now.sent)))).toBeLessThanOrEqual(news)
+    }
+    last = now
+    return sent
+  }
+  const loop = new PlainLoop({ server, api: 'anthropic-messages', run: (_, { name }) => output(name), prepare })
+  const said: string[] = []
+  let starts: number[] = []
+  for (let step = 0; step < 60; step += 1) {
+    starts = starts.filter((start) => start < loop.messages.length)
+    const kind = starts.length < 3 ? 0 : below(14)
+    if (kind < 10) {
+      const isSaidAgain = below(4) === 0 && said.length > 0
+      const text = isSaidAgain ? pick(said) : `${wordsOf(step, 1 + below(5))}\n${below(3) === 0 ? `words of ${step} `.repeat(150) : ''}`
+      said.push(text)
+      starts.push(loop.messages.length)
+      await loop.prompt(text)
+    } else if (kind < 12) loop.messages.splice(starts.at(-1 - below(Math.min(4, starts.length - 1))) as number)
+    else if (kind === 12) {
+      loop.messages.pop()
+      await loop.resume()
+    } else {
+      await manager.close()
+      manager = await opened(open)
+      projection = projected(manager, Date.now())
+    }
+  }
+  expect(rolls).toBeGreaterThan(0)
+  expect(lossOf(server.requests).refused).toBe(0)
+  server.check()
 })

@@ -87,8 +87,7 @@ export function recordedOf(record: readonly Said[], said: readonly Said[]): numb
   if (isPrefix(record, said)) return record.length
   if (isPrefix(said, record)) return undefined
   // A common beginning proves nothing; compare what follows it.
-  let alike = 0
-  while (isSaid(record[alike], said[alike])) alike += 1
+  const alike = commonOf(record, said)
   let [best, length] = [0, 0]
   for (let end = said.length; end > alike; end -= 1) {
     let run = 0
@@ -105,15 +104,69 @@ export function isPrefix(record: readonly Said[], said: readonly Said[]): boolea
   return record.length <= said.length && record.every((one, index) => isSaid(one, said[index]))
 }
 
-/** The newest transaction at which the record was a prefix of this conversation; 0 if there is none. */
+/** How many versions of the record are read at most to find the point where this branch left the conversation. */
+const MOST_READS = 64
+
+/** A transaction, and how many messages the record had then. */
+interface Point {
+  tx: number
+  length: number
+  isPrefix: boolean
+}
+
+/** The transaction at which the record was the longest prefix of this conversation; 0 if there is none. */
 export async function lastCommon(manager: ContextManager, said: readonly Said[]): Promise<number> {
-  let [low, high] = [0, await manager.point()]
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2)
-    if (isPrefix(remembering(await recordOf(manager, middle), said), said)) low = middle
-    else high = middle - 1
+  const at = async (tx: number): Promise<Point> => {
+    const record = remembering(await recordOf(manager, tx), said)
+    return { tx, length: record.length, isPrefix: isPrefix(record, said) }
   }
-  return low
+  const newest = await manager.point()
+  const common = commonOf(remembering(await recordOf(manager, newest), said), said)
+  const found = await lastPrefix(at, { tx: 0, length: 0, isPrefix: true }, newest)
+  if (found.length === common) return found.tx
+  // The record has gone back before, so that it was a prefix more than once.
+  const start = await prefixOnBranch(at, newest, common)
+  const other = start === undefined ? found : await lastPrefix(at, start.from, start.to)
+  return other.length > found.length ? other.tx : found.tx
+}
+
+/** The last of some transactions at which the record was a prefix, if it only grew meanwhile. */
+async function lastPrefix(at: (tx: number) => Promise<Point>, from: Point, to: number): Promise<Point> {
+  let [found, high] = [from, to]
+  while (found.tx < high) {
+    const middle = await at(Math.ceil((found.tx + high) / 2))
+    if (middle.isPrefix) found = middle
+    else high = middle.tx - 1
+  }
+  return found
+}
+
+/**
+ * The newest transaction found at which the record, which has `common` messages of the conversation now, was a prefix of it,
+ * and a later one at which it no longer was. Goes back from the end by as many transactions as there are messages too many.
+ */
+async function prefixOnBranch(at: (tx: number) => Promise<Point>, newest: number, common: number): Promise<{ from: Point; to: number } | undefined> {
+  let last = await at(newest)
+  let step = Math.max(last.length - common, 1)
+  for (let reads = 0; reads < MOST_READS && step > 0 && last.tx > 0; reads += 1) {
+    const point = await at(Math.max(last.tx - step, 0))
+    if (point.isPrefix) return { from: point, to: last.tx }
+    if (point.length <= common) {
+      // That is another branch: this one began in between.
+      step = Math.floor(step / 2)
+      continue
+    }
+    // Transactions of other sessions change nothing here.
+    step = point.length === last.length ? 2 * step : point.length - common
+    last = point
+  }
+  return undefined
+}
+
+/** How many messages two lists have in common at their beginnings. */
+function commonOf(record: readonly Said[], said: readonly Said[]): number {
+  const different = record.findIndex((one, index) => !isSaid(one, said[index]))
+  return different < 0 ? record.length : different
 }
 
 function isSaid(one: Said | undefined, other: Said | undefined): boolean {
