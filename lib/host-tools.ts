@@ -6,5 +6,6 @@
 export { hostNamed, hostOfSession, hostTitle, sessionOf } from './host-tools/names.ts'
 export type { HostName } from './host-tools/names.ts'
 export { shownLines, withoutLineNumbers } from './host-tools/numbered.ts'
+export { outputAlone, showsLines, shownBy } from './host-tools/shell.ts'
 export { engineCall, hostArguments, piCall } from './host-tools/tools.ts'
 export type { EngineCall } from './host-tools/tools.ts'

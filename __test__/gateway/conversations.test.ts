@@ -1,12 +1,14 @@
 /** Conversations through the gateway: what the provider gets, and what comes back. */
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { StoreOptions } from '../../index.js'
+import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
-import { AnthropicLoop, callTool, gatewayTo, lasting, long } from './support.ts'
+import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -25,6 +27,32 @@ const lastSent = (server: ModelServer): string[] => server.requests.at(-1)!.mess
 const lastTexts = (server: ModelServer): string => server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
 const results = (server: ModelServer): { id: string; text: string }[] => server.requests.at(-1)!.messages.flatMap((message) => message.results)
 const handles = (server: ModelServer): string[] => [...lastTexts(server).matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map((found) => found[1]!)
+
+interface Codex {
+  gateway: Gateway
+  file: string
+  input: object[]
+  call: (cmd: string, output: string) => Promise<string>
+}
+
+/** A loop as Codex runs one, in a folder with a file; it may go on with one of an earlier process. */
+async function codex(place: { store?: StoreOptions; formsPath?: string } = {}, before?: Codex): Promise<Codex> {
+  const { url, seen } = await upstream((_, response) => response.end('{}'))
+  const cwd = before === undefined ? folder() : dirname(before.file)
+  const { gateway } = await gatewayTo(url, { cwd, ...place })
+  const file = join(cwd, 'a.txt')
+  if (before === undefined) writeFileSync(file, `${long('a', 40)}\n`)
+  const input: object[] = before?.input ?? [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'go' }] }]
+  const tools = [{ type: 'function', name: 'exec_command' }, { type: 'namespace', name: 'mcp__context', tools: [{ type: 'function', name: 'activate' }] }]
+  const call = async (cmd: string, output: string): Promise<string> => {
+    const call_id = `call_${input.length}`
+    const head = 'Chunk ID: f5f6\nWall time: 0.0000 seconds\nProcess exited with code 0\nOriginal token count: 9\nOutput:\n'
+    input.push({ type: 'function_call', name: 'exec_command', arguments: JSON.stringify({ cmd }), call_id }, { type: 'function_call_output', call_id, output: head + output })
+    await ask(`${gateway.url}/openai/responses`, { headers: { ...JSON_TYPE, 'user-agent': 'codex_exec/0.169.0', 'thread-id': 't' }, body: JSON.stringify({ model: 'gpt-6-sol', tools, input }) })
+    return seen.at(-1)!.body.toString()
+  }
+  return { gateway, file, input, call }
+}
 
 describe('a conversation', () => {
   test('60 calls keep their prefix but for rolls, and every output comes back byte for byte', async () => {
@@ -114,6 +142,37 @@ describe('a conversation', () => {
     writeFileSync(path, `${'one\n'.repeat(19)}two\n`)
     await loop.prompt('next')
     expect(lastTexts(server)).toMatch(/stale id=\S+ path=.*a\.txt/)
+  })
+
+  test.each([
+    ['cat a.txt', true, (text: string) => text],
+    ["sed -n '1,30p' a.txt", true, (text: string) => text.split('\n').slice(0, 30).join('\n')],
+    ["nl -ba a.txt | sed -n '3,30p'", true, (text: string) => text.split('\n').map((line, n) => `${String(n + 1).padStart(6)}\t${line}`).slice(2, 30).join('\n')],
+    // What it has left out, the model has not seen.
+    ['cat ./a.txt', false, (text: string) => `${text.slice(0, 500)}…500 tokens truncated…${text.slice(-500)}`],
+    ['cat a.txt', false, () => 'cat: a.txt: Permission denied'],
+  ])('Codex, which reads with its shell (%s), is told of a change (%s), and of none that there was not', async (command, isTold, shows) => {
+    const { file, call } = await codex()
+    await call(command, shows(readFileSync(file, 'utf8')))
+    for (let n = 0; n < 4; n += 1) expect(await call('true', 'x')).not.toContain('stale id=')
+    writeFileSync(file, `${long('a', 20)}\nchanged by somebody else\n${long('a', 20)}\n`)
+    let last = ''
+    for (let n = 0; n < 20 && !last.includes('stale id='); n += 1) last = await call('true', 'x')
+    expect(/stale id=\S+ path=\S*a\.txt/.test(last)).toBe(isTold)
+  })
+
+  test('what changes while Codex is away is told, and its prefix stays', async () => {
+    const place = lasting()
+    const first = await codex(place)
+    await first.call('cat a.txt', readFileSync(first.file, 'utf8'))
+    const before = JSON.parse(await first.call('true', 'x')).input as object[]
+    await first.gateway.close()
+    writeFileSync(first.file, `${long('a', 20)}\nchanged by somebody else\n${long('a', 20)}\n`)
+    const second = await codex(place, first)
+    let last = ''
+    for (let n = 0; n < 20 && !last.includes('stale id='); n += 1) last = await second.call('true', 'x')
+    expect(/stale id=\S+ path=\S*a\.txt/.test(last)).toBe(true)
+    expect((JSON.parse(last).input as object[]).slice(0, before.length)).toEqual(before)
   })
 
   test('siblings that go on from one conversation at a time each keep their prefix but for rolls', async () => {

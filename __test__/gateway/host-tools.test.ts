@@ -1,7 +1,33 @@
 /** The hosts' tools under the engine's names, and back. */
 import { describe, expect, test } from 'vitest'
 import { changesOf } from '../../lib/host-tools/changes.ts'
-import { engineCall, hostArguments, hostNamed, hostOfSession, piCall, shownLines, withoutLineNumbers } from '../../lib/host-tools.ts'
+import { engineCall, hostArguments, hostNamed, hostOfSession, outputAlone, piCall, shownBy, shownLines, withoutLineNumbers } from '../../lib/host-tools.ts'
+
+describe('a shell command that shows a file', () => {
+  test.each([
+    ['cat a.txt', { path: 'a.txt' }],
+    ['cat -- "a b.txt"', { path: 'a b.txt' }],
+    ["sed -n '1,200p' src/a.ts", { path: 'src/a.ts', offset: 1, limit: 200 }],
+    ['sed -n 10,20p /x/a-b.ts ', { path: '/x/a-b.ts', offset: 10, limit: 11 }],
+    ["sed -n '5,$p' a", { path: 'a', offset: 5 }],
+    ["nl -ba 'a b' | sed -n '3,4p'", { path: 'a b', offset: 3, limit: 2 }],
+    ['head -n 5 a', { path: 'a', offset: 1, limit: 5 }],
+    ['head -5 a', { path: 'a', offset: 1, limit: 5 }],
+  ])('%s', (command, wanted) => {
+    expect(shownBy(command)).toEqual(wanted)
+  })
+
+  test.each(['cat a b', 'cat *.ts', 'cat $HOME/a', 'cat a > b', 'cat a; rm a', 'cat a | wc', 'cat <<EOF', 'cat', 'cat -A a', 'cat `x`', 'cat "$(x)"', 'cat ~/a', 'sed -n 5p a', 'sed -i 1,2p a', 'tail -5 a', 'cd x && cat a', 'cat a\nrm b'])('%s is none', (command) => {
+    expect(shownBy(command)).toBeUndefined()
+  })
+
+  test('what Codex says before an output is no part of it', () => {
+    const text = 'one\nOutput:\ntwo'
+    expect(outputAlone(`Chunk ID: f5f6\nWall time: 0.0000 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\n${text}`)).toBe(text)
+    expect(outputAlone(`Exit code: 0\nWall time: 0 seconds\nOutput:\n${text}`)).toBe(text)
+    expect(outputAlone(text)).toBe(text)
+  })
+})
 
 describe('engineCall', () => {
   test.each([

@@ -2,9 +2,7 @@
  * One conversation of a host. Each request goes through the projection; if that fails or takes too long, what went out last
  * goes out again, with the new messages after it.
  */
-import { resolve } from 'node:path'
 import { within } from '../driver/limit.ts'
-import type { EngineMessage } from '../harness/message.ts'
 import { isEqual } from '../harness/identity.ts'
 import { adopt, namesIn } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
@@ -18,6 +16,7 @@ import type { Item } from '../harness/edit.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
+import { meetFiles } from './files.ts'
 import { chainOf, commonLength, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
 import type { Api, ModelRequest } from './request.ts'
@@ -78,9 +77,6 @@ interface Opened {
 
 /** The ID of a shortened text of the user or the model. */
 const SAID = /^[0-9a-f]{11}$/
-
-/** A file with one of these looks different in an output, even without the numbers before its lines. */
-const NOT_SHOWN = /^\uFEFF|\r|[^\n]{2000}/
 
 /** One conversation. Requests are taken one after the other. */
 export class Conversation {
@@ -281,7 +277,7 @@ export class Conversation {
     const { manager, projection } = await this.#open()
     // What changed on disk before this request is told in it.
     await within(FLUSH_MS, pass.looked ?? manager.flush()).catch(() => undefined)
-    await this.#meet(messages, Math.min(common, this.#met))
+    await meetFiles(manager, { api: this.api, cwd: this.cwd, facts: this.#facts }, messages, Math.min(common, this.#met))
     this.#isOld = false
     this.#hasRolled = false
     const isBack = common < this.#last.raw.length
@@ -369,31 +365,6 @@ export class Conversation {
       ...(now === undefined ? {} : { now }),
     })
     return { manager, projection }
-  }
-
-  /** Records the files that new results show or that their calls have changed, before the results themselves. */
-  async #meet(messages: readonly object[], from: number): Promise<void> {
-    const { manager } = await this.#open()
-    const shape = hostShape(this.api, this.#facts)
-    for (let at = from; at < messages.length; ) {
-      const { size, parts } = shape.read(messages, at)
-      at += size
-      for (const part of parts) if (part.role === 'toolResult') await this.#meetResult(manager, part)
-    }
-  }
-
-  async #meetResult(manager: ContextManager, { toolCallId = '', isError }: EngineMessage): Promise<void> {
-    const call = this.#facts.calls.get(toolCallId)
-    if (call === undefined || isError === true) return
-    for (const path of call.writes ?? []) await manager.indexWritten(this.#path(path), null, toolCallId).catch(() => undefined)
-    if (call.reads === undefined) return
-    const found = await manager.indexFile(this.#path(call.reads), null, toolCallId).catch(() => undefined)
-    const text = found === undefined ? undefined : (await manager.get(found.id))?.content
-    if (typeof text !== 'string' || NOT_SHOWN.test(text)) this.#facts.altered.add(toolCallId)
-  }
-
-  #path(path: string): string {
-    return path.startsWith('~') ? path : resolve(this.cwd, path)
   }
 
   /** Takes over from the session before this one what its prompts and its summary name. */

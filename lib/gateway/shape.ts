@@ -2,7 +2,8 @@
  * The shapes of the three formats, with the hosts' tools under the engine's names: a file that a tool shows or changes
  * becomes a file object, and lines are compared without the numbers that the host puts before them.
  */
-import { engineCall, hostArguments, shownLines } from '../host-tools.ts'
+import { join } from 'node:path'
+import { engineCall, hostArguments, outputAlone, shownBy, shownLines } from '../host-tools.ts'
 import type { EngineCall } from '../host-tools.ts'
 import type { Block, EngineMessage, Fields, ToolCallBlock } from '../harness/message.ts'
 import { resultText } from '../harness/message.ts'
@@ -17,7 +18,7 @@ const NAMES = { messages: 'anthropic', responses: 'openai-responses', chat: 'ope
 export interface CallFacts {
   /** The calls by ID, under the engine's names. */
   readonly calls: Map<string, EngineCall>
-  /** Reads whose lines differ from the file's, character for character. */
+  /** Reads whose lines differ from the file's, character for character; of the shell's, also those that show other lines. */
   readonly altered: Set<string>
   /** Notices that were made since they were last taken. */
   readonly notices: object[]
@@ -53,7 +54,21 @@ export function hostShape(api: Api, facts: CallFacts): Shape {
 
 /** The engine's call for a host's; our own tool has one name everywhere. */
 export function callOf(name: string, args: object): EngineCall {
-  return isRecallName(name) ? { tool: 'activate', args: args as Fields } : engineCall(name, args as Fields)
+  if (isRecallName(name)) return { tool: 'activate', args: args as Fields }
+  const call = engineCall(name, args as Fields)
+  return READS_BY_SHELL.has(name) && call.tool === 'bash' ? (readBy(call) ?? call) : call
+}
+
+/** The shell of Codex, which has no other tool to read files. */
+const READS_BY_SHELL: ReadonlySet<string> = new Set(['shell', 'shell_command', 'exec_command', 'container.exec', 'local_shell'])
+
+/** A command that only shows a file, as a read of it. */
+function readBy({ args }: EngineCall): EngineCall | undefined {
+  const { command, workdir } = args
+  const shown = typeof command === 'string' ? shownBy(command) : undefined
+  if (shown === undefined || typeof command !== 'string') return undefined
+  const path = typeof workdir === 'string' && !shown.path.startsWith('/') ? join(workdir, shown.path) : shown.path
+  return { tool: 'read', args: { ...shown, path }, reads: path, shell: /^nl\b/.test(command.trim()) ? 'numbered' : 'plain' }
 }
 
 function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
@@ -61,7 +76,15 @@ function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
   if (role === 'assistant' && typeof content !== 'string') return { ...message, content: content.map((block) => understoodBlock(block, facts)) }
   if (role !== 'toolResult') return message
   const call = facts.calls.get(toolCallId)
-  const lines = call === undefined ? undefined : linesOf(message, call, facts.altered.has(toolCallId))
+  if (call?.shell === undefined || message.isError === true) return withLines(message, call, facts)
+  const alone = { ...message, content: [{ type: 'text', text: outputAlone(resultText(message)) }] }
+  // An output that is not the file's own lines is the command's.
+  return facts.altered.has(toolCallId) ? { ...alone, toolName: 'bash' } : withLines(alone, call, facts)
+}
+
+function withLines(message: EngineMessage, call: EngineCall | undefined, facts: CallFacts): EngineMessage {
+  const { toolCallId = '' } = message
+  const lines = call === undefined || call.shell === 'plain' ? undefined : linesOf(message, call, facts.altered.has(toolCallId))
   return lines === undefined ? message : { ...message, lines }
 }
 

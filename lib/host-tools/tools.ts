@@ -17,6 +17,8 @@ export interface EngineCall {
   reads?: string
   /** The files that the tool has changed, as the host wrote their paths. */
   writes?: readonly string[]
+  /** A shell command shows the file: as it is, or with numbers before its lines. */
+  shell?: 'plain' | 'numbered'
 }
 
 /** A tool of a host: the engine's name for it, and for those of its arguments that are called otherwise. */

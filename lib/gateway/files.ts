@@ -1,0 +1,51 @@
+/** The files that a conversation's calls show or change, recorded before the results themselves. */
+import { resolve } from 'node:path'
+import type { EngineMessage } from '../harness/message.ts'
+import { resultText } from '../harness/message.ts'
+import { objectsOf } from '../harness/objects.ts'
+import type { EngineCall } from '../host-tools.ts'
+import { showsLines } from '../host-tools.ts'
+import type { ContextManager } from '../index.ts'
+import type { Api } from './request.ts'
+import { hostShape } from './shape.ts'
+import type { CallFacts } from './shape.ts'
+
+/** A file with one of these looks different in an output, even without the numbers before its lines. */
+const NOT_SHOWN = /^\uFEFF|\r|[^\n]{2000}/
+
+/** What is known of the conversation. */
+interface Known {
+  api: Api
+  cwd: string
+  facts: CallFacts
+}
+
+/** Records the files that the results from one message on show, or that their calls have changed. */
+export async function meetFiles(manager: ContextManager, known: Known, messages: readonly object[], from: number): Promise<void> {
+  const shape = hostShape(known.api, known.facts)
+  for (let at = from; at < messages.length; ) {
+    const { size, parts } = shape.read(messages, at)
+    at += size
+    for (const part of parts) if (part.role === 'toolResult') await meetResult(manager, known, part)
+  }
+}
+
+async function meetResult(manager: ContextManager, { cwd, facts }: Known, part: EngineMessage): Promise<void> {
+  const { toolCallId = '', isError } = part
+  const call = facts.calls.get(toolCallId)
+  if (call === undefined || isError === true) return
+  const full = (path: string): string => (path.startsWith('~') ? path : resolve(cwd, path))
+  for (const path of call.writes ?? []) await manager.indexWritten(full(path), null, toolCallId).catch(() => undefined)
+  if (call.reads === undefined) return
+  const found = await manager.indexFile(full(call.reads), null, toolCallId).catch(() => undefined)
+  const text = found === undefined ? undefined : (await manager.get(found.id))?.content
+  const isShown = typeof text === 'string' && !NOT_SHOWN.test(text) && (call.shell === undefined || (await showsFile(manager, part, call, text)))
+  if (!isShown) facts.altered.add(toolCallId)
+}
+
+/** Returns whether the output of a command is that of a file; in an earlier process, it was compared with the file of then. */
+async function showsFile(manager: ContextManager, part: EngineMessage, { args }: EngineCall, text: string): Promise<boolean> {
+  const { sessionIndex } = await manager.sessionSets()
+  for await (const { tool } of objectsOf(manager, part.toolCallId ?? '', new Set(sessionIndex))) return tool === 'read'
+  return showsLines(text, args, part.lines ?? resultText(part))
+}
