@@ -46,7 +46,7 @@ fn sized(short: usize, soak: usize, long: usize) -> usize {
 
 /// Tells past the capture of a test's output.
 fn not_run(what: &str, why: &str) {
-    writeln!(std::io::stderr(), "not run: {what}: {why}").unwrap();
+    std::io::stderr().write_all(format!("not run: {what}: {why}\n").as_bytes()).unwrap();
 }
 
 /// Returns whether a program can be started and reports success.
