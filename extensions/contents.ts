@@ -49,8 +49,9 @@ function aboutOf(row: Output, report: Report, recorded: string | undefined): str
   const facts = [`${row.tool} id=${row.id}${row.failed ? ', failed' : ''}`]
   if (recorded !== undefined) {
     const lines = recorded === '' ? 0 : recorded.split('\n').length - (recorded.endsWith('\n') ? 1 : 0)
-    facts.push(`${lines} ${lines === 1 ? 'line' : 'lines'}, ${short(recorded.length / 4)} tokens`)
-    if (row.form !== 'full') facts.push(costOf(recorded.length / 4, report.tokenPrice))
+    const count = `${lines} ${lines === 1 ? 'line' : 'lines'}`
+    if (row.form === 'full') facts.push(`${count}, ${short(recorded.length / 4)} tokens`)
+    else facts.push(count, costOf(recorded.length / 4, report.tokenPrice))
   }
   return facts.join('; ')
 }

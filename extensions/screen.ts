@@ -8,6 +8,7 @@ import { stripTerminalSequences, truncateToWidth, visibleWidth, wrapTextWithAnsi
 import { fitNames } from './names.ts'
 import type { Output, Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
+import { wrapped } from '../lib/columns.ts'
 import { costLine, receiptLine, savedLine } from './ui.ts'
 
 /** What is drawn besides the report. */
@@ -79,7 +80,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     return lines
   }
   const cost = take(asList(costLine(report)).map((line) => theme.fg('muted', line)))
-  const detail = take(asList(detailOf(view, theme)))
+  const detail = take(detailOf(view, inner).map((line) => theme.fg('muted', `  ${line}`)))
   const [above, below] = [take(['']), take([''])]
   const receipts = report.receipts.slice(-RECEIPTS).reverse()
   const isNarrow = receipts.some((receipt) => visibleWidth(receiptLine(receipt)) > inner - ROLL.length - 1)
@@ -124,14 +125,14 @@ export function drawHelp(width: number, height: number, theme: Theme): string[] 
   )
 }
 
-/** The keys of the list and of an opened output. */
+/** The keys of the list and of an opened output, and what the words of a row mean. */
 const KEYS: readonly [key: string, does: string][] = [
   ['↑ ↓ k j', 'up, down'],
   ['pgup pgdn', 'a screen up, down'],
   ['home g', 'to the first one'],
   ['end G', 'to the last one'],
-  ['enter', 'open the output: its text, what the model sees of it, changes of its file (tab)'],
-  ['/', 'filter by name, tool, id, full, excerpt, reference, inactive, pinned or failed'],
+  ['enter', 'open: its text, what the model sees of it, changes of its file (tab)'],
+  ['/', 'filter by name, tool, id or state: excerpt, inactive, pinned, failed'],
   ['p', 'pin: it never collapses; its text comes back if it has collapsed'],
   ['d', 'drop: the next roll may collapse it'],
   ['b', 'bring back: its text goes to the model with your next message'],
@@ -139,6 +140,10 @@ const KEYS: readonly [key: string, does: string][] = [
   ['u', 'undo the last roll'],
   ['o', 'collapsing off or on'],
   ['esc q', 'close'],
+  ['full', 'the model sees all of it'],
+  ['excerpt', 'the model sees its beginning and its end'],
+  ['reference', 'the model sees one line, which says what it came to'],
+  ['inactive', 'the model has not needed it for a while; a roll makes it a reference'],
 ]
 
 function titleLines(report: Report, width: number, theme: Theme): string[] {
@@ -266,10 +271,10 @@ function turnOf({ turn }: Output): string {
   return turn === 0 ? '' : `turn ${turn}`
 }
 
-/** Details of the selected output that don't fit into its row. */
-function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
+/** Details of the selected output that don't fit into its row, in lines. */
+function detailOf({ rows, selected }: View, width: number): string[] {
   const row = rows[selected]
-  if (row === undefined) return undefined
+  if (row === undefined) return []
   const fate = row.pinned
     ? 'pinned: it never collapses'
     : row.form === 'reference'
@@ -277,8 +282,8 @@ function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
       : row.inactive
         ? 'no longer active: r collapses it'
         : 'active: it collapses once it is old'
-  const facts = [`${row.tool} id=${row.id}`, turnOf(row), ageOf(row), row.failed ? 'failed' : ''].filter((fact) => fact !== '')
-  return theme.fg('muted', `  ${facts.join(', ')}; ${fate}`)
+  const facts = [`${row.tool} id=${row.id}`, turnOf(row), width < WIDTH_FOR_AGE ? ageOf(row) : ''].filter((fact) => fact !== '')
+  return wrapped(`${facts.join(', ')}; ${fate}`, width - 2)
 }
 
 /** The keys, which are always the same. */

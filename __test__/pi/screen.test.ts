@@ -136,6 +136,16 @@ describe('the screen at every size', () => {
     expect(row(60)).toMatch(/full +[\d.]+k +failed$/)
   })
 
+  test('at 80 columns neither the keys nor what is said of an output is cut', () => {
+    expect(drawHelp(80, 40, theme).join('\n')).not.toContain('…')
+    const row = output(1, { tool: 'search_context', id: '0123abcd', form: 'reference', failed: true, pinned: false, inactive: false, turn: 120, callsAgo: 1200 })
+    for (const width of [60, 80]) {
+      const lines = draw(width, 40, { rows: [row] }).map((line) => line.trim())
+      const at = lines.findIndex((line) => line.startsWith('search_context id='))
+      expect(`${lines[at]} ${lines[at + 1]}`.trim()).toBe(`search_context id=0123abcd, turn 120${width < 78 ? ', 1200 calls ago' : ''}; the model sees one line; b brings the text back`)
+    }
+  })
+
   test('two files of one name are told apart at 80 columns', () => {
     const name = (folder: string): string => `packages/a-server-with-a-long-name/${folder}/some/more/folders/src/index.ts`
     const lines = draw(80, 40, { rows: ['client', 'routes'].map((folder, n) => output(n, { name: name(folder) })) })

@@ -57,6 +57,16 @@ describe('the verdict', () => {
     expect(verdictOf(about)?.cost).toBe(sentence)
   })
 
+  test('has one line that matters most: what was paid, else what would have been', () => {
+    const share = (more: object) => ({ sessions: 1, calls: 1, programs: ['pi' as const], pi: 2, own: 1, recorded: Number.NaN, saved: 0, ...more })
+    const headline = (changes: Partial<Summary>, own = 1): string | undefined => verdictOf(summary(2, own, changes))?.headline
+    expect(headline({})).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
+    expect(headline({}, 2.1)).toBe('With pi-context-manager: $2.10 instead of $2.00, 5 % more')
+    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe('You paid $0.46 instead of $0.98, 53 % less')
+    expect(headline({ bySource: { managed: share({}) } })).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
+    expect(headline({ unit: 'input tokens' })).toMatch(/^With pi-context-manager: \S+ fresh input tokens instead of \S+, 50 % less$/)
+  })
+
   test('says what had to be fetched again', () => {
     expect(verdictOf(summary(2, 1))?.fetch).toBe('No answer would have had to fetch anything again.')
     const missedUses = { ...noUses(), toolText: { all: 9, strong: 3 }, ownWords: { all: 4, strong: 1 } }

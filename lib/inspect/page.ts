@@ -42,7 +42,7 @@ export async function* sessionParts(
   const session = manager.sessionId
   const sets = await manager.sessionSets()
   const chat = await manager.get(`chat:${session}`)
-  yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Objects, in the order in which the session encountered them</h3>`
+  yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Files and tool calls, in the order in which the session met them</h3>`
   const active = new Set(sets.activeSet)
   const pinned = new Set(sets.pinnedSet)
   const seen: string[] = []
@@ -64,7 +64,7 @@ export async function* sessionParts(
 
 function setsTable(sets: SessionSets): string {
   const { sessionIndex: index, metadataPool: pool, activeSet: active, pinnedSet: pinned } = sets
-  return `<p class="dim">${index.length} objects encountered, ${pool.length} in the metadata pool, ${active.length} active, ${pinned.length} pinned</p>`
+  return `<p class="dim">${index.length} files and tool calls: ${active.length} active (in full before the model), ${pinned.length} pinned (they never collapse), ${pool.length} in the pool (a line each)</p>`
 }
 
 function turns(chat: ObjectDocument | null): string {

@@ -8,6 +8,8 @@ import { tokens } from './tokens.ts'
 
 /** The sentences of a verdict. */
 export interface Verdict {
+  /** The one that matters most, in a line: what was paid, or would have been. */
+  headline: string
   /** What the sessions cost and would have cost: a sentence for each kind of sessions. */
   cost: string
   /** What the agent would have had to fetch again. */
@@ -28,7 +30,14 @@ export function verdictOf(summary: Summary): Verdict | undefined {
     plain === undefined ? [] : [plainSentence(plain, extent(plain), summary.unit)],
     other === undefined ? [] : [otherSentence(other, extent(other, ` of ${namesOf(other)}`), summary.unit)],
   ].flat()
-  return { cost: sentences.join(' '), fetch: fetched(own, calls), saves: own.cost < pi.cost }
+  return { headline: headlineOf(managed, pi.cost, own.cost, summary.unit), cost: sentences.join(' '), fetch: fetched(own, calls), saves: own.cost < pi.cost }
+}
+
+/** What was paid counts more than what would have been. */
+function headlineOf(managed: Share | undefined, pi: number, own: number, unit: SessionReport['unit']): string {
+  if (managed === undefined || Number.isNaN(managed.recorded)) return `With pi-context-manager: ${price(own, unit)} instead of ${money(pi, unit)}, ${difference(own / pi)}`
+  const { recorded, saved } = managed
+  return `You paid ${price(recorded, unit)} instead of ${money(recorded + saved, unit)}, ${difference(recorded / (recorded + saved))}`
 }
 
 /** The context manager ran, so what it saved is saved, and the replay shows another setting. */

@@ -83,7 +83,7 @@ function overview(summary: Summary, single: boolean): string {
   const head =
     verdict === undefined
       ? '<h1>What your sessions would have cost</h1>'
-      : `<h1>${escape(verdict.cost)}</h1><p>${escape(verdict.fetch)}</p>`
+      : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p><p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && pi !== undefined) {
     const saved = pi.cost - own.cost
