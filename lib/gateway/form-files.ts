@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import type { Item } from '../harness/edit.ts'
 import { isFields } from '../harness/message.ts'
 import type { StoreOptions } from '../index.ts'
 import { defaultStorePath } from '../index.ts'
 import { isRunning, UNFINISHED } from '../private-file.ts'
 import { isSealed, opened } from './seal.ts'
 import type { Sealed } from './seal.ts'
-import type { Named, Remembered } from './forms.ts'
 
 /** The folder beside a store in which each store has its forms. */
 export const FORMS_FOLDER = 'gateway-forms'
@@ -21,6 +21,29 @@ const MOST = 500
 const LARGEST = 64 * 1024 * 1024
 
 const VERSION = 3
+
+/** Which conversation a form is of. */
+export interface Named {
+  id: string
+  cwd: string
+  /** The session that it goes on from. */
+  before?: string | undefined
+}
+
+/** The same of any process. What stands in it is known to who has the messages. */
+export interface StoredForm {
+  /** Parts of the hashes in a chain. */
+  links: readonly string[]
+  atMs: number
+  wasEdited: boolean
+  /** The items for the first messages of a conversation with this chain; undefined if it is another conversation. */
+  open(chain: readonly string[], length: number): readonly Item[] | undefined
+}
+
+/** A conversation and its last form. */
+export interface Remembered extends Named {
+  form: StoredForm
+}
 
 /** A line of a file: a form in terms of the one before it. */
 export interface Line {

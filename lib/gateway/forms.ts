@@ -10,17 +10,9 @@ import { writePrivateFile } from '../private-file.ts'
 import { cutItems } from '../harness/edit.ts'
 import type { Item } from '../harness/edit.ts'
 import { formFile, formFiles, headOf, readForm, stateOf, tidyForms } from './form-files.ts'
-import type { Line } from './form-files.ts'
+import type { Line, Named, Remembered, StoredForm } from './form-files.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { sealed } from './seal.ts'
-
-/** Which conversation a form is of. */
-export interface Named {
-  id: string
-  cwd: string
-  /** The session that it goes on from. */
-  before?: string | undefined
-}
 
 /** How a conversation went out last. */
 export interface LastForm {
@@ -32,21 +24,6 @@ export interface LastForm {
   items: readonly Item[]
   /** True once anything in the conversation has been edited. */
   wasEdited: boolean
-}
-
-/** The same of any process. What stands in it is known to who has the messages. */
-export interface StoredForm {
-  /** Parts of the hashes in a chain. */
-  links: readonly string[]
-  atMs: number
-  wasEdited: boolean
-  /** The items for the first messages of a conversation with this chain; undefined if it is another conversation. */
-  open(chain: readonly string[], length: number): readonly Item[] | undefined
-}
-
-/** A conversation and its last form. */
-export interface Remembered extends Named {
-  form: StoredForm
 }
 
 /** What is known of a file. */

@@ -2,7 +2,6 @@
 import { modelNamed } from '../models/model.ts'
 import { factorAt } from '../models/prices.ts'
 import type { Usage } from './answer.ts'
-import type { SessionSums } from './ledger.ts'
 
 /** The cost of one call without its output, in dollars; for a model without known prices in millions of fresh input tokens. */
 export function inputCost({ input, cacheRead, cacheWrite }: Usage, model: string): number {
@@ -12,8 +11,14 @@ export function inputCost({ input, cacheRead, cacheWrite }: Usage, model: string
   return (cost * factorAt(known.tiers, input + cacheRead + cacheWrite)) / 1_000_000
 }
 
+/** What calls have cost, and would have cost without us. */
+interface Costs {
+  billed: number
+  plain: number
+}
+
 /** The saved share of what the sessions' input would have cost; undefined if nothing was billed yet. */
-export function savedShare(sessions: readonly SessionSums[]): number | undefined {
+export function savedShare(sessions: readonly { cost: Costs }[]): number | undefined {
   let [billed, plain] = [0, 0]
   for (const one of sessions) {
     billed += one.cost.billed
