@@ -4,7 +4,7 @@ import { askedOf, askingForDrops, BINDING_BETA, withBindingBeta } from '../lib/m
 import { modelNamed } from '../lib/models/model.ts'
 import { readName } from '../lib/models/name.ts'
 import { isBindingRefusal, ObservedBinding, readReport } from '../lib/models/observed.ts'
-import { factorsOf } from '../lib/models/prices.ts'
+import { callCost, factorsOf, pricesOf } from '../lib/models/prices.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { Binding, ReasoningRule, Route } from '../lib/models/rules.ts'
 import { Withheld } from '../lib/models/withheld.ts'
@@ -113,6 +113,15 @@ describe('what goes back with an answer', () => {
 })
 
 describe('prices and caches', () => {
+  test.each<[string, number, number]>([
+    ['claude-haiku-5-5', 100_000, 0.1 * 0.1 + 0.5 * 0.01],
+    ['claude-haiku-5-5', 100_001, 5 * (0.1 * 0.100001 + 0.5 * 0.01)],
+    ['gpt-5.5', 272_001, 2 * 5 * 0.272001 + 1.5 * 30 * 0.01],
+    ['claude-opus-5-5', 900_000, 4 * 0.9 + 20 * 0.01],
+  ])('a call of %s with a prompt of %i tokens costs what its step says, its output, too', (model, input, cost) => {
+    expect(callCost(pricesOf(readName(model))!, { input, cacheRead: 0, cacheWrite: 0, output: 10_000 })).toBeCloseTo(cost, 9)
+  })
+
   test.each([
     ['claude-opus-5-5', 0.05, 1.25, []],
     ['claude-sonnet-5-5', 0.05, 1.25, []],

@@ -22,6 +22,14 @@ export interface CatalogueTier {
   cacheWrite: number
 }
 
+/** The tokens of a call, each kind counted once. */
+export interface CallTokens {
+  input: number
+  cacheRead: number
+  cacheWrite: number
+  output: number
+}
+
 /** A step as the engine takes it: how many times as much the whole request costs. */
 export interface PriceFactor {
   inputTokensAbove: number
@@ -56,6 +64,14 @@ export function factorsOf(prices: { input: number; tiers?: readonly Pick<Catalog
 export function factorAt(steps: readonly PriceFactor[] | undefined, tokens: number): number {
   const passed = (steps ?? []).filter(({ inputTokensAbove }) => tokens > inputTokensAbove)
   return passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0]?.factor ?? 1
+}
+
+/** Dollars for one call of a model, with its output, at the step in the price that its prompt has passed. */
+export function callCost(prices: CataloguePrices, { input, cacheRead, cacheWrite, output }: CallTokens): number {
+  const prompt = input + cacheRead + cacheWrite
+  const passed = (prices.tiers ?? []).filter(({ inputTokensAbove }) => prompt > inputTokensAbove)
+  const rates = passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0] ?? prices
+  return (input * rates.input + cacheRead * rates.cacheRead + cacheWrite * rates.cacheWrite + output * rates.output) / 1_000_000
 }
 
 type Rates = readonly [input: number, output: number, cacheRead: number, cacheWrite?: number]

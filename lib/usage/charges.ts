@@ -1,7 +1,6 @@
 /** What the model calls of recorded sessions were charged, and what the context manager saved by its own account. */
-import { factorAt } from '../models/prices.ts'
-import { knownPrices } from '../replay/prices.ts'
-import type { Prices } from '../replay/prices.ts'
+import { readName } from '../models/name.ts'
+import { callCost, pricesOf } from '../models/prices.ts'
 import { isCall } from '../replay/recording.ts'
 import type { Message, Recording, RecordedUsage, Saved } from '../replay/recording.ts'
 import { modelOf } from '../replay/survey.ts'
@@ -80,12 +79,6 @@ function costOf(message: Message): number | undefined {
   const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0 } = usage.cost ?? {}
   const noted = input + output + cacheRead + cacheWrite
   if (noted > 0) return noted
-  const prices = knownPrices(modelOf(message))
-  return prices === undefined ? undefined : atPrices(tokensOf(usage), prices)
-}
-
-function atPrices(tokens: Charge['tokens'], prices: Prices): number {
-  const { input, cacheRead, cacheWrite, output } = tokens
-  const prompt = input * prices.input + cacheRead * prices.cacheRead + cacheWrite * prices.cacheWrite
-  return (prompt * factorAt(prices.steps, input + cacheRead + cacheWrite) + output * prices.output) / 1_000_000
+  const prices = pricesOf(readName(modelOf(message)))
+  return prices === undefined ? undefined : callCost(prices, tokensOf(usage))
 }

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import type { BilledCall } from '../gateway/bills.ts'
 import { inputCost } from '../gateway/saving.ts'
 import { isFields } from '../harness/message.ts'
-import { knownPrices } from '../replay/prices.ts'
+import { readName } from '../models/name.ts'
+import { callCost, pricesOf } from '../models/prices.ts'
 import { jsonLines } from '../replay/lines.ts'
 import type { Charge } from './charges.ts'
 
@@ -14,10 +15,10 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 }
 
 function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
-  const prices = knownPrices(model)
+  const prices = pricesOf(readName(model))
   const unit = (prices?.input ?? 1) / 1_000_000
   const saved = isHeldOut ? 0 : inputCost(plain, model) - inputCost(billed, model)
-  const cost = prices === undefined ? undefined : inputCost(billed, model) + (billed.output * prices.output) / 1_000_000
+  const cost = prices === undefined ? undefined : callCost(prices, billed)
   return {
     ...{ at, session, folder, model, calls: 1, tokens: billed, cost, isHeldOut, isManaged: !isHeldOut },
     saved: prices === undefined ? 0 : saved,
