@@ -49,8 +49,8 @@ export async function rollNow(host: Host, ctx: ExtensionCommandContext, before: 
   await showStatus(host, ctx)
   if (receipt !== undefined) return `Rolled: ${receiptLine(receipt)}.`
   const { staleTokens } = boundary.figures
-  if (staleTokens === 0) return 'Nothing is stale.'
-  return `The ${short(staleTokens)} stale tokens can't go yet: the model has to see them first.`
+  if (staleTokens === 0) return 'Nothing is old enough to collapse.'
+  return `${short(staleTokens)} tokens are old enough to collapse, but the model has to see them first.`
 }
 
 /** Shows again what the last roll collapsed, once the model has finished. */

@@ -18,7 +18,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
     does: 'collapse nothing more; references can still be brought back',
     run: (host, ctx) => switchRolls(host, ctx, false),
   },
-  roll: { does: 'collapse everything stale or inactive now', run: (host, ctx) => rollNow(host, ctx, before(ctx)) },
+  roll: { does: 'collapse everything that is old enough now', run: (host, ctx) => rollNow(host, ctx, before(ctx)) },
   undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
   why: { does: 'what broke the cached prefix at the last calls, who did it, and what that cost', run: why },
 }

@@ -136,7 +136,7 @@ const KEYS: readonly [key: string, does: string][] = [
   ['p', 'pin: it never collapses; its text comes back if it has collapsed'],
   ['d', 'drop: the next roll may collapse it'],
   ['b', 'bring back: its text goes to the model with your next message'],
-  ['r', 'roll: collapse everything stale or inactive now'],
+  ['r', 'roll: collapse everything that is old enough now'],
   ['u', 'undo the last roll'],
   ['o', 'collapsing off or on'],
   ['esc q', 'close'],

@@ -58,7 +58,7 @@ export function reportLines(report: Report): string[] {
     const tool = one.tool === one.name ? '' : `, ${one.tool}`
     lines.push(`  ${one.name}  ${marks.join(', ')}, ${short(one.tokens)} tokens${tool}, id=${one.id}`)
   }
-  if (staleTokens > 0) lines.push(`Stale: ${short(staleTokens)} tokens; /context roll collapses them now`)
+  if (staleTokens > 0) lines.push(`Old enough to collapse: ${short(staleTokens)} tokens; /context roll does it now`)
   lines.push(`Store: ${report.store}`)
   if (report.storeHint !== undefined) lines.push(report.storeHint)
   return lines

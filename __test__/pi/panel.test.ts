@@ -62,7 +62,7 @@ test('keys roll, undo and switch, and never contradict what the screen says', as
   expect(opened).toMatch(/ cat b\.txt +(full|excerpt)/)
   expect(opened).toMatch(/r roll [\d.]+k?/)
   await terminal.press('r', /Rolled: 2 items/)
-  await terminal.press('r', /Nothing is stale\./)
+  await terminal.press('r', /Nothing is old enough to collapse\./)
   await terminal.press('p', /Pinned\. .*goes to the model with your next message\./)
   await terminal.press('u', /Undone: 2 messages are shown as they were before the roll\./)
   await terminal.press('o', /collapsing is off/)

@@ -593,7 +593,7 @@ describe('texts for the person', () => {
       'Outputs: 2 in the window, 1 collapsed to references',
       '  a.ts  full, pinned, 2.4k tokens, read, id=ab',
       '  a.ts  excerpt, inactive, 2.4k tokens, read, id=ef',
-      'Stale: 2.0k tokens; /context roll collapses them now',
+      'Old enough to collapse: 2.0k tokens; /context roll does it now',
       'Store: /data/context.db',
     ])
   })

@@ -92,7 +92,7 @@ test.each<[Api, number]>([
   expect(await rpc.close()).toEqual({ code: 0, signal: null })
   problems.push(...notices(rpc.events))
   server.check()
-  const usual = /^(Rolled: |This roll: |Nothing is stale|The [\d.]+k? stale tokens can't go yet|Undone: |There is no roll to undo)/
+  const usual = /^(Rolled: |This roll: |Nothing is old enough to collapse|[\d.]+k? tokens are old enough to collapse, but|Undone: |There is no roll to undo)/
   expect(problems.filter((text) => !usual.test(text))).toEqual([])
 
   const seen = new Set<string>()

@@ -8,7 +8,7 @@ import { shortened } from '../inspect/names.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
 import { LeftOut } from '../replay/recording.ts'
 import { tokens } from '../replay/tokens.ts'
-import { savingCell } from '../saving.ts'
+import { savingCell, savingText } from '../saving.ts'
 import { dayOf } from '../replay/verdict.ts'
 import { chargesOf } from '../usage/charges.ts'
 import type { Charge, Charged } from '../usage/charges.ts'
@@ -148,9 +148,10 @@ async function unbilledIn(
   }
 }
 
-function tellNotes({ calls, unpricedCalls }: Sum, unbilled: number | undefined): void {
+function tellNotes({ calls, unpricedCalls, savedTokens }: Sum, unbilled: number | undefined): void {
   if (calls === 0) tell('there is no model call to sum up; "--since" and "--project" may leave out all of them')
-  if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0`)
+  const saving = Math.round(savedTokens) === 0 ? '' : `; in tokens, all calls together ${savingText(savedTokens, (some) => `${tokens(some)} of fresh input`)}`
+  if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0${saving}`)
   if (unbilled !== undefined && unbilled > 0)
     tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
 }

@@ -128,7 +128,7 @@ function rolls({ rolls: receipts, calls }: SessionSums): string {
 }
 
 const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {
-  free: 'it was free, because the cache was cold',
+  free: 'it was free, because the provider no longer had the prompt in its cache',
   pays: 'it paid',
   pressure: 'the window was filling up',
   hard: 'the window was full',

@@ -28,7 +28,7 @@ const MEANING: Readonly<Record<PolicyName, string>> = {
   pi: 'plain Pi: nothing is removed until a summary replaces old messages when the window is full',
   mask: 'only the last ten tool results are shown',
   clear: 'above 100k tokens, only the last three tool results are kept',
-  sections: 'the canonical view, rendered again for each call',
+  sections: 'four sections, each written anew for each call',
   'pi-context-manager': 'this context manager',
   bound: 'the lowest cost any policy can reach: each token written once, only prose read again',
 }
