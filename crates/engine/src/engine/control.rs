@@ -275,7 +275,7 @@ impl Inner {
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         // A text that a harness has passed in need not be on this disk.
         let is_certain = file.is_file() || (is_null && file == FileState::Gone);
-        if let Some(seen) = Seen::of(place, file, since).filter(|_| is_certain) {
+        if let Some(seen) = Seen::of(place, file, since).ok().filter(|_| is_certain) {
             self.index(vec![seen], Entry::Tracked).await?;
         }
         Ok(reason)

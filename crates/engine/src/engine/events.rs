@@ -182,7 +182,7 @@ impl Inner {
                     self.orphaned(&place).await?;
                     None
                 }
-                (state, since) => Seen::of(place, state, since),
+                (state, since) => Seen::of(place, state, since).ok(),
             };
             match found {
                 Some(one) => {

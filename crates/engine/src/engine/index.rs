@@ -63,7 +63,7 @@ impl Engine {
         if !is_known {
             return Err(refusal(path, &state));
         }
-        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
+        let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let entry = if is_gone { Entry::Gone } else { Entry::Read };
         let (way, hash) = (self.inner.way(&seen.place), seen.observation.source_hash());
         let indexed = self.inner.index(vec![seen], entry).await;
@@ -106,7 +106,7 @@ impl Engine {
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
-        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
+        let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
         let way = self.inner.way(&seen.place);
         let indexed = self.inner.index(vec![seen], Entry::Written).await;
@@ -208,7 +208,7 @@ impl Inner {
         }
         let (file, since) = self.eye().look(&place, None, Need::Text).await?;
         let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. }) || file.is_gone();
-        Ok(Seen::of(place, file, since).filter(|_| was_read))
+        Ok(Seen::of(place, file, since).ok().filter(|_| was_read))
     }
 
     /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need

@@ -78,7 +78,7 @@ impl Inner {
     async fn read_again(&self, state: &mut State, place: Place) -> Result<()> {
         let (found, since) = self.eye().look(&place, None, Need::Text).await?;
         if found.hash().is_some()
-            && let Some(seen) = Seen::of(place, found, since)
+            && let Ok(seen) = Seen::of(place, found, since)
         {
             self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
         }
@@ -101,7 +101,7 @@ impl Inner {
         let before = state.session.hash_of(&way.file);
         let (found, since) = self.eye().look(&place, None, Need::Text).await?;
         let (is_file, is_gone) = (found.is_file(), found.is_gone());
-        let Some(seen) = Seen::of(place.clone(), found, since).filter(|_| is_file || is_gone) else {
+        let Some(seen) = Seen::of(place.clone(), found, since).ok().filter(|_| is_file || is_gone) else {
             return Ok(());
         };
         if is_gone {

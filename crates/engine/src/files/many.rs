@@ -123,7 +123,7 @@ impl Reader {
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
-        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
+        let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let hash = seen.observation.source_hash();
         let is_known = hash.is_some() && self.known.get(&seen.id) == hash.as_ref();
         Ok(Looked::Now(Box::new(if is_known { seen } else { seen.made() })))

@@ -76,12 +76,12 @@ impl Eye {
         let need = if entry == Entry::Touched { Need::Change } else { Need::Text };
         let (state, since) = self.look_now(&place, need);
         match state {
-            state if state.is_file() => Some((Seen::of(place, state, since)?, entry)),
+            state if state.is_file() => Some((Seen::of(place, state, since).ok()?, entry)),
             // A command may have removed it. That matters only for known files, and is decided there. What was read may be
             // gone by the time the call is recorded; the model has seen it all the same.
             state if state.is_gone() => {
                 let entry = if entry == Entry::Read { Entry::Gone } else { Entry::Tracked };
-                Some((Seen::of(place, state, since)?, entry))
+                Some((Seen::of(place, state, since).ok()?, entry))
             }
             _ => None,
         }

@@ -68,18 +68,19 @@ impl FileState {
         }
     }
 
-    /// The input of the index decision, and the text if it is kept; `None` if nothing is known, so nothing may be
-    /// concluded.
-    #[must_use]
-    pub fn observation(self) -> Option<(Observation, Option<HashedText>)> {
-        match self {
-            Self::Text(text) => Some((Observation::Read(text.hash()), Some(text))),
-            Self::NoText { hash, .. } => Some((Observation::Read(hash), None)),
-            Self::Oversized { .. } => Some((Observation::Oversized, None)),
-            Self::Gone | Self::Replaced { .. } => Some((Observation::Deleted, None)),
-            Self::Unreadable { .. } => Some((Observation::Unreadable, None)),
-            Self::Unreachable => None,
-        }
+    /// The input of the index decision, and the text if it is kept.
+    ///
+    /// # Errors
+    /// The state itself if nothing is known, so that nothing may be concluded.
+    pub fn observation(self) -> Result<(Observation, Option<HashedText>), Self> {
+        Ok(match self {
+            Self::Text(text) => (Observation::Read(text.hash()), Some(text)),
+            Self::NoText { hash, .. } => (Observation::Read(hash), None),
+            Self::Oversized { .. } => (Observation::Oversized, None),
+            Self::Gone | Self::Replaced { .. } => (Observation::Deleted, None),
+            Self::Unreadable { .. } => (Observation::Unreadable, None),
+            Self::Unreachable => return Err(self),
+        })
     }
 
     /// The hash of a regular file's bytes; `None` if they were not read.

@@ -36,18 +36,20 @@ enum Text {
 
 impl Seen {
     /// Takes what is at the file's place, and [`crate::base::Client::newest`] from before this client looked there.
-    /// `None` if nothing is known.
-    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Option<Self> {
+    ///
+    /// # Errors
+    /// The state if nothing is known.
+    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Result<Self, FileState> {
         let reason = state.reason().map(str::to_owned);
         let size = state.size();
         let (observation, text) = state.observation()?;
-        Some(Self { reason, since, text: Text::Read(text), size, ..Self::plain(place, observation) })
+        Ok(Self { reason, since, text: Text::Read(text), size, ..Self::plain(place, observation) })
     }
 
     /// Returns what is at the same place now.
     pub fn again(&self, state: FileState, since: Option<TxId>) -> Self {
         let place = || self.place.clone();
-        Self::of(place(), state, since).unwrap_or_else(|| Self::plain(place(), Observation::Unreadable))
+        Self::of(place(), state, since).unwrap_or_else(|_| Self::plain(place(), Observation::Unreadable))
     }
 
     /// Only the path was seen.
