@@ -38,10 +38,17 @@ pub struct ToolcallInput {
     pub parent: Option<String>,
 }
 
+/// The object of a tool call.
+pub(crate) struct CallObject {
+    pub id: ObjectId,
+    /// True unless the store has it already.
+    pub is_new: bool,
+}
+
 /// Something to record, with the outcome that its caller waits for.
 pub(crate) enum Job {
-    /// A tool call, and the files that it shows. The outcome is the tool call's object.
-    Toolcall(Box<ToolcallInput>, Observed, Reply<ObjectId>),
+    /// A tool call, the files that it shows, and the object that it becomes. The outcome is that object.
+    Toolcall(Box<ToolcallInput>, Observed, CallObject, Reply<ObjectId>),
     /// Files that were looked at. The outcome is what indexing did, in the order of the files.
     Files(Vec<Seen>, Entry, Reply<Vec<IndexResult>>),
 }
@@ -68,7 +75,7 @@ impl Job {
     /// The looks at files that it brings.
     pub fn seen_mut(&mut self) -> impl Iterator<Item = &mut Seen> {
         let (observed, files): (&mut [_], &mut [_]) = match self {
-            Self::Toolcall(_, observed, _) => (&mut observed.files, &mut []),
+            Self::Toolcall(_, observed, ..) => (&mut observed.files, &mut []),
             Self::Files(seen, ..) => (&mut [], seen),
         };
         observed.iter_mut().map(|(seen, _)| seen).chain(files)
@@ -77,7 +84,7 @@ impl Job {
     /// The same, read-only.
     pub fn seen(&self) -> impl Iterator<Item = &Seen> {
         let (observed, files): (&[_], &[_]) = match self {
-            Self::Toolcall(_, observed, _) => (&observed.files, &[]),
+            Self::Toolcall(_, observed, ..) => (&observed.files, &[]),
             Self::Files(seen, ..) => (&[], seen),
         };
         observed.iter().map(|(seen, _)| seen).chain(files)

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::oneshot::Receiver;
 use tracing::instrument;
 
-use super::job::{Job, ToolcallInput, correct, depend, fingerprint};
+use super::job::{CallObject, Job, ToolcallInput, correct, depend, fingerprint};
 use super::outcome::outcome_of;
 use super::{Engine, Inner, State};
 use crate::base::Client;
@@ -163,7 +163,9 @@ impl Inner {
         observed.evidence = self.evidence_for(&input).await?;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         let (reply, answer) = Reply::new();
-        Ok((Job::Toolcall(Box::new(input), observed, reply), answer))
+        // Whether the store has it, or another call under this ID, is asked when it is recorded.
+        let object = CallObject { id: ObjectId::toolcall(&input.call_id), is_new: true };
+        Ok((Job::Toolcall(Box::new(input), observed, object, reply), answer))
     }
 
     /// Runs a job together with the others that are waiting.
@@ -211,11 +213,11 @@ impl Inner {
     /// Runs jobs in one transaction. False if they depend on each other; then, as after an error, the state is as before.
     async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<bool> {
         let eye = self.eye();
-        let mut recording = Recording { eye: &eye, calls: Vec::new(), jobs };
+        let mut recording = Recording { eye: &eye, jobs };
         let Ok(((), written)) = self.transact(state, &mut recording).await? else { return Ok(false) };
         correct(jobs, &written);
         for job in &*jobs {
-            if let Job::Toolcall(_, observed, Reply { outcome: Some(id), .. }) = job {
+            if let Job::Toolcall(_, observed, _, Reply { outcome: Some(id), .. }) = job {
                 self.archive().recorded(id, observed.evidence.as_ref());
             }
         }
@@ -232,7 +234,7 @@ impl Inner {
                     }
                 }
             }
-            if let Job::Toolcall(_, observed, _) = job {
+            if let Job::Toolcall(_, observed, ..) = job {
                 let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
                 // What `index_written` noted is what the agent wrote; this may be newer.
                 for (seen, _) in written {
@@ -260,8 +262,6 @@ impl State {
 struct Recording<'a> {
     eye: &'a Eye,
     jobs: &'a mut [Job],
-    /// For each tool call, the ID of its object and whether it must be created.
-    calls: Vec<(ObjectId, bool)>,
 }
 
 /// The jobs depend on each other.
@@ -282,10 +282,9 @@ impl Intent for Recording<'_> {
             let read = seen.filter(|seen| seen.observation.source_hash().is_some()).map(|seen| &seen.id);
             refresh::recall_lost(client, session, read).await?;
         }
-        self.calls.clear();
-        for job in &*self.jobs {
-            if let Job::Toolcall(input, ..) = job {
-                self.calls.push(object_of(client, session, input).await?);
+        for job in &mut *self.jobs {
+            if let Job::Toolcall(input, _, object, _) = job {
+                *object = object_of(client, session, input).await?;
             }
         }
         Ok(())
@@ -297,16 +296,14 @@ impl Intent for Recording<'_> {
         session: &mut Session,
         work: &mut Work,
     ) -> Result<std::result::Result<(), Dependent>> {
-        let mut calls = std::mem::take(&mut self.calls).into_iter();
         for job in &mut *self.jobs {
             match job {
-                Job::Toolcall(input, observed, reply) => {
-                    let Some((id, is_new)) = calls.next() else { unreachable!("each call was asked about") };
+                Job::Toolcall(input, observed, object, reply) => {
                     let file_refs = observed.add(client, session, work);
                     let evidence = observed.evidence.as_ref().map(Evidence::to_value);
                     let noted = (evidence, observed.outcome.as_deref());
-                    add_toolcall(client, session, input, (file_refs, noted), (&id, is_new), work);
-                    reply.outcome = Some(id);
+                    add_toolcall(client, session, input, (file_refs, noted), object, work);
+                    reply.outcome = Some(object.id.clone());
                 }
                 Job::Files(seen, entry, reply) => {
                     let done = seen.iter().map(|one| prepare(client, session, one, *entry, work)).collect();
@@ -324,7 +321,7 @@ fn add_toolcall(
     session: &mut Session,
     input: &ToolcallInput,
     (mut file_refs, (evidence, outcome)): (Vec<ObjectId>, (Option<Value>, Option<&str>)),
-    (id, is_new): (&ObjectId, bool),
+    CallObject { id, is_new }: &CallObject,
     work: &mut Work,
 ) {
     for file in &input.file_refs {
@@ -332,7 +329,7 @@ fn add_toolcall(
             file_refs.push(file.clone());
         }
     }
-    if is_new {
+    if *is_new {
         work.expected.entry(id.clone()).or_insert(None);
         let call = Toolcall {
             tool: input.tool.clone(),
@@ -360,17 +357,13 @@ fn add_toolcall(
     }
 }
 
-/// A call's object ID, and whether it must be created. The ID is the harness's own, verbatim, unless the store has a
+/// The object that a call becomes. Its ID is the harness's own, verbatim, unless the store has a
 /// different call under it.
-async fn object_of(
-    client: &Client,
-    session: &mut Session,
-    input: &ToolcallInput,
-) -> Result<(ObjectId, bool)> {
+async fn object_of(client: &Client, session: &mut Session, input: &ToolcallInput) -> Result<CallObject> {
     let id = ObjectId::toolcall(&input.call_id);
     // The cheap query first: most calls are new.
     if client.store().outlines(std::slice::from_ref(&id)).await? == [None] {
-        return Ok((id, true));
+        return Ok(CallObject { id, is_new: true });
     }
     let stored = client.store().get(&id, AsOf::default()).await?;
     let is_same = stored.as_ref().is_none_or(|stored| {
@@ -383,5 +376,5 @@ async fn object_of(
     let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.call_id, &fingerprint(input)) };
     refresh::learn(client, session, [id.clone()]).await?;
     let is_new = session.catalog.get(&id).is_none();
-    Ok((id, is_new))
+    Ok(CallObject { id, is_new })
 }
