@@ -286,8 +286,17 @@ test('conversations of a host without ids each have their form again after a kil
       talk.last = await send(first.gateway, talk.messages)
     }
   }
+  // A new one that begins like them is its own.
+  const fresh = [system, { role: 'user', content: 'd' }]
+  // The first request could be a question on the side, the second tells.
+  const inside = [system, { role: 'user', content: 'e' }]
+  await send(first.gateway, inside)
+  await send(first.gateway, [...inside, { role: 'assistant', content: 'yes' }, { role: 'user', content: 'f' }])
+  expect([first.gateway.conversations.all.length, first.gateway.conversations.all.at(-1)!.wasEdited]).toEqual([4, false])
   await first.gateway.close()
   const second = await gatewayTo(url, place)
+  expect((JSON.parse(await send(second.gateway, fresh)) as { messages: object[] }).messages).toEqual(fresh)
+  expect(second.gateway.conversations.all.map(({ wasEdited, before }) => [wasEdited, before])).toEqual([[false, undefined]])
   for (const talk of talks) {
     expect(collapsed(talk.last)).toBeGreaterThan(0)
     expect(await send(second.gateway, talk.messages)).toBe(talk.last)

@@ -210,20 +210,20 @@ export class Conversations {
     const id = stored?.id ?? this.#newId(key, sender.session ?? sessionOf(sender.host, randomUUID()))
     const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues }, this.#options)
     // What the model has thought behind an edit may have come along.
-    if (closest.found?.wasEdited === true || (isNamed && this.wasEdited(request, sender))) conversation.markEdited()
+    if (isNamed && (closest.found?.wasEdited === true || this.wasEdited(request, sender))) conversation.markEdited()
     if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning.items, beginning.form)
     return conversation
   }
 
-  /** What has been sent for the first messages of a conversation, and in which other one, if anything was edited there. */
+  /** What has been sent for the first messages of a conversation: its own, or what was edited in another one. */
   #beginningFor(chain: readonly string[], api: ModelRequest['api'], { found, common: own, left }: Closest, near: Near | undefined, isStored: boolean): Beginning | undefined {
     const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
     const common = isOwn ? own : (near?.common ?? 0)
     const form = isOwn ? (left ?? inMemory(found.form)) : near?.stored.form
     const items = common === 0 ? undefined : form?.open(chain, common)
     if (form === undefined || items === undefined) return undefined
-    const isEdited = !isStored && !isWhole(items, common)
-    return { form, items, common, of: isEdited ? (isOwn ? found : this.#earlierOf((near as Near).stored, api)) : undefined }
+    if (isStored) return { form, items, common, of: undefined }
+    return isWhole(items, common) ? undefined : { form, items, common, of: isOwn ? found : this.#earlierOf((near as Near).stored, api) }
   }
 
   /** An ID that no conversation of a key has: the name of its session, with a number for later ones. */
