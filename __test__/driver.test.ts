@@ -113,6 +113,15 @@ describe('ledger', () => {
     expect([ledger.saved, ledger.dollars]).toEqual([6000, 0.01])
   })
 
+  test('above a step, the answer costs more, too', () => {
+    const ledger = new Ledger()
+    ledger.reset([['a', { own: 4000, plain: 8000 }]])
+    ledger.sent({ own: 0, plain: 0 }, false)
+    const outputAbove = (tokens: number) => (tokens > 1500 ? 30 : 20)
+    ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0, output: 500 }, { input: 2, cacheRead: 0.2, cacheWrite: 2, outputAbove })
+    expect([ledger.saved, ledger.dollars]).toEqual([1000 + (500 * 10) / 2, 0.002 + 0.005])
+  })
+
   test.each<[object, number]>([
     [{ role: 'user', content: 'abc' }, 3],
     [{ role: 'assistant', content: [{ type: 'text', text: 'ab' }, { type: 'thinking', thinking: 'c' }, { type: 'toolCall', name: 'x', arguments: {} }] }, 6],

@@ -3,7 +3,8 @@ import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-a
 import type { ModelCall } from '../index.js'
 import type { PromptPrices } from '../lib/driver/ledger.ts'
 import type { Moment } from '../lib/driver/port.ts'
-import { factorsOf } from '../lib/models/prices.ts'
+import { factorsOf, ratesAt } from '../lib/models/prices.ts'
+import type { CataloguePrices } from '../lib/models/prices.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
 import { appendsTools } from './recall.ts'
@@ -85,7 +86,9 @@ export class Circumstances {
 
   /** The prices of the model that answers. */
   prices(ctx: ExtensionContext): PromptPrices {
-    return this.#prices(physicalModel(ctx, lastAnswer(ctx.sessionManager)))
+    const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
+    const cost = model?.cost as CataloguePrices | undefined
+    return { ...this.#prices(model), ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => ratesAt(cost, tokens).output }) }
   }
 
   /** Returns whether the provider should still have the last prompt in its cache, by time and model. */

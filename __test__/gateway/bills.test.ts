@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { billsFile, hostSession } from '../../lib/gateway/bills.ts'
 import { Holdout } from '../../lib/gateway/holdout.ts'
+import { inputCost, plainCost } from '../../lib/gateway/saving.ts'
 import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { cleanUp } from '../rig/cleanup.ts'
@@ -57,4 +58,14 @@ test.each([
   ['codex:', 'codex:'],
 ])('%s belongs to %s', (id, own) => {
   expect(hostSession(id)).toBe(own)
+})
+
+test.each([
+  ['a step that only the plain prompt passes', 'gpt-5.5', 300_000, 200_000, (2 * 5 * 300_000 - 5 * 200_000 + (45 - 30) * 1000) / 1e6],
+  ['one that both pass', 'gpt-5.5', 400_000, 300_000, (2 * 5 * 100_000) / 1e6],
+  ['a model without steps', 'claude-opus-5-5', 300_000, 200_000, (4 * 100_000) / 1e6],
+  ['a model that is not known', 'acme-1', 300_000, 200_000, 0.1],
+])('%s: what was saved, with what the answer would have cost more', (_, model, plain, billed, saved) => {
+  const tokens = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 1000 })
+  expect(plainCost(tokens(plain), tokens(billed), model) - inputCost(tokens(billed), model)).toBeCloseTo(saved, 9)
 })

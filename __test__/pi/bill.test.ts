@@ -34,6 +34,8 @@ interface Provider {
   env?: Record<string, string>
   /** The provider reports no tokens. */
   isSilent?: true
+  /** How often each answer goes on. */
+  goesOn?: number
 }
 
 const say = (...names: string[]): Step[] => names.map((name) => ({ say: `read ${name}` }))
@@ -51,6 +53,7 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a compaction right after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'compact', ...say('f', 'g')]],
   ['reads of the same files again', [...say('a', 'b', 'a', 'c', 'b', 'd', 'a'), 'roll', ...say('e', 'b', 'f')]],
   ['a step in the price that only plain Pi comes to', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] } }],
+  ['long answers above a step that only plain Pi comes to', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] }, goesOn: 400 }],
   ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
   ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
   ['a cache of an hour', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g', 'h')], { ...CLAUDE, env: { PI_CACHE_RETENTION: 'long' } }],
@@ -70,7 +73,7 @@ interface Outcome {
 }
 
 /** Does it in a Pi of its own. Returns the bill of the branch, and what is said to have been saved. */
-async function run(steps: readonly Step[], { cost = COST, api, env, isSilent }: Provider, isManaged: boolean): Promise<Outcome> {
+async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, goesOn = 0 }: Provider, isManaged: boolean): Promise<Outcome> {
   const { server, home, load } = await setUp(
     (request, n) => {
       if (request.kind === 'summary') return 'SUMMARY'
@@ -80,7 +83,7 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent }: 
       if (said.endsWith('wait')) return api === undefined ? { before: new Gate(), text: '' } : { parts: ['half of it', new Gate()] }
       const reply = request.messages.at(-1)!.role === 'user' && name !== undefined
         ? calls(['read', { path: `${name}.txt` }, `call_${n}`])
-        : { text: `answer about ${said}` }
+        : { text: `answer about ${said}${' and so on'.repeat(goesOn)}` }
       return isSilent === true ? { ...reply, usage: NO_TOKENS } : reply
     },
     { model: { cost }, models: [DEAR], settings: { compaction: { keepRecentTokens: 2000 } }, ...(api && { api }), ...(env && { env }) },

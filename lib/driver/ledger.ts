@@ -22,12 +22,16 @@ export interface PromptUsage {
   input: number
   cacheRead: number
   cacheWrite: number
+  /** Those of the answer. */
+  output?: number
 }
 
-/** Prices of a million prompt tokens, in dollars. 0 means unknown. */
+/** Prices of a million tokens, in dollars. 0 means unknown. */
 export interface PromptPrices extends PromptUsage {
   /** Sizes above which the whole prompt costs more. */
   tiers?: readonly PriceFactor[]
+  /** The price of the answer to a prompt of so many tokens, where that depends on them. */
+  outputAbove?(promptTokens: number): number
 }
 
 /** The last answered call of a branch, in tokens. */
@@ -123,10 +127,10 @@ export class Ledger {
     const perCharacter = grown.characters < ENOUGH ? own / request.own : grown.tokens / grown.characters
     const plain = Math.max(0, own + (request.plain - request.own) * perCharacter)
     const read = Math.min(plain, this.#cached(request, usage))
-    const { input, cacheRead, cacheWrite, tiers } = known(prices)
+    const { input, cacheRead, cacheWrite, tiers, outputAbove } = known(prices)
     const fresh = usage.input + usage.cacheWrite
     const write = fresh === 0 ? cacheWrite : (usage.input * input + usage.cacheWrite * cacheWrite) / fresh
-    const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all)
+    const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
     const gained = cost(read, plain) - cost(usage.cacheRead, own)
     this.saved += gained / input
     if (prices.input > 0) this.dollars += gained / 1_000_000
@@ -154,9 +158,9 @@ export class Ledger {
 }
 
 /** Prices with the usual ratios for what is unknown. */
-function known({ input, cacheRead, cacheWrite, tiers = [] }: PromptPrices): Required<PromptPrices> {
-  if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, tiers }
-  return { tiers, input, cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
+function known({ input, cacheRead, cacheWrite, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<Omit<PromptPrices, 'output'>> {
+  if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, tiers, outputAbove: () => 0 }
+  return { tiers, outputAbove, input, cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
 }
 
 /** What Pi counts an image as, in characters. */

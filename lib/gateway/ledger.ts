@@ -13,7 +13,7 @@ import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
 import type { Before, CacheBreak } from './break.ts'
 import { commonLength } from './prefix.ts'
-import { inputCost } from './saving.ts'
+import { inputCost, plainCost } from './saving.ts'
 
 /** One request that has ended. */
 export interface Entry {
@@ -64,7 +64,7 @@ export interface SessionSums {
   billed: Usage
   /** Estimate of what the host's own requests would have been billed. */
   plain: Usage
-  /** Both without the answers, call by call, at the prices of the model that was called (`inputCost`). */
+  /** Both without the answers, call by call, at the prices of the model that was called (`inputCost`, `plainCost`). */
   cost: { billed: number; plain: number }
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
@@ -138,7 +138,7 @@ export class Ledger {
     state.billed = sum(state.billed, usage ?? NOTHING)
     state.plain = sum(state.plain, plain ?? NOTHING)
     state.cost.billed += inputCost(usage ?? NOTHING, request.model)
-    state.cost.plain += inputCost(plain ?? NOTHING, request.model)
+    state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, request.model)
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, roll: state.rolling }
     const broken = now === undefined || state.before === undefined ? undefined : breakOf(state.before, now)

@@ -1,6 +1,7 @@
 /** What was saved, in money where prices are known and in fresh input tokens where not. */
 import { modelNamed } from '../models/model.ts'
-import { factorAt } from '../models/prices.ts'
+import { readName } from '../models/name.ts'
+import { factorAt, pricesOf, ratesAt } from '../models/prices.ts'
 import type { Usage } from './answer.ts'
 
 /** The cost of one call without its output, in dollars; for a model without known prices in millions of fresh input tokens. */
@@ -15,6 +16,16 @@ export function inputCost({ input, cacheRead, cacheWrite }: Usage, model: string
 interface Costs {
   billed: number
   plain: number
+}
+
+/**
+ * What `billed` would have cost without us, as `plain`: the same without the output, and what the output would have cost more
+ * above a step in the price.
+ */
+export function plainCost(plain: Usage, billed: Usage, model: string): number {
+  const prices = pricesOf(readName(model))
+  const outputPrice = ({ input, cacheRead, cacheWrite }: Usage): number => (prices === undefined ? 0 : ratesAt(prices, input + cacheRead + cacheWrite).output)
+  return inputCost(plain, model) + (billed.output * (outputPrice(plain) - outputPrice(billed))) / 1_000_000
 }
 
 /** The saved share of what the sessions' input would have cost; undefined if nothing was billed yet. */

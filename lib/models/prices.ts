@@ -68,10 +68,14 @@ export function factorAt(steps: readonly PriceFactor[] | undefined, tokens: numb
 
 /** Dollars for one call of a model, with its output, at the step in the price that its prompt has passed. */
 export function callCost(prices: CataloguePrices, { input, cacheRead, cacheWrite, output }: CallTokens): number {
-  const prompt = input + cacheRead + cacheWrite
-  const passed = (prices.tiers ?? []).filter(({ inputTokensAbove }) => prompt > inputTokensAbove)
-  const rates = passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0] ?? prices
+  const rates = ratesAt(prices, input + cacheRead + cacheWrite)
   return (input * rates.input + cacheRead * rates.cacheRead + cacheWrite * rates.cacheWrite + output * rates.output) / 1_000_000
+}
+
+/** What a call costs whose prompt has so many tokens. */
+export function ratesAt(prices: CataloguePrices, promptTokens: number): Omit<CataloguePrices, 'tiers'> {
+  const passed = (prices.tiers ?? []).filter(({ inputTokensAbove }) => promptTokens > inputTokensAbove)
+  return passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0] ?? prices
 }
 
 type Rates = readonly [input: number, output: number, cacheRead: number, cacheWrite?: number]

@@ -1,7 +1,7 @@
 /** The charges of sessions that went through a gateway, as it has noted them. */
 import { existsSync } from 'node:fs'
 import type { BilledCall } from '../gateway/bills.ts'
-import { inputCost } from '../gateway/saving.ts'
+import { inputCost, plainCost } from '../gateway/saving.ts'
 import { isFields } from '../harness/message.ts'
 import { readName } from '../models/name.ts'
 import { callCost, pricesOf } from '../models/prices.ts'
@@ -17,7 +17,7 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
   const prices = pricesOf(readName(model))
   const unit = (prices?.input ?? 1) / 1_000_000
-  const saved = isHeldOut ? 0 : inputCost(plain, model) - inputCost(billed, model)
+  const saved = isHeldOut ? 0 : plainCost(plain, billed, model) - inputCost(billed, model)
   const cost = prices === undefined ? undefined : callCost(prices, billed)
   return {
     ...{ at, session, folder, model, calls: 1, tokens: billed, cost, isHeldOut, isManaged: !isHeldOut },
