@@ -2,7 +2,8 @@
 //! not recorded yet, and by the line of a notice. It is looked up whenever messages are read again, so that no sentence has
 //! to be understood.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use context_model::chat::{Chat, Notice};
 use context_model::hash::Digest;
@@ -33,7 +34,13 @@ pub struct Archive {
     is_old: bool,
     /// What the chat does not have yet.
     pending: Vec<Value>,
+    /// Texts that the model knows and no version has: of a file that others had changed when the model edited it. Oldest
+    /// first.
+    drafts: VecDeque<(Digest, Arc<str>)>,
 }
+
+/// So many drafts are kept. Of an older one it is no longer known how it differs from the file.
+const DRAFTS: usize = 32;
 
 /// An answer of ours to a tool.
 struct Given {
@@ -63,7 +70,9 @@ impl Archive {
     fn read_entry(&mut self, entry: &Value) {
         let evidence = entry.get(EVIDENCE).and_then(Evidence::of);
         if let Some(call) = entry.get(CALL).and_then(Value::as_str) {
-            self.calls.entry(ObjectId::new(call)).or_insert(evidence);
+            // What could not be told first may have been found out later.
+            let known = self.calls.entry(ObjectId::new(call)).or_default();
+            *known = known.take().or(evidence);
         } else if let (Some(answer), Some(evidence)) = (entry.get(ANSWER), evidence) {
             let hash = answer.get("text").and_then(Value::as_str).and_then(|hash| hash.parse().ok());
             let bytes = answer.get("bytes").and_then(Value::as_u64);
@@ -156,6 +165,23 @@ impl Archive {
         answers.into_iter().find(|given| given.is_in(output)).map(|given| &given.evidence)
     }
 
+    /// Keeps a text that the model knows and no version has. Returns its hash.
+    pub fn draft(&mut self, text: &str) -> Digest {
+        let hash = Digest::of(text.as_bytes());
+        if self.text(&hash).is_none() {
+            if self.drafts.len() == DRAFTS {
+                self.drafts.pop_front();
+            }
+            self.drafts.push_back((hash, text.into()));
+        }
+        hash
+    }
+
+    /// The text with a hash, if it is one that the model knows and no version has.
+    pub fn text(&self, hash: &Digest) -> Option<Arc<str>> {
+        self.drafts.iter().find(|(one, _)| one == hash).map(|(_, text)| Arc::clone(text))
+    }
+
     /// Returns what is to be recorded.
     pub fn pending(&self) -> &[Value] {
         &self.pending
@@ -189,7 +215,8 @@ mod tests {
     use crate::evidence::Bytes;
 
     fn made(name: &str) -> Evidence {
-        Evidence::Made(Bytes { file: ObjectId::new("f"), hash: Digest::of(name.as_bytes()) })
+        let bytes = Bytes { file: ObjectId::new("f"), hash: Digest::of(name.as_bytes()) };
+        Evidence::Made { bytes, left: None }
     }
 
     /// The chat of a new session with these additions, if it is one that records everything.

@@ -46,8 +46,16 @@ pub enum Evidence {
     },
     /// A difference that leads to these bytes.
     LedTo(Bytes),
-    /// The call wrote these bytes.
-    Made(Bytes),
+    /// The call wrote these bytes. Where others had changed the file unseen, they are what the model knows of it: what it knew
+    /// before, and what it has put in.
+    Made {
+        /// The bytes.
+        #[serde(flatten)]
+        bytes: Bytes,
+        /// What the call has left of a version of which the model had been told that it is another one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left: Option<Digest>,
+    },
 }
 
 /// The bytes that a file had.
@@ -87,7 +95,7 @@ impl Evidence {
             Self::Shows(lines) | Self::Unstored { lines, .. } | Self::Points { lines, .. } => {
                 Some(&lines.bytes)
             }
-            Self::LedTo(bytes) | Self::Made(bytes) => Some(bytes),
+            Self::LedTo(bytes) | Self::Made { bytes, .. } => Some(bytes),
             Self::Refers { .. } => None,
         }
     }
@@ -148,7 +156,11 @@ mod tests {
                 json!({ "refers": { "at": "call", "left": "gone" } }),
             ),
             (Evidence::LedTo(bytes()), json!({ "led_to": { "file": "f", "hash": hash } })),
-            (Evidence::Made(bytes()), json!({ "made": { "file": "f", "hash": hash } })),
+            (Evidence::Made { bytes: bytes(), left: None }, json!({ "made": { "file": "f", "hash": hash } })),
+            (
+                Evidence::Made { bytes: bytes(), left: Some(bytes().hash) },
+                json!({ "made": { "file": "f", "hash": hash, "left": hash } }),
+            ),
         ] {
             assert_eq!(evidence.to_value(), value);
             assert_eq!(Evidence::of(&value), Some(evidence));

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
+use crate::evidence::Evidence;
 use crate::known::Way;
 use crate::statement::Content;
 
@@ -20,6 +22,8 @@ pub struct InFlight {
     pub what: Taken,
     /// The recorded call that it belongs to.
     pub owner: Option<String>,
+    /// What that call's result says.
+    pub says: Option<Evidence>,
 }
 
 /// What a tool has passed in.
@@ -33,7 +37,45 @@ pub enum Taken {
         text: Option<Arc<str>>,
     },
     /// It has written a file.
-    Wrote(Content),
+    Wrote(Wrote),
+    /// It may make its edit, and its result tells what had changed before.
+    Told {
+        /// What the result tells.
+        text: String,
+        /// The version to which that leads.
+        content: Content,
+    },
+}
+
+/// What a tool has left in a file.
+#[derive(Clone, Debug)]
+pub struct Wrote {
+    /// What it has left.
+    pub content: Content,
+    /// What the model knew of the file before; `None` of a file that it did not know.
+    pub before: Option<Base>,
+    /// The harness's ID of the call, if the harness says.
+    pub call: Option<String>,
+    /// The path that the tool was given.
+    pub path: Arc<str>,
+}
+
+/// What the model knows of a file.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// The file that had these bytes.
+    pub file: ObjectId,
+    /// The bytes.
+    pub content: Content,
+    /// The version of which the request tells last, in whatever words.
+    pub told: Option<Digest>,
+}
+
+impl Wrote {
+    /// Returns whether a call with this ID has written it.
+    pub fn is_of(&self, call_id: &str) -> bool {
+        self.call.as_deref() == Some(call_id)
+    }
 }
 
 impl InFlight {

@@ -151,6 +151,11 @@ impl Sum {
         }
     }
 
+    /// The version that the statements tell of last: of the whole file, and not of a part.
+    pub fn told(&self) -> Option<Digest> {
+        self.told.flatten()
+    }
+
     /// Returns whether this is the version that the statements mention last.
     pub fn speaks_of(&self, now: Option<Digest>) -> bool {
         self.told == Some(now) || self.partly == Some(now)

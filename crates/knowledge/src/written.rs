@@ -1,15 +1,26 @@
-//! Which version of a file a `write` or `edit` call left.
+//! Which version of a file a `write` or `edit` call left, and what the model knows of it.
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
 /// What a call's arguments say about the text that it leaves.
 pub enum Leaves<'a> {
     /// This text.
-    Text(&'a str),
-    /// The previous text with these replacements: each old text, if given, by the new one.
-    Edits(Vec<(Option<&'a str>, &'a str)>),
+    Text(Cow<'a, str>),
+    /// The previous text with these replacements.
+    Edits(Vec<Replaced<'a>>),
     /// Nothing.
     Unsaid,
+}
+
+/// A text that an edit puts in the place of another one.
+pub struct Replaced<'a> {
+    /// The text that is replaced, if the call says so.
+    old: Option<Cow<'a, str>>,
+    new: Cow<'a, str>,
+    /// Wherever it occurs.
+    everywhere: bool,
 }
 
 /// Whether a call has left a text.
@@ -23,12 +34,23 @@ pub enum Fit {
     No,
 }
 
+/// What the model knows of a file once it has written or edited it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// All of it.
+    All,
+    /// This text: what it knew before, and what it has put in. Others have changed something else.
+    Only(String),
+    /// Not all of it, and nobody can tell what.
+    Unsure,
+}
+
 impl<'a> Leaves<'a> {
     /// From a call's arguments.
     #[must_use]
     pub fn of(args: &'a Map<String, Value>) -> Self {
         if let Some(text) = args.get("content").and_then(Value::as_str) {
-            return Self::Text(text);
+            return Self::Text(text.into());
         }
         let edits: Vec<_> = args
             .get("edits")
@@ -38,11 +60,51 @@ impl<'a> Leaves<'a> {
             .filter_map(Value::as_object)
             .collect();
         let all = edits.into_iter().chain([args]).filter_map(|edit| {
-            let text = |name: &str| edit.get(name).and_then(Value::as_str);
-            Some((text("oldText"), text("newText")?))
+            let text = |name: &str| edit.get(name).and_then(Value::as_str).map(Cow::Borrowed);
+            let everywhere = edit.get("replace_all") == Some(&Value::Bool(true));
+            Some(Replaced { old: text("oldText"), new: text("newText")?, everywhere })
         });
         let all: Vec<_> = all.collect();
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
+    }
+
+    /// From a patch of Codex's: what it does to the file at this path.
+    #[must_use]
+    pub fn of_patch(patch: &'a str, path: &str) -> Self {
+        let is_it =
+            |name: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+        let (mut added, mut edits) = (None::<String>, Vec::new());
+        let (mut is_its, mut old, mut new) = (false, String::new(), String::new());
+        for line in patch.lines().chain(["*** End Patch"]) {
+            let (mark, text) = line.split_at_checked(1).unwrap_or_default();
+            let ends = line.starts_with("*** ") || mark == "@";
+            if ends && !old.is_empty() {
+                let (old, new) = (std::mem::take(&mut old).into(), std::mem::take(&mut new).into());
+                edits.push(Replaced { old: Some(old), new, everywhere: false });
+            }
+            let named = |what: &str| line.strip_prefix(what).map(|name| is_it(name.trim()));
+            if let Some(named) = named("*** Add File: ") {
+                is_its = named;
+                added = named.then(String::new).or(added);
+            } else if line.starts_with("*** ") {
+                is_its = named("*** Update File: ").unwrap_or_default();
+            } else if let (Some(added), true, "+") = (&mut added, is_its, mark) {
+                *added += text;
+                added.push('\n');
+            } else if is_its {
+                for (side, marks) in [(&mut old, " -"), (&mut new, " +")] {
+                    if !mark.is_empty() && marks.contains(mark) {
+                        *side += text;
+                        side.push('\n');
+                    }
+                }
+            }
+        }
+        match added {
+            Some(text) => Self::Text(text.into()),
+            None if edits.is_empty() => Self::Unsaid,
+            None => Self::Edits(edits),
+        }
     }
 
     /// Returns whether the call left this text, given the file's text `before` it.
@@ -51,39 +113,108 @@ impl<'a> Leaves<'a> {
             Self::Text(written) if *written == text => Fit::Yes,
             Self::Text(_) => Fit::No,
             Self::Edits(_) if self.makes_of(before).is_some_and(|left| left == text) => Fit::Yes,
-            Self::Edits(edits) if edits.iter().all(|edit| comes_up(*edit, before, text)) => Fit::Perhaps,
+            Self::Edits(edits) if edits.iter().all(|edit| comes_up(edit, before, text)) => Fit::Perhaps,
             Self::Edits(_) => Fit::No,
             Self::Unsaid => Fit::Perhaps,
         }
     }
 
-    /// The text that replacements make of another one, if that has what they replace.
+    /// The text that the call leaves of another one, if that has what it replaces.
     pub fn makes_of(&self, before: Option<&str>) -> Option<String> {
-        if let Self::Edits(edits) = self { edited(before?, edits) } else { None }
+        match self {
+            Self::Edits(edits) => edited(before?, edits),
+            Self::Text(text) => Some(text.clone().into_owned()),
+            Self::Unsaid => None,
+        }
     }
+
+    /// Returns what the model knows after the call, given the text that it knew, the one that the file had right before the
+    /// call as far as anybody has stored it, and the one that it has now. Of a file that it did not know nothing is new to it
+    /// but what it has put in itself.
+    pub fn known_after(&self, known: Option<&str>, before: Option<&str>, now: &str) -> After {
+        if let Self::Text(text) = self {
+            return if is_same_text(text, now) { After::All } else { After::Only(text.clone().into_owned()) };
+        }
+        let Some(known) = known.filter(|known| *known != now) else { return After::All };
+        match self.makes_of(Some(known)) {
+            Some(made) if is_same_text(&made, now) => After::All,
+            Some(made) => After::Only(made),
+            None => {
+                let has_made = match self {
+                    Self::Edits(edits) => may_have_made(known, now, edits),
+                    _ => before == Some(known),
+                };
+                if has_made { After::All } else { After::Unsure }
+            }
+        }
+    }
+}
+
+/// Returns whether an edit may have made one text of another by a tool that searches in its own way: without regard to white
+/// space, or for one of several places.
+fn may_have_made(before: &str, now: &str, edits: &[Replaced<'_>]) -> bool {
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    let (before, now) = (bare(before), bare(now));
+    let mut all = Vec::with_capacity(edits.len());
+    for Replaced { old, new, everywhere } in edits {
+        let Some(old) = old.as_deref().map(bare).filter(|old| !old.is_empty()) else { return false };
+        all.push((old, bare(new), *everywhere));
+    }
+    if let [(old, new, _)] = &all[..] {
+        let rest = |at: usize| (&before[..at], &before[at + old.len()..]);
+        let mut places = before.match_indices(old.as_str()).map(|(at, _)| rest(at));
+        return now.len() + old.len() == before.len() + new.len()
+            && places.any(|(start, end)| {
+                now.starts_with(start) && now[start.len()..].starts_with(new) && now.ends_with(end)
+            });
+    }
+    at_once(&before, &all).is_some_and(|made| made == now)
+}
+
+/// Returns whether two texts are the same to a model: tools keep a file's own line ends and byte order mark.
+fn is_same_text(one: &str, other: &str) -> bool {
+    let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    one == other || plain(one) == plain(other)
 }
 
 /// Returns whether a replacement may have been made between two texts: what it puts in comes up, or what it takes out
 /// leaves. Of a version that has it like the one before, it is not the first.
-fn comes_up((old, new): (Option<&str>, &str), before: Option<&str>, text: &str) -> bool {
-    let Some(before) = before else { return text.contains(new) };
+fn comes_up(Replaced { old, new, .. }: &Replaced<'_>, before: Option<&str>, text: &str) -> bool {
+    let Some(before) = before else { return text.contains(&**new) };
     let count = |all: &str, part: &str| all.matches(part).count();
-    let old = old.filter(|old| !old.is_empty());
+    let old = old.as_deref().filter(|old| !old.is_empty());
     let is_put_in = !new.is_empty() && count(text, new) > count(before, new);
-    is_put_in || (text.contains(new) && old.is_some_and(|old| count(text, old) < count(before, old)))
+    is_put_in || (text.contains(&**new) && old.is_some_and(|old| count(text, old) < count(before, old)))
 }
 
-/// A text with all of these replaced; `None` if one of them does not occur exactly once, because tools then search in
-/// their own ways.
-fn edited(before: &str, edits: &[(Option<&str>, &str)]) -> Option<String> {
+/// A text with all of these replaced, at once or one after the other; `None` if one of them does not occur exactly once,
+/// because tools then search in their own ways.
+fn edited(before: &str, edits: &[Replaced<'_>]) -> Option<String> {
+    // Models write line feeds, and tools put in the file's own line ends.
+    let is_windows = before.contains("\r\n");
+    let own = |text: &str| match is_windows && !text.contains('\r') {
+        true => text.replace('\n', "\r\n"),
+        false => text.to_owned(),
+    };
+    let mut all = Vec::with_capacity(edits.len());
+    for Replaced { old, new, everywhere } in edits {
+        all.push((own(old.as_deref().filter(|old| !old.is_empty())?), own(new), *everywhere));
+    }
+    at_once(before, &all).or_else(|| {
+        all.iter().try_fold(before.to_owned(), |text, edit| at_once(&text, std::slice::from_ref(edit)))
+    })
+}
+
+fn at_once(before: &str, edits: &[(String, String, bool)]) -> Option<String> {
     let mut places = Vec::with_capacity(edits.len());
-    for (old, new) in edits {
-        let old = old.filter(|old| !old.is_empty())?;
-        let (at, next) = (before.find(old)?, before.rfind(old)?);
-        if at != next {
-            return None;
+    for (old, new, everywhere) in edits {
+        let mut found = before.match_indices(old.as_str()).map(|(at, _)| (at, at + old.len(), new.as_str()));
+        places.push(found.next()?);
+        match everywhere {
+            true => places.extend(found),
+            false if before.rfind(old.as_str()) != places.last().map(|(at, ..)| *at) => return None,
+            false => {}
         }
-        places.push((at, at + old.len(), *new));
     }
     places.sort_unstable();
     let (mut text, mut done) = (String::with_capacity(before.len()), 0);
@@ -126,6 +257,12 @@ mod tests {
     #[case::not_found_and_not_there(json!({ "oldText": "b", "newText": "x" }), Some("a"), "a y", Fit::No)]
     #[case::found_twice(json!({ "oldText": "b", "newText": "x" }), Some("b b"), "x b", Fit::Perhaps)]
     #[case::nothing_before(json!({ "oldText": "b", "newText": "x" }), None, "x", Fit::Perhaps)]
+    #[case::everywhere(json!({ "oldText": "b", "newText": "x", "replace_all": true }), Some("b b"), "x x", Fit::Yes)]
+    #[case::one_after_the_other(
+        json!({ "edits": [{ "oldText": "a", "newText": "b c" }, { "oldText": "c", "newText": "d" }] }),
+        Some("a"), "b d", Fit::Yes
+    )]
+    #[case::line_ends(json!({ "oldText": "a\nb", "newText": "x\ny" }), Some("a\r\nb\r\n"), "x\r\ny\r\n", Fit::Yes)]
     #[case::no_old_text(json!({ "newText": "x" }), Some("a"), "x", Fit::Perhaps)]
     #[case::empty_old_text(json!({ "oldText": "", "newText": "x" }), Some("a"), "xa", Fit::Perhaps)]
     #[case::taken_out(json!({ "oldText": "b\n", "newText": "" }), Some("a\nb\n"), "a\n", Fit::Yes)]
@@ -137,5 +274,66 @@ mod tests {
         #[case] fit: Fit,
     ) {
         assert_eq!(Leaves::of(args.as_object().unwrap()).fits(before, text), fit);
+    }
+
+    /// A model that knew three lines puts `x` in the place of the first one, where nothing else is said.
+    #[rstest]
+    #[case::nobody_else("a\nb\nc\n", Some("a\nb\nc\n"), "x\nb\nc\n", None)]
+    #[case::a_change_that_was_stored("a\nb\nc\n", Some("a\nb\nn\n"), "x\nb\nn\n", Some("x\nb\nc\n"))]
+    #[case::a_change_that_nobody_stored("a\nb\nc\n", Some("a\nb\nc\n"), "x\nb\nn\n", Some("x\nb\nc\n"))]
+    #[case::its_line_twice("a\na\nc\n", Some("a\na\nc\n"), "x\na\nc\n", None)]
+    #[case::its_line_twice_and_a_change("a\na\nc\n", Some("a\na\nn\n"), "x\na\nn\n", Some(""))]
+    #[case::what_it_replaces_is_new_to_it("b\nc\n", Some("a\nb\n"), "x\nb\n", Some(""))]
+    #[case::a_change_of_what_it_replaces_that_nobody_stored("b\nc\n", Some("b\nc\n"), "x\nc\n", Some(""))]
+    #[case::line_ends("a\r\nb\r\n", Some("a\r\nb\r\n"), "x\r\nb\r\n", None)]
+    fn what_is_known_after_an_edit(
+        #[case] known: &str,
+        #[case] before: Option<&str>,
+        #[case] now: &str,
+        #[case] only: Option<&str>,
+    ) {
+        let args = json!({ "oldText": "a", "newText": "x" });
+        let after = match only {
+            None => After::All,
+            Some("") => After::Unsure,
+            Some(text) => After::Only(text.into()),
+        };
+        let leaves = Leaves::of(args.as_object().unwrap());
+        assert_eq!(leaves.known_after(Some(known), before, now), after);
+        assert_eq!(leaves.known_after(None, before, now), After::All, "it knew nothing of the file");
+    }
+
+    /// Some tools find a text whatever white space it has.
+    #[rstest]
+    #[case::found("if a:\n\tb\n", "if x:\n\tb\n", true)]
+    #[case::and_something_else("if a:\n\tb\n", "if x:\n\tn\n", false)]
+    fn an_edit_that_a_tool_has_found_in_its_own_way(
+        #[case] known: &str,
+        #[case] now: &str,
+        #[case] all: bool,
+    ) {
+        let args = json!({ "oldText": "if a:\n    b", "newText": "if x:\n    b" });
+        let after = Leaves::of(args.as_object().unwrap()).known_after(Some(known), Some(known), now);
+        assert_eq!(after, if all { After::All } else { After::Unsure });
+    }
+
+    #[rstest]
+    #[case::its_text("a\n", "a\n", true)]
+    #[case::with_the_line_ends_of_the_file("a\n", "\u{feff}a\r\n", true)]
+    #[case::changed_since("a\n", "b\n", false)]
+    fn what_is_known_after_a_write(#[case] written: &str, #[case] now: &str, #[case] all: bool) {
+        let args = json!({ "content": written });
+        let after = if all { After::All } else { After::Only(written.into()) };
+        assert_eq!(Leaves::of(args.as_object().unwrap()).known_after(Some("old"), Some("new"), now), after);
+    }
+
+    #[rstest]
+    #[case::updated("/w/a.txt", Some("1\nb\nx\n2\n"))]
+    #[case::added("/w/sub/new.txt", Some("one\n\n"))]
+    #[case::another("/w/b.txt", None)]
+    #[case::the_end_of_a_name("/w/aa.txt", None)]
+    fn what_a_patch_leaves(#[case] path: &str, #[case] left: Option<&str>) {
+        let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n b\n+x\n@@ fn\n 2\n-3\n*** Add File: sub/new.txt\n+one\n+\n*** Delete File: b.txt\n*** End Patch";
+        assert_eq!(Leaves::of_patch(patch, path).makes_of(Some("1\na\nb\n2\n3\n")).as_deref(), left);
     }
 }

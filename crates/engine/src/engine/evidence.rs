@@ -2,6 +2,7 @@
 
 use context_knowledge::difference::is_all_new_within;
 use context_knowledge::evidence::{Evidence, FIELD};
+use context_knowledge::in_flight::Wrote;
 use context_knowledge::known::{KnownVersion, Way};
 use context_knowledge::passage::{adorns, lines_in_sight};
 use context_knowledge::statement::{Content, Passage, Says};
@@ -11,15 +12,20 @@ use context_model::time::TxId;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use super::job::ToolcallInput;
+use super::job::{ToolcallInput, Unread};
 use super::results::Taking;
 use super::{Inner, State, Written};
 use crate::base::error::Result;
 use crate::base::paths::Place;
 use crate::files::seen::file_id;
+use crate::request::clock::Moment;
 use crate::request::segment::{Carried, ShownLines};
 use crate::session::Session;
 use crate::session::commit::Work;
+use crate::session::refresh;
+
+/// So many of them are kept.
+const UNREAD: usize = 16;
 
 impl Inner {
     /// The lines of a file that an output shows which brings back a read of it, or the file itself.
@@ -80,6 +86,10 @@ impl Inner {
             None => {
                 let found = self.infer(state, &way, (call, tx), input, (args, output), taking).await?;
                 self.archive().found(call, found.clone());
+                if found.is_none() && input.tool == "read" && state.session.catalog.get(&way.file).is_none() {
+                    let (args, output) = (args.clone(), output.to_owned());
+                    state.unread.push(Unread { call: call.clone(), input: input.clone(), args, output });
+                }
                 found
             }
         };
@@ -88,6 +98,40 @@ impl Inner {
         let way = Self::way_to(way, &bytes.file);
         let content = self.content_of(bytes, tx).await?;
         self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await
+    }
+
+    /// Looks once more at what reads show whose files nobody had stored: another machine's version may come later than the
+    /// result.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn note_unread(&self, state: &mut State) -> Result<()> {
+        for one in std::mem::take(&mut state.unread) {
+            let Some(way) = path_of(&one.input, &one.args).and_then(|path| self.way_of(path)) else {
+                continue;
+            };
+            refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
+            self.apply(state);
+            if state.session.catalog.get(&way.file).is_none() {
+                state.unread.push(one);
+                continue;
+            }
+            let Unread { call, input, args, output } = &one;
+            let at = (call, self.client.newest());
+            let taking = Taking { record: true, again: true, excerpts: false, now: Moment::default() };
+            let Some(found) = self.infer(state, &way, at, input, (args, output), taking).await? else {
+                continue;
+            };
+            self.archive().found(call, Some(found.clone()));
+            let Some(bytes) = found.bytes() else { continue };
+            let way = Self::way_to(way, &bytes.file);
+            let content = self.content_of(bytes, at.1).await?;
+            self.note_evidence(state, &way, at, (&found, content), (args, output), taking).await?;
+        }
+        // Of files that nobody ever stores nothing comes.
+        let many = state.unread.len().saturating_sub(UNREAD);
+        state.unread.drain(..many);
+        Ok(())
     }
 
     /// Returns what the model knows of a file after a result has shown it these lines.
@@ -123,15 +167,23 @@ impl Inner {
         let (file, via) = (way.file.clone(), Some(&way.path));
         match evidence {
             Evidence::Refers { .. } => Ok(None),
-            Evidence::Made(_) => {
-                let noted =
-                    if taking.record { claimed(&mut state.written, &file, args, content.hash) } else { None };
-                let content = noted.unwrap_or(content);
+            Evidence::Made { bytes, left } => {
+                if content.tx.is_none() {
+                    self.draft_again(state, &file, (call, args), bytes.hash).await?;
+                }
+                let noted = match taking.record {
+                    true => claimed(&mut state.written, &file, (call, args), bytes.hash),
+                    false => None,
+                };
+                let content = noted.filter(|noted| noted.hash == content.hash).unwrap_or(content);
                 state.known.uses(way);
                 if noted.is_none() || taking.again {
                     state.known.wrote(&file, content);
                 }
                 state.known.says(&file, Some(call), via, Says::All(content));
+                if left.is_some() {
+                    state.known.says(&file, Some(call), via, Says::Other(*left));
+                }
                 Ok(None)
             }
             Evidence::LedTo(_) => {
@@ -278,10 +330,7 @@ impl Inner {
         file: &ObjectId,
         content: &Content,
     ) -> Result<Option<String>> {
-        match content.tx {
-            Some(tx) => self.text_at(&state.known.home_of(file, content), Some(tx)).await,
-            None => Ok(None),
-        }
+        self.text_of(&state.known.home_of(file, content), content).await
     }
 
     /// Returns whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or
@@ -292,7 +341,7 @@ impl Inner {
         };
         let is_other = |(hash, _)| Some(hash) != lines.content.hash;
         let is_in_sight = !version.by_sight || state.request.segments.held(file).any(is_other);
-        if known.hash == lines.content.hash || !is_in_sight || known.tx.is_none() {
+        if known.hash == lines.content.hash || !is_in_sight || !self.has_text(&known) {
             return Ok(true);
         }
         self.shows_all_new(state, file, &known, lines).await
@@ -306,7 +355,7 @@ impl Inner {
         old: &Content,
         lines: &Passage,
     ) -> Result<bool> {
-        if old.tx.is_none() || lines.content.tx.is_none() {
+        if !self.has_text(old) || !self.has_text(&lines.content) {
             return Ok(false);
         }
         let old = self.text_known(state, file, old).await?.unwrap_or_default();
@@ -332,14 +381,18 @@ fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> b
 fn claimed(
     written: &mut Written,
     file: &ObjectId,
-    args: &Map<String, Value>,
-    hash: Option<Digest>,
+    (call, args): (&ObjectId, &Map<String, Value>),
+    hash: Digest,
 ) -> Option<Content> {
     let waiting = written.get_mut(file)?;
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
-    let text = hash.or(text);
-    let place = waiting.iter().position(|content| text.is_none() || content.hash == text);
-    let content = place.and_then(|place| waiting.drain(..=place).next_back());
+    let is_its = |wrote: &Wrote| {
+        wrote.content.hash == Some(hash)
+            || wrote.content.hash == text && text.is_some()
+            || wrote.call.as_deref().is_some_and(|id| ObjectId::toolcall(id) == *call)
+    };
+    let place = waiting.iter().position(is_its);
+    let content = place.and_then(|place| waiting.drain(..=place).next_back()).map(|wrote| wrote.content);
     if content.is_none() {
         waiting.pop_front();
     }

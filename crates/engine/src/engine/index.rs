@@ -1,6 +1,6 @@
 //! Indexing files: reads, writes, discoveries, deletions, and whole trees.
 
-use context_knowledge::in_flight::Taken;
+use context_knowledge::in_flight::{Taken, Wrote};
 use context_knowledge::statement::Content;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -109,6 +109,7 @@ impl Engine {
         let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
         let way = self.inner.way(&seen.place);
+        let before = self.inner.lock().await?.base(&way);
         let indexed = self.inner.index(vec![seen], Entry::Written).await;
         let mut state = self.inner.lock().await?;
         if let Some(hash) = hash {
@@ -117,8 +118,10 @@ impl Engine {
             let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
             state.known.uses(&way);
             state.known.wrote(&id, content);
-            state.written.entry(id).or_default().push_back(content);
-            self.inner.take_off(call_id, way, Taken::Wrote(content));
+            let (call, path) = (call_id.map(str::to_owned), Arc::clone(&way.path));
+            let wrote = Wrote { content, before, call, path };
+            state.written.entry(id).or_default().push_back(wrote.clone());
+            self.inner.take_off(call_id, way, Taken::Wrote(wrote));
         }
         Ok(indexed?.remove(0))
     }
@@ -231,27 +234,29 @@ impl Inner {
 
     /// Meets the files that the request speaks of and the session does not know, once the store has them: while it could not
     /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
-    /// the disk.
+    /// the disk, and so is each file of which others have stored another version: that may have come late.
     ///
     /// # Errors
     /// What the store reports.
     pub async fn meet_spoken_of(&self, state: &mut State) -> Result<()> {
+        self.note_unread(state).await?;
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
-        if unknown.is_empty() {
-            return Ok(());
+        if !unknown.is_empty() {
+            refresh::learn(&self.client, &mut state.session, unknown.iter().cloned()).await?;
+            self.apply(state);
         }
-        refresh::learn(&self.client, &mut state.session, unknown.iter().cloned()).await?;
-        self.apply(state);
-        for file in unknown {
-            let Some(source) = state.session.catalog.get(&file).and_then(Meta::file).cloned() else {
-                continue;
-            };
-            let disk = self.locate(source.clone()).await?;
-            let place = Place { agent_path: self.client.paths.display(&source), source, disk };
-            if let Some(seen) = self.read_now(place).await? {
-                self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+        let mut files: Vec<ObjectId> = state.session.foreign.iter().cloned().collect();
+        files.sort();
+        for file in unknown.into_iter().chain(files) {
+            if let Some(source) = state.session.catalog.get(&file).and_then(Meta::file).cloned() {
+                let disk = self.locate(source.clone()).await?;
+                let place = Place { agent_path: self.client.paths.display(&source), source, disk };
+                if let Some(seen) = self.read_now(place).await? {
+                    self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+                }
             }
+            state.session.foreign.remove(&file);
         }
         Ok(())
     }

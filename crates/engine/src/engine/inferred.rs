@@ -48,7 +48,8 @@ impl Inner {
             let args = recorded.unwrap_or(args);
             for file in std::iter::once(&way.file).chain(&before) {
                 if let Some(hash) = self.written(state, file, tx, args, taking).await? {
-                    return Ok(Some(Evidence::Made(Bytes { file: file.clone(), hash })));
+                    let bytes = Bytes { file: file.clone(), hash };
+                    return Ok(Some(Evidence::Made { bytes, left: None }));
                 }
             }
             // It may have been gone before anybody stored it.
@@ -56,7 +57,8 @@ impl Inner {
                 Some(Value::String(text)) => Bytes::hash_of(text),
                 _ => Bytes::hash_of(call.as_str()),
             };
-            return Ok(Some(Evidence::Made(Bytes { file: way.file.clone(), hash })));
+            let bytes = Bytes { file: way.file.clone(), hash };
+            return Ok(Some(Evidence::Made { bytes, left: None }));
         }
         if let Before::Says(evidence) = self.evidence_before(state, way, (tool, tx), output).await? {
             return Ok(evidence);
@@ -178,8 +180,8 @@ impl Inner {
         taking: Taking,
     ) -> Result<Option<Content>> {
         let leaves = Leaves::of(args);
-        let known = match state.known.get(file).filter(|_| taking.again) {
-            Some(known) => self.text_known(state, file, &known.content).await?,
+        let known = match state.known_now(file) {
+            Some(known) => self.text_known(state, file, &known).await?,
             None => None,
         };
         let says_what = !matches!(leaves, Leaves::Unsaid);
@@ -193,11 +195,12 @@ impl Inner {
             let text = before.as_ref().and_then(|before| before.document.content());
             let content = Content::stored(after.document.source_hash(), after.tx_id);
             match leaves.fits(text, after.document.content().unwrap_or_default()) {
-                Fit::Yes => return Ok(Some(content)),
                 _ if made.is_some() && made == content.hash => return Ok(Some(content)),
-                Fit::Perhaps if taking.again && taking.record && says_what => perhaps = Some(content),
-                Fit::Perhaps => perhaps = perhaps.or(Some(content)),
+                // Otherwise others had changed the file before, and the model does not know that.
+                Fit::Yes if made.is_none() => return Ok(Some(content)),
                 Fit::No => {}
+                _ if taking.again && taking.record && says_what => perhaps = Some(content),
+                _ => perhaps = perhaps.or(Some(content)),
             }
             version = before;
         }
@@ -209,5 +212,6 @@ impl Inner {
 fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Digest> {
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();
-    waiting.find(|content| text.is_none() || content.hash == text).and_then(|content| content.hash)
+    let its = waiting.find(|wrote| text.is_none() || wrote.content.hash == text);
+    its.and_then(|wrote| wrote.content.hash)
 }

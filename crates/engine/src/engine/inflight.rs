@@ -2,10 +2,11 @@
 //! what a call shows, while that is still known exactly.
 
 use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{InFlight, Taken};
+use context_knowledge::in_flight::{InFlight, Taken, Wrote};
 use context_knowledge::known::Way;
 use context_knowledge::passage::{Shows, passage_of};
 use context_knowledge::statement::{Content, Passage};
+use context_knowledge::written::Leaves;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::time::TxId;
@@ -21,7 +22,7 @@ impl Inner {
     pub fn take_off(&self, call: Option<&str>, way: Way, what: Taken) {
         let mut all = self.in_flight();
         let number = all.last().map_or(0, |last| last.number + 1);
-        all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None });
+        all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None, says: None });
     }
 
     /// What a tool has just read from a file will not be its result.
@@ -54,13 +55,23 @@ impl Inner {
         let written = args.get("content").and_then(Value::as_str).map(Bytes::hash_of);
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
         let mut best: Option<(u64, Evidence, Shows)> = None;
-        for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &way)) {
-            let file = one.way.file;
+        for one in waiting.iter().filter(|one| one.may_be_of(call_id, &way)).cloned() {
+            let is_its = one.call.is_some();
+            let file = one.way.file.clone();
             let (evidence, shows) = match one.what {
-                Taken::Wrote(Content { hash: Some(hash), .. })
-                    if is_ok && tool != "read" && written.is_none_or(|written| written == hash) =>
+                Taken::Wrote(Wrote { content, before, .. })
+                    if is_ok
+                        && tool != "read"
+                        && (is_its || written.is_none_or(|written| content.hash == Some(written))) =>
                 {
-                    (Some(Evidence::Made(Bytes { file, hash })), Shows::All)
+                    let told = self.told_with(input, &way);
+                    let base = match told {
+                        Some(told) => Some(told),
+                        None => self.base_of(one.number, &one.way, before).await?,
+                    };
+                    let leaves = Leaves::of(args);
+                    let made = self.made(&leaves, base.as_ref(), &file, content, call_id).await?;
+                    (Some(made), Shows::All)
                 }
                 Taken::Read { content, text } if is_ok && tool == "read" => {
                     let shown = match text {
@@ -81,8 +92,11 @@ impl Inner {
             }
         }
         let Some((number, evidence, _)) = best else { return Ok(None) };
-        if let Some(one) = self.in_flight().iter_mut().find(|one| one.number == number) {
-            one.owner = Some(call_id.clone());
+        for one in &mut *self.in_flight() {
+            if one.number == number {
+                one.owner = Some(call_id.clone());
+                one.says = Some(evidence.clone());
+            }
         }
         Ok(Some(evidence))
     }

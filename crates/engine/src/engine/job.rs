@@ -45,6 +45,14 @@ pub(crate) struct CallObject {
     pub is_new: bool,
 }
 
+/// A read of a file that nobody has stored yet.
+pub(crate) struct Unread {
+    pub call: ObjectId,
+    pub input: ToolcallInput,
+    pub args: Map<String, Value>,
+    pub output: String,
+}
+
 /// Something to record, with the outcome that its caller waits for.
 pub(crate) enum Job {
     /// A tool call, the files that it shows, and the object that it becomes. The outcome is that object.

@@ -21,12 +21,12 @@ pub mod results;
 pub mod roll;
 pub mod stored;
 pub mod truth;
+pub mod written;
 
 use context_knowledge::archive::Archive;
-use context_knowledge::in_flight::InFlight;
+use context_knowledge::in_flight::{InFlight, Wrote};
 use context_knowledge::known::Known;
 use context_knowledge::notices::PendingNotice;
-use context_knowledge::statement::Content;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ use crate::session::queue::Queue;
 use crate::session::refresh;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
-use job::Job;
+use job::{Job, Unread};
 
 /// For how long `assemble` waits for calls that work with the state.
 const ASSEMBLE_PATIENCE: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ pub(crate) struct Inner {
 }
 
 /// What tools have written to files, oldest first.
-pub(crate) type Written = HashMap<ObjectId, VecDeque<Content>>;
+pub(crate) type Written = HashMap<ObjectId, VecDeque<Wrote>>;
 
 /// What changes while a session is open, layer by layer.
 #[derive(Default)]
@@ -99,6 +99,8 @@ pub(crate) struct State {
     pub taken: Vec<crate::request::plan::Incoming>,
     /// Notices that no plan has carried yet.
     pub pending: Vec<PendingNotice>,
+    /// Reads of files that nobody has stored yet.
+    pub unread: Vec<Unread>,
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
     pub written: Written,

@@ -138,6 +138,7 @@ impl Engine {
         state.session.soon = true;
         state.request.forget();
         state.known.forget();
+        state.unread.clear();
         state.pending.clear();
         let policy = state.request.policy(call);
         state.request.segments.set_shortens(call.shortens);

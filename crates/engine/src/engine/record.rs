@@ -96,16 +96,21 @@ impl Inner {
     /// As [`Engine::record_toolcall`].
     pub async fn record(&self, input: ToolcallInput, soon: bool) -> Result<ObjectId> {
         self.check_open()?;
-        let (job, answer) = self.toolcall_job(input).await?;
+        let (job, answer) = self.toolcall_job(input, false).await?;
         self.perform(job, answer, soon).await
     }
 
-    /// The same for a caller that already holds the state.
+    /// The same for a caller that already holds the state. `is_late`: what is on disk now is not what the call has left.
     ///
     /// # Errors
     /// As [`Engine::record_toolcall`].
-    pub async fn record_now(&self, state: &mut State, input: ToolcallInput) -> Result<ObjectId> {
-        let (mut job, answer) = self.toolcall_job(input).await?;
+    pub async fn record_now(
+        &self,
+        state: &mut State,
+        input: ToolcallInput,
+        is_late: bool,
+    ) -> Result<ObjectId> {
+        let (mut job, answer) = self.toolcall_job(input, is_late).await?;
         let done = self.perform_now(state, &mut job).await;
         job.reply(done);
         answer.await.unwrap_or_else(|_| Err(abandoned()))
@@ -151,7 +156,11 @@ impl Inner {
         self.commit(state, join).await
     }
 
-    async fn toolcall_job(&self, mut input: ToolcallInput) -> Result<(Job, Receiver<Result<ObjectId>>)> {
+    async fn toolcall_job(
+        &self,
+        mut input: ToolcallInput,
+        is_late: bool,
+    ) -> Result<(Job, Receiver<Result<ObjectId>>)> {
         if input.tool.is_empty() {
             return Err(EngineError::Invalid("a tool call names its tool".into()));
         }
@@ -161,6 +170,7 @@ impl Inner {
         let ToolcallInput { tool, args, content, status, .. } = &input;
         let mut observed = self.eye().observe(tool, args, content, *status).await?;
         observed.evidence = self.evidence_for(&input).await?;
+        observed.is_late = is_late;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         let (reply, answer) = Reply::new();
         // Whether the store has it, or another call under this ID, is asked when it is recorded.
@@ -234,14 +244,8 @@ impl Inner {
                     }
                 }
             }
-            if let Job::Toolcall(_, observed, ..) = job {
-                let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
-                // What `index_written` noted is what the agent wrote; this may be newer.
-                for (seen, _) in written {
-                    if !state.written.contains_key(&seen.id) {
-                        state.wrote(&seen.id);
-                    }
-                }
+            if let Job::Toolcall(input, observed, object, _) = job {
+                self.note_written(state, input, observed, &object.id).await;
             }
         }
         Ok(true)

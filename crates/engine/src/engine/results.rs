@@ -63,7 +63,7 @@ impl Inner {
                 let excerpts = excerpts(&input.tool, &input.content);
                 let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
                 let before = file.as_ref().and_then(|file| state.known.get(file).copied());
-                let id = self.record_now(state, input.clone()).await?;
+                let id = self.record_now(state, input.clone(), taking.again).await?;
                 if let (Some(file), Some(before), true) = (file, before, taking.again) {
                     // What is on disk now is not what the call has left.
                     state.known.put_back(file, before);

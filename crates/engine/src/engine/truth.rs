@@ -3,6 +3,7 @@
 
 use context_knowledge::difference::{counted, touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
+use context_knowledge::in_flight::Taken;
 use context_knowledge::notices::{self, Change, PendingNotice};
 use context_knowledge::sentences::{Sentences, filled};
 use context_knowledge::statement::{Content, Passage, Says, Standing, Sum};
@@ -187,7 +188,7 @@ impl Engine {
         let sentences = &self.inner.client.options.sentences;
         let old = match known.tx {
             Some(_) => Some(self.inner.text_known(&state, &id, &known).await?.unwrap_or_default()),
-            None => None,
+            None => self.inner.text_known(&state, &id, &known).await?,
         };
         let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
         // The version that is most like what was read may be the present one.
@@ -198,7 +199,12 @@ impl Engine {
         let values = [("path", &*path), ("diff", &*diff)];
         if old_texts.is_some_and(|texts| touches_nothing_new(&old, &new, texts)) {
             // Until the edit is made, the model knows nothing of the change.
-            return Ok(EditGuard::Allowed { difference: Some(filled(sentences.edit_beside, &values)) });
+            let text = filled(sentences.edit_beside, &values);
+            let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
+            let content =
+                Content { hash: Some(hash), tx: tx.filter(|_| state.session.hash_of(&id) == Some(hash)) };
+            self.inner.take_off(call_id, way, Taken::Told { text: text.clone(), content });
+            return Ok(EditGuard::Allowed { difference: Some(text) });
         }
         state.wrote(&id);
         let text = filled(sentences.edit_refused, &values);
@@ -266,15 +272,6 @@ impl State {
         let mut lines: Vec<String> = pending.filter(is_true).map(|one| one.line).collect();
         lines.sort();
         lines
-    }
-
-    /// A turn has passed and what tools wrote has not come as their results: the model still knows it.
-    fn unclaimed(&mut self) {
-        for (file, contents) in std::mem::take(&mut self.written) {
-            for content in contents {
-                self.known.says(&file, None, None, Says::All(content));
-            }
-        }
     }
 
     /// Returns what the request says about a file, as far as it is in sight.
@@ -351,10 +348,10 @@ impl Inner {
     /// What the store reports; nothing then counts as told.
     #[instrument(level = "debug", skip_all)]
     pub async fn notices(&self, state: &mut State) -> Result<()> {
-        state.unclaimed();
+        self.unclaimed(state).await?;
         self.follow_paths(state).await?;
-        self.meet_spoken_of(state).await?;
         loop {
+            self.meet_spoken_of(state).await?;
             self.read_waived(state).await?;
             let open = state.known.open();
             let (mut told, mut lines) = (Vec::new(), Vec::new());

@@ -24,6 +24,8 @@ pub(crate) struct Observed {
     pub evidence: Option<Evidence>,
     /// What the call's output came to.
     pub outcome: Option<String>,
+    /// The call was made long ago: what is on disk now is not what it has left.
+    pub is_late: bool,
 }
 
 impl Eye {
@@ -52,7 +54,7 @@ impl Eye {
             candidates.filter_map(|(candidate, entry)| eye.look_at(&candidate, entry)).collect::<Vec<_>>()
         })
         .await?;
-        Ok(Observed { files, evidence: None, outcome: None })
+        Ok(Observed { files, ..Observed::default() })
     }
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.

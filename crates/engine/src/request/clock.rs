@@ -8,7 +8,7 @@
 const TOLERANCE_MS: i64 = 2_000;
 
 /// A moment by both clocks, in milliseconds: the host's since the epoch, and our own since any start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub host: i64,
     pub own: i64,

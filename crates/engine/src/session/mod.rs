@@ -55,6 +55,9 @@ pub(crate) struct Session {
     pub closed: bool,
     /// Files that had bytes, and are gone.
     pub lost: HashSet<ObjectId>,
+    /// Files of which others have stored a newer version since they were compared with the disk: on another machine, a later
+    /// version may be of an earlier time.
+    pub foreign: HashSet<ObjectId>,
     /// What has happened since the layers above took it in, oldest first.
     pub changes: Vec<SessionChange>,
 }

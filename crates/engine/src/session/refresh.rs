@@ -129,7 +129,11 @@ async fn learn_newer(client: &Client, session: &mut Session, ids: &[ObjectId]) -
         let id = outline.id.clone();
         let seen = session.is_first_read(&id) && session.sets.index().contains(&id);
         let before = session.catalog.get(&id).map(|meta| meta.tx).filter(|_| seen);
+        let hash = session.hash_of(&id);
         session.learn_outline(outline);
+        if session.hash_of(&id) != hash && session.sets.index().contains(&id) {
+            session.foreign.insert(id.clone());
+        }
         if let Some(before) = before
             && session.hash_of(&id).is_some()
             && has_changed(client, &id, before).await?

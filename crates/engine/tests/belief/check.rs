@@ -65,7 +65,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         // before it or after it, nor which of several versions a part is of; then one word too many is better than none.
         let alike = world.alike(file, &believed, client.recovered);
         let is_another = |text: &Arc<str>| version.as_ref() != Some(text);
-        let is_doubtful = client.recovered && what == "changed" && believed.has_led_to(&version)
+        let is_doubtful = client.recovered && believed.has_led_to(&version)
             || !believed.announced && alike.iter().any(is_another);
         if !is_doubtful && !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));

@@ -374,7 +374,15 @@ fn it_is_right_now(
 
 /// Nothing is wrong with these steps, where no file is behind a link.
 pub fn assert_right(seed: u64, clients: usize, files: usize, steps: Vec<Step>) {
-    assert_schedule(&Schedule { seed, backend: Backend::Memory, clients, files, links: false, steps });
+    assert_schedule(&Schedule {
+        seed,
+        backend: Backend::Memory,
+        clients,
+        files,
+        links: false,
+        unguarded: false,
+        steps,
+    });
 }
 
 /// Nothing is wrong with this schedule.

@@ -153,5 +153,13 @@ fn it_is_right_now(
     #[case] files: usize,
     #[case] steps: Vec<Step>,
 ) {
-    assert_schedule(&Schedule { seed, backend: Backend::Memory, clients, files, links: true, steps });
+    assert_schedule(&Schedule {
+        seed,
+        backend: Backend::Memory,
+        clients,
+        files,
+        links: true,
+        unguarded: false,
+        steps,
+    });
 }

@@ -17,7 +17,15 @@ use crate::turns::all;
 async fn two() -> (TempDir, Run) {
     let directory = tempfile::tempdir().unwrap();
     let steps = Vec::new();
-    let schedule = Schedule { seed: 0, backend: Backend::Memory, clients: 2, files: 2, links: false, steps };
+    let schedule = Schedule {
+        seed: 0,
+        backend: Backend::Memory,
+        clients: 2,
+        files: 2,
+        links: false,
+        unguarded: false,
+        steps,
+    };
     let run = Run::new(&schedule, &directory.path().canonicalize().unwrap()).await;
     (directory, run)
 }

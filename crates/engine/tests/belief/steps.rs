@@ -20,6 +20,8 @@ pub struct Schedule {
     pub files: usize,
     /// Some files are behind links.
     pub links: bool,
+    /// Harnesses make edits without asking first.
+    pub unguarded: bool,
     pub steps: Vec<Step>,
 }
 
@@ -271,7 +273,7 @@ impl Schedule {
         let calm = rng.once_in(2);
         let late = rng.once_in(3);
         let steps = (0..length).map(|_| Step::draw(&mut rng, clients, calm, late)).collect();
-        Self { seed, backend, clients, files, links: true, steps }
+        Self { seed, backend, clients, files, links: true, unguarded: seed % 4 == 3, steps }
     }
 }
 

@@ -270,12 +270,15 @@ async fn edit(
     let old = lines.get(line % lines.len().max(1)).copied().unwrap_or_default().to_owned();
     let old = old.as_str();
     let args = json!({ "path": path, "edits": [{ "oldText": old, "newText": new }] });
-    let Some(now) = now else {
-        let output = format!("File not found: {path}");
+    let Some(now) = now.filter(|_| !old.is_empty()) else {
+        let output = format!("Text not found: {path}");
         return Ok(("edit", args, Said { output, is_error: true, ..Said::default() }));
     };
     let seen = Belief::seen(file, client.heard().iter());
     let believed = Belief::of(file, client.heard().iter());
+    if world.unguarded {
+        return unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await;
+    }
     let faulty = client.store.is_faulty();
     // Half of the harnesses know what the edit replaces.
     let replaced = [old.to_owned()];
@@ -284,7 +287,7 @@ async fn edit(
         Ok(guard) => guard,
         Err(error) => {
             client.allow(faulty, "guard_edit", &error)?;
-            EditGuard::Allowed { difference: None }
+            return unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await;
         }
     };
     let (refusal, beside) = match guard {
@@ -300,6 +303,9 @@ async fn edit(
         && seen.led_to.is_empty()
         && !seen.fragments.is_empty()
         && seen.fragments.iter().all(|part| part.is_as_in(Some(&now)));
+    // What an edit has made of the file says its result alone.
+    let wrote = |note: &Note| note.file == file && matches!(note.what, What::Wrote { .. });
+    let is_unreported = client.open.iter().any(|one| !one.reported && one.notes.iter().any(wrote));
     if let Some(difference) = beside {
         let diff = difference.split_once('\n').map_or("", |(_, diff)| diff);
         let alike = world.alike(file, &believed, client.recovered);
@@ -323,16 +329,18 @@ async fn edit(
             && !is_now(&seen.known)
             && !is_now(&believed.known)
             && !is_doubtful
+            && !is_unreported
             && !faulty =>
         {
             let change = changes(seen.known.as_deref(), Some(&now));
             let what = format!("{path} was edited, and the model has not seen this change:\n{change}");
             violation(Kind::Unrefused, what)
         }
-        None => {
+        None if has_part || is_doubtful || believed.bases().any(|base| *base == now) => {
             let said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
             Ok(("edit", args, said))
         }
+        None => unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await,
         // As above, what came with this very answer may count: a difference to another version, for instance.
         // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
         Some(text)
@@ -369,4 +377,28 @@ async fn edit(
             Ok(("edit", args, Said { output: text, is_error: true, notes, ..Said::default() }))
         }
     }
+}
+
+/// An edit that nobody has checked: the model then knows what it knew before, and what it has put in.
+async fn unguarded(
+    world: &mut World,
+    client: &mut Client,
+    (file, now, believed): (usize, &Arc<str>, &Belief),
+    (line, old, new): (usize, &str, &str),
+    call: Option<&str>,
+    args: Value,
+) -> Outcome<(&'static str, Value, Said)> {
+    let left = with_line(now, line, Some(new));
+    let mut said = write(world, client, file, left.clone(), call).await?;
+    let Some(known) = believed.known.as_ref().filter(|known| **known != *now) else {
+        return Ok(("edit", args, said));
+    };
+    let is_once = !old.is_empty() && known.matches(old).count() == 1;
+    // Of what stands where it does not know it, nobody can say what it knows.
+    let text = if is_once { known.replacen(old, new, 1) } else { format!("{left} and something else") };
+    said.notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
+    if believed.told.as_ref() == Some(&Some(Arc::clone(now))) {
+        said.notes.push(Note { file, what: What::Announced { version: Some(left.into()) } });
+    }
+    Ok(("edit", args, said))
 }

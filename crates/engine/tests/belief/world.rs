@@ -34,6 +34,8 @@ pub struct World {
     /// How many texts were made, which keeps each of them different.
     made: usize,
     named_text_bytes: u64,
+    /// Harnesses make edits without asking first.
+    pub unguarded: bool,
 }
 
 /// A machine with a journal of its own.
@@ -78,6 +80,7 @@ impl World {
             node,
             files: Vec::new(),
             made: 0,
+            unguarded: schedule.unguarded,
             // In half of the worlds, two of four files are larger than what is stored of a file that was only named.
             named_text_bytes: if schedule.seed & 8 == 0 { DEFAULT_NAMED_TEXT_BYTES } else { 1_000 },
         };

@@ -97,7 +97,7 @@ async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_wa
     }
     again(&mut chat, &bench, &point).await;
     let (_, told) = advance(&mut chat).await;
-    assert!(told.len() == 1 && told[0].ends_with(" changed"), "{told:?}");
+    assert!(told.len() == 1 && told[0].ends_with(" +1 -0"), "{told:?}");
 }
 
 /// A version that has the edited line like the one before it is a later one.

@@ -39,6 +39,7 @@ mod stamps;
 mod staying;
 mod stepped;
 mod truth;
+mod unguarded;
 #[cfg(unix)]
 mod vanished;
 mod views;

@@ -1,0 +1,277 @@
+//! What the model knows of a file once it has written or edited it. Others may have changed it unseen: then it knows what it
+//! knew before, and what it has put in itself.
+
+use context_knowledge::difference::is_all_new_within;
+use context_knowledge::evidence::{Bytes, Evidence};
+use context_knowledge::in_flight::{Base, Taken, Wrote};
+use context_knowledge::known::Way;
+use context_knowledge::statement::{Content, Says};
+use context_knowledge::written::{After, Leaves};
+use std::sync::Arc;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use context_store::AsOf;
+use serde_json::{Map, Value};
+
+use super::job::ToolcallInput;
+use super::{Inner, State};
+use crate::base::error::Result;
+use crate::files::index::Entry;
+use crate::files::observed::Observed;
+
+impl State {
+    /// What the model knows of a path that a call is about to change, or has just changed: of the file to which that led.
+    pub fn base(&self, way: &Way) -> Option<Base> {
+        let file = self.known.led(&way.path).unwrap_or(&way.file);
+        let content = self.known_now(file)?;
+        Some(Base { file: self.known.home_of(file, &content), content, told: self.sum(file).told() })
+    }
+
+    /// Of a write, the model knows these bytes, unless it has seen or written something else since.
+    fn knows_of(&mut self, wrote: &Wrote, file: &ObjectId, hash: Digest) {
+        let is_newest = self.known.get(file).is_some_and(|known| known.content.hash == wrote.content.hash);
+        if is_newest && wrote.content.hash != Some(hash) {
+            self.known.wrote(file, Content::lost(hash));
+        }
+    }
+}
+
+impl Inner {
+    /// Returns what a call has made of a file, as far as the model knows it, and notes a text that no version has. `before` is
+    /// what the model knew; `unsure` stands for bytes of which nobody can say what they are.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn made(
+        &self,
+        leaves: &Leaves<'_>,
+        before: Option<&Base>,
+        file: &ObjectId,
+        now: Content,
+        unsure: &str,
+    ) -> Result<Evidence> {
+        let made = |hash, left| Evidence::Made { bytes: Bytes { file: file.clone(), hash }, left };
+        let all = now.hash.unwrap_or_else(|| Bytes::hash_of(unsure));
+        let Some(text) = self.text_of(file, &now).await? else { return Ok(made(all, None)) };
+        let known = match before {
+            Some(base) if base.content.hash == now.hash => None,
+            Some(base) => Some(self.text_of(&base.file, &base.content).await?.unwrap_or_default()),
+            None => None,
+        };
+        let older = now.tx.map(|tx| TxId(tx.0.saturating_sub(1)));
+        let older = match older.filter(|_| known.is_some()) {
+            Some(tx) => self.version_at(file, tx).await?,
+            None => None,
+        };
+        let older_text = older.as_ref().and_then(|older| older.document.content());
+        let hash = match leaves.known_after(known.as_deref(), older_text, &text) {
+            After::All => return Ok(made(all, None)),
+            After::Only(text) => self.archive().draft(&text),
+            After::Unsure => Bytes::hash_of(unsure),
+        };
+        // Who was told of another version, and has changed that one, has nothing more to hear.
+        let told = before.and_then(|base| base.told.filter(|told| base.content.hash != Some(*told)));
+        let is_of_it = older.as_ref().is_some_and(|older| older.document.source_hash() == told);
+        let is_told = told.is_some()
+            && is_of_it
+            && older_text.is_some()
+            && leaves.known_after(older_text, older_text, &text) == After::All;
+        Ok(made(hash, now.hash.filter(|_| is_told)))
+    }
+
+    /// Returns what the model knew of a path when a tool passed in the thing with this number. `before` is what it knew by its
+    /// request; other results of the same answer may have come to more.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn base_of(&self, number: u64, way: &Way, before: Option<Base>) -> Result<Option<Base>> {
+        let waiting = self.in_flight().clone();
+        let mut base = before;
+        for one in waiting.into_iter().filter(|one| one.number < number) {
+            if one.way.path != way.path && one.way.file != way.file {
+                continue;
+            }
+            let file = one.way.file;
+            match (one.what, one.says) {
+                (Taken::Wrote(Wrote { content, .. }), Some(Evidence::Made { bytes, .. })) => {
+                    let is_all = content.hash == Some(bytes.hash);
+                    let content = if is_all { content } else { Content::lost(bytes.hash) };
+                    base = Some(Base { file, content, told: None });
+                }
+                (Taken::Read { content, text }, Some(Evidence::Shows(lines))) => {
+                    if let Some(text) = text {
+                        self.archive().draft(&text);
+                    }
+                    let shows_all = match &base {
+                        Some(known) if !lines.whole && known.content.hash != content.hash => {
+                            let old = self.text_of(&known.file, &known.content).await?.unwrap_or_default();
+                            let new = self.text_of(&file, &content).await?.unwrap_or_default();
+                            is_all_new_within(&old, &new, lines.first, lines.last)
+                        }
+                        _ => true,
+                    };
+                    base = if shows_all { Some(Base { file, content, told: None }) } else { base };
+                }
+                _ => {}
+            }
+        }
+        Ok(base)
+    }
+
+    /// What the model knew before a call whose result tells how the file had changed.
+    pub fn told_with(&self, input: &ToolcallInput, way: &Way) -> Option<Base> {
+        let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.call_id, way));
+        let told = told.filter_map(|one| match one.what {
+            Taken::Told { text, content } if input.content.contains(&text) => {
+                Some(Base { file: one.way.file, content, told: None })
+            }
+            _ => None,
+        });
+        told.last()
+    }
+
+    /// Notes what the model knows of the files that a recorded call has written: what is there now is what it has left.
+    pub async fn note_written(
+        &self,
+        state: &mut State,
+        input: &ToolcallInput,
+        observed: &Observed,
+        id: &ObjectId,
+    ) {
+        for (seen, _) in observed.files.iter().filter(|(_, entry)| *entry == Entry::Written) {
+            let file = &seen.id;
+            let recorded = match &observed.evidence {
+                Some(Evidence::Made { bytes, .. }) if bytes.file == *file => Some(bytes.hash),
+                _ => None,
+            };
+            if let Some(all) = state.written.get(file) {
+                // What `index_written` noted is what the agent wrote; what is there now may be newer.
+                let only = all.front().filter(|_| all.len() == 1);
+                let wrote = all.iter().find(|one| one.is_of(&input.call_id)).or(only).cloned();
+                if let (Some(wrote), Some(hash)) = (wrote, recorded) {
+                    state.knows_of(&wrote, file, hash);
+                }
+                continue;
+            }
+            let Some(meta) = state.session.catalog.get(file) else { continue };
+            let now = Content::stored(state.session.hash_of(file), meta.tx);
+            let known = match recorded {
+                _ if observed.is_late => now.hash,
+                Some(hash) => Some(hash),
+                None => self.found_written(state, input, (file, now), id).await.unwrap_or(now.hash),
+            };
+            let content = if known == now.hash { now } else { Content { hash: known, tx: None } };
+            state.known.wrote(file, content);
+        }
+    }
+
+    /// Finds out what the model knows of a file after a call, and has that recorded.
+    async fn found_written(
+        &self,
+        state: &State,
+        input: &ToolcallInput,
+        (file, now): (&ObjectId, Content),
+        id: &ObjectId,
+    ) -> Result<Option<Digest>> {
+        let path = input.args.get("path").and_then(Value::as_str);
+        let way = path.and_then(|path| self.way_of(path));
+        let told = way.as_ref().and_then(|way| self.told_with(input, way));
+        let base = match (told, &way) {
+            (None, Some(way)) => self.base_of(u64::MAX, way, state.base(way)).await?,
+            (told, _) => told,
+        };
+        let leaves = Leaves::of(&input.args);
+        let made = self.made(&leaves, base.as_ref(), file, now, id.as_str()).await?;
+        let hash = made.bytes().map(|bytes| bytes.hash);
+        if let Some(way) = way {
+            let (call, path) = (Some(input.call_id.clone()), Arc::clone(&way.path));
+            let wrote = Wrote { content: now, before: None, call, path };
+            self.take_off(Some(&input.call_id), way, Taken::Wrote(wrote));
+            if let Some(last) = self.in_flight().last_mut() {
+                last.owner = Some(input.call_id.clone());
+                last.says = Some(made.clone());
+            }
+        }
+        if self.archive().of_call(id).is_none() {
+            self.archive().found(id, Some(made));
+        }
+        Ok(hash)
+    }
+
+    /// A turn has passed and what tools wrote has not come as their results: the model still knows it.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn unclaimed(&self, state: &mut State) -> Result<()> {
+        for (file, all) in std::mem::take(&mut state.written) {
+            for wrote in all {
+                let args = self.args_of(wrote.call.as_deref()).await?;
+                let patch = args.iter().filter_map(|(_, value)| value.as_str());
+                let patch = patch.into_iter().find(|text| text.contains("*** Begin Patch"));
+                let leaves = patch.map_or(Leaves::Unsaid, |patch| Leaves::of_patch(patch, &wrote.path));
+                let unsure = wrote.call.as_deref().unwrap_or(&wrote.path);
+                let made = self.made(&leaves, wrote.before.as_ref(), &file, wrote.content, unsure).await?;
+                let Evidence::Made { bytes, left } = made else { continue };
+                state.knows_of(&wrote, &file, bytes.hash);
+                let is_all = wrote.content.hash == Some(bytes.hash);
+                let content = if is_all { wrote.content } else { Content::lost(bytes.hash) };
+                state.known.says(&file, None, None, Says::All(content));
+                if let Some(left) = left {
+                    state.known.says(&file, None, None, Says::Other(Some(left)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The recorded arguments of a call.
+    async fn args_of(&self, call: Option<&str>) -> Result<Map<String, Value>> {
+        let Some(call) = call else { return Ok(Map::new()) };
+        let recorded = self.client.recorded(&ObjectId::toolcall(call), AsOf::default()).await?;
+        let args = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
+        Ok(args.cloned().unwrap_or_default())
+    }
+
+    /// Finds a text again that no version has: what a call of earlier messages has made of the text that the model knew.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn draft_again(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        (call, args): (&ObjectId, &Map<String, Value>),
+        hash: Digest,
+    ) -> Result<()> {
+        if self.archive().text(&hash).is_some() {
+            return Ok(());
+        }
+        // Arguments may have collapsed since; the record has them whole.
+        let recorded = self.client.recorded(call, AsOf::default()).await?;
+        let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
+        let known = match state.known_now(file) {
+            Some(known) => self.text_known(state, file, &known).await?,
+            None => None,
+        };
+        let made = Leaves::of(recorded.unwrap_or(args)).makes_of(known.as_deref());
+        if let Some(text) = made.filter(|text| Bytes::hash_of(text) == hash) {
+            self.archive().draft(&text);
+        }
+        Ok(())
+    }
+
+    /// The text of bytes that a file had, or that only the model knows; `None` if nobody has them, or they are no text.
+    pub async fn text_of(&self, file: &ObjectId, content: &Content) -> Result<Option<String>> {
+        match content.tx {
+            Some(tx) => self.text_at(file, Some(tx)).await,
+            None => Ok(content.hash.and_then(|hash| self.archive().text(&hash)).map(|text| text.to_string())),
+        }
+    }
+
+    /// Returns whether a text of these bytes can be compared with others.
+    pub fn has_text(&self, content: &Content) -> bool {
+        content.tx.is_some() || content.hash.is_some_and(|hash| self.archive().text(&hash).is_some())
+    }
+}

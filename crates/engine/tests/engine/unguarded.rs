@@ -1,0 +1,317 @@
+//! Edits by hosts that ask nobody first: what others had changed unseen is told all the same.
+
+use std::fs;
+
+use context_engine::EditGuard;
+use context_model::object::Status;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench};
+use crate::chat::Chat;
+use crate::truth::{chat, lines};
+
+/// How a host tells the engine what its tools do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Host {
+    /// It hands over messages, and nothing else.
+    Messages,
+    /// It reports results, too.
+    Results,
+    /// It also reports what a call has written, by the call's ID.
+    Writes,
+    /// The same without the ID.
+    WritesOfNobody,
+}
+
+impl Host {
+    /// The model's call, which has left these texts in files, and its result.
+    async fn calls(self, chat: &mut Chat, id: &str, call: (&str, Value), left: &[(&str, &str)]) {
+        for (path, text) in left {
+            fs::write(path, text).unwrap();
+            let call = (self == Self::Writes).then_some(id);
+            if matches!(self, Self::Writes | Self::WritesOfNobody) {
+                chat.engine.index_written_for(path, None, call).await.unwrap();
+            }
+        }
+        let (name, args) = call;
+        if self == Self::Messages {
+            let block = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
+            chat.say(json!({ "role": "assistant", "content": [block], "timestamp": chat.now_ms }));
+            let content = json!([{ "type": "text", "text": "done" }]);
+            chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
+        } else {
+            chat.answered(id, name, args, "done", Status::Ok).await;
+        }
+    }
+}
+
+fn edit(path: &str, edits: &[(&str, &str)]) -> (&'static str, Value) {
+    let edits: Vec<Value> =
+        edits.iter().map(|(old, new)| json!({ "oldText": old, "newText": new })).collect();
+    ("edit", json!({ "path": path, "edits": edits }))
+}
+
+fn write(path: &str, text: &str) -> (&'static str, Value) {
+    ("write", json!({ "path": path, "content": text }))
+}
+
+/// What has happened to a file of 40 lines between the model's read and its call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Others {
+    /// Nothing.
+    Nothing,
+    /// Line 30 has changed, and nobody has looked.
+    Unstored,
+    /// The same, and another session has stored it.
+    Stored,
+    /// The same, and the model was told.
+    Announced,
+    /// The same in a file that was deleted and made anew.
+    Anew,
+    /// The same in a file that the model has not read.
+    NeverRead,
+    /// The same, and the result tells it.
+    InTheResult,
+}
+
+const NEW: &str = "new line 30\n";
+
+impl Others {
+    /// Returns the file's path, and what is in it when the call comes.
+    async fn happen(self, bench: &Bench, chat: &mut Chat, ends: &str) -> (String, String) {
+        let first = lines("old", 40).replace('\n', ends);
+        let path = bench.write("a.txt", &first);
+        chat.user("go");
+        chat.advance().await;
+        if self != Self::NeverRead {
+            chat.reads("read", &path).await;
+            chat.advance().await;
+        }
+        if self == Self::Nothing {
+            return (path, first);
+        }
+        let now = first.replace(&format!("old line 30{ends}"), &NEW.replace('\n', ends));
+        if self == Self::Anew {
+            fs::remove_file(&path).unwrap();
+            chat.engine.reconcile().await.unwrap();
+        }
+        fs::write(&path, &now).unwrap();
+        match self {
+            Self::Stored => {
+                bench.open("other").await.index_file(&path, None).await.unwrap();
+            }
+            Self::Announced => {
+                chat.engine.reconcile().await.unwrap();
+                let notices = chat.turn("on").await.notices;
+                assert!(notices.len() == 1 && notices[0].ends_with(" +1 -1"), "{notices:?}");
+                chat.say(json!({ "role": "custom", "content": notices[0] }));
+            }
+            _ => {}
+        }
+        (path, now)
+    }
+}
+
+/// The notices after the model's call, then those after a restart, and after one more change of another line.
+async fn notices(bench: &Bench, chat: &mut Chat, path: &str) -> [Vec<String>; 3] {
+    let told = chat.advance().await.notices;
+    for line in &told {
+        chat.say(json!({ "role": "custom", "content": line }));
+    }
+    chat.done();
+    chat.advance().await;
+    chat.engine.close().await.unwrap();
+    let count = chat.messages.len();
+    chat.resync(bench.open("s").await, count).await;
+    let again = chat.turn("on").await.notices;
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, text.replace("old line 35", "last line 35")).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    [told, again, chat.turn("on").await.notices]
+}
+
+/// Line 7 is edited. The last two: what the model is told after it, and after yet another change of one line.
+#[rstest]
+#[case(Others::Nothing, &[], " +1 -1")]
+#[case(Others::Unstored, &[" +1 -1"], " +2 -2")]
+#[case(Others::Stored, &[" +1 -1"], " +2 -2")]
+#[case(Others::Announced, &[], " +2 -2")]
+#[case(Others::Anew, &[" +1 -1"], " +2 -2")]
+#[case(Others::NeverRead, &[], " +1 -1")]
+#[case(Others::InTheResult, &[], " +1 -1")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_changed_is_told_after_an_edit_once(
+    #[case] others: Others,
+    #[case] expected: &[&str],
+    #[case] then: &str,
+    #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
+    #[values("\n", "\r\n")] ends: &str,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, now) = others.happen(&bench, &mut chat, ends).await;
+    let call = edit(&path, &[("old line 6\nold line 7\n", "old line 6\nmy line 7\n")]);
+    let left = now.replace("old line 7", "my line 7");
+    if others == Others::InTheResult {
+        let texts = ["old line 7".to_owned()];
+        let id = (host != Host::WritesOfNobody).then_some("edit");
+        let EditGuard::Allowed { difference: Some(text) } =
+            chat.engine.guard_edit(&path, Some(&texts), id).await.unwrap()
+        else {
+            panic!("the model has not seen the change")
+        };
+        fs::write(&path, &left).unwrap();
+        if matches!(host, Host::Writes | Host::WritesOfNobody) {
+            chat.engine.index_written_for(&path, None, id).await.unwrap();
+        }
+        chat.answered("edit", call.0, call.1, &format!("done\n\n{text}"), Status::Ok).await;
+    } else {
+        host.calls(&mut chat, "edit", call, &[(&path, &left)]).await;
+    }
+    let [told, again, last] = notices(&bench, &mut chat, &path).await;
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    assert!(told.iter().zip(expected).all(|(line, end)| line.ends_with(end)), "{told:?}");
+    assert_eq!(again, Vec::<String>::new(), "a restart tells nothing new");
+    assert!(last.len() == 1 && last[0].ends_with(then), "{last:?}");
+}
+
+/// What the model has written is all that there is, so nothing of the others' change is left to be told.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_over_a_change_leaves_nothing_to_tell(
+    #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
+    #[values(Others::Unstored, Others::Stored, Others::Announced)] others: Others,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, _) = others.happen(&bench, &mut chat, "\n").await;
+    let text = lines("old", 40).replace("old line 7\n", "my line 7\n");
+    host.calls(&mut chat, "write", write(&path, &text), &[(&path, &text)]).await;
+    let [told, again, last] = notices(&bench, &mut chat, &path).await;
+    assert_eq!([told, again], [Vec::<String>::new(), Vec::new()]);
+    assert!(last.len() == 1 && last[0].ends_with(" +1 -1"), "{last:?}");
+}
+
+/// After the notice, an edit that asks is told the others' change and not the model's own.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_difference_for_a_later_edit_has_the_others_lines_alone(
+    #[values(Others::Unstored, Others::Announced)] others: Others,
+    #[values(false, true)] restarts: bool,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, now) = others.happen(&bench, &mut chat, "\n").await;
+    let mut text = now;
+    for n in [7, 9] {
+        text = text.replace(&format!("old line {n}\n"), &format!("my line {n}\n"));
+        let call = edit(&path, &[(&format!("old line {n}\n"), &format!("my line {n}\n"))]);
+        Host::Results.calls(&mut chat, &format!("edit {n}"), call, &[(&path, &text)]).await;
+    }
+    for line in chat.advance().await.notices {
+        chat.say(json!({ "role": "custom", "content": line }));
+    }
+    chat.done();
+    chat.advance().await;
+    if restarts {
+        chat.engine.close().await.unwrap();
+        let count = chat.messages.len();
+        chat.resync(bench.open("s").await, count).await;
+    }
+    let guard = chat.engine.guard_edit(&path, None, None).await.unwrap();
+    let EditGuard::Refused(told) = guard else { panic!("{guard:?}") };
+    assert!(told.contains("\n-old line 30\n+new line 30\n") && !told.contains("my line 7\n+"), "{told}");
+    assert!(told.contains("@@") && !told.contains("\n+my line"), "{told}");
+}
+
+/// Several edits in one call, several calls in one answer, and both.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn several_edits_of_one_answer_hide_nothing(
+    #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
+    #[values(1, 2)] calls: usize,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, now) = Others::Unstored.happen(&bench, &mut chat, "\n").await;
+    let mut left = now;
+    for call in 0..calls {
+        let one = |n: usize| (format!("old line {}\n", n + call), format!("my line {}\n", n + call));
+        let pairs = [one(5), one(15)];
+        left = pairs.iter().fold(left, |text, (old, new)| text.replace(old, new));
+        let edits: Vec<(&str, &str)> = pairs.iter().map(|(old, new)| (&**old, &**new)).collect();
+        host.calls(&mut chat, &format!("edit {call}"), edit(&path, &edits), &[(&path, &left)]).await;
+    }
+    let [told, again, last] = notices(&bench, &mut chat, &path).await;
+    assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
+    assert!(again.is_empty() && last.len() == 1 && last[0].ends_with(" +2 -2"), "{again:?} {last:?}");
+}
+
+/// A call's text stands only where somebody else has changed the file: what it replaces is new to the model.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_what_others_wrote_is_no_knowledge_of_the_rest() {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, now) = Others::Stored.happen(&bench, &mut chat, "\n").await;
+    let call = edit(&path, &[("new line 30\n", "my line 30\n")]);
+    Host::Results.calls(&mut chat, "edit", call, &[(&path, &now.replace("new line 30", "my line 30"))]).await;
+    let [told, again, _] = notices(&bench, &mut chat, &path).await;
+    assert!(told.len() == 1 && told[0].ends_with(" changed") && again.is_empty(), "{told:?} {again:?}");
+}
+
+/// A shell has made the edit: what has become of the file is told, whoever changed which line.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_by_a_shell_is_told_with_what_others_changed() {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, now) = Others::Unstored.happen(&bench, &mut chat, "\n").await;
+    let call = ("bash", json!({ "command": format!("sed -i s/old line 7$/my line 7/ {path}") }));
+    Host::Results
+        .calls(&mut chat, "sed", call, &[(&path, &now.replace("old line 7\n", "my line 7\n"))])
+        .await;
+    let [told, again, _] = notices(&bench, &mut chat, &path).await;
+    assert!(told.len() == 1 && told[0].ends_with(" +2 -2") && again.is_empty(), "{told:?} {again:?}");
+}
+
+/// The model knows a file by a link, and edits it there.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_through_a_link_hides_nothing() {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (first, link) = (bench.write("real.txt", lines("old", 40)), bench.path("link.txt"));
+    std::os::unix::fs::symlink(&first, &link).unwrap();
+    chat.user("go");
+    chat.advance().await;
+    chat.reads("read", &link).await;
+    chat.advance().await;
+    let now = lines("old", 40).replace("old line 30\n", NEW);
+    let call = edit(&link, &[("old line 7\n", "my line 7\n")]);
+    Host::Results
+        .calls(&mut chat, "edit", call, &[(&link, &now.replace("old line 7\n", "my line 7\n"))])
+        .await;
+    let [told, again, _] = notices(&bench, &mut chat, &link).await;
+    assert!(told.len() == 1 && told[0].contains("path=") && told[0].ends_with(" +1 -1"), "{told:?}");
+    assert!(told[0].contains("link.txt") && again.is_empty(), "{told:?} {again:?}");
+}
+
+/// Codex changes files by patches, several in one.
+#[rstest]
+#[case(Others::Nothing, 0)]
+#[case(Others::Unstored, 1)]
+#[case(Others::Stored, 1)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_hides_nothing(#[case] others: Others, #[case] count: usize) {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, now) = others.happen(&bench, &mut chat, "\n").await;
+    let other = bench.path("b.txt");
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n old line 6\n-old line 7\n+my line 7\n old line 8\n*** Add File: b.txt\n+one\n*** End Patch";
+    let left = now.replace("old line 7\n", "my line 7\n");
+    let call = ("apply_patch", json!({ "input": patch }));
+    Host::Writes.calls(&mut chat, "patch", call, &[(&path, &left), (&other, "one\n")]).await;
+    let told = chat.advance().await.notices;
+    assert!(told.len() == count && told.iter().all(|line| line.ends_with(" +1 -1")), "{told:?}");
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+}
