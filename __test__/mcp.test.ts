@@ -46,6 +46,13 @@ async function filled() {
   return { store, cwd, other, configuration }
 }
 
+test('a session is named by a beginning of its ID', async () => {
+  const { configuration } = await filled()
+  const { ask } = await connected(configuration('--session', 'mi'))
+  expect((await ask('sessions')).text).toMatch(/ mine$/)
+  expect((await ask('search', { query: 'needle' })).text).not.toContain('theirs')
+})
+
 test('shows the sessions and folders that it was started for, and nothing else', async () => {
   const { cwd, configuration } = await filled()
   const { client, ask } = await connected(configuration('--session', 'mine', '--folder', cwd))

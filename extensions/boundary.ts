@@ -246,11 +246,12 @@ export class Boundary {
 
   /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
-    const { saved, dollars, last } = this.figures.ledger
+    const { saved, dollars, last, prefix } = this.figures.ledger
     const point = await this.#driver.point(plan)
     if (Math.round(saved) !== 0) point.saved = Math.round(saved)
     if (dollars !== 0) point.dollars = Number(dollars.toFixed(6))
     if (last !== undefined) point.last = { ...last, plain: Math.round(last.plain) }
+    if (prefix !== 'kept') point.prefix = prefix
     const born = this.#branch.takeBorn()
     if (born !== undefined) point.born = born
     if (this.off) point.off = true

@@ -25,7 +25,7 @@ const STEP = { inputTokensAbove: 40_000, input: 6, output: 30, cacheRead: 0.6, c
 const DEAR = { id: 'dear', contextWindow: 200_000, maxTokens: 8192, cost: { input: 15, output: 75, cacheRead: 1.5, cacheWrite: 0 } }
 
 /** What a person does. Without the extension, the first four do nothing. */
-type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | { say: string } | { goto: number } | { model: string }
+type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | 'restart' | { say: string } | { goto: number } | { model: string }
 
 /** What differs from the usual provider. */
 interface Provider {
@@ -56,6 +56,7 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['long answers above a step that only plain Pi comes to', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] }, goesOn: 400 }],
   ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
   ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
+  ['a restart after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'restart', ...say('f', 'g'), 'restart', ...say('h')]],
   ['a cache of an hour', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g', 'h')], { ...CLAUDE, env: { PI_CACHE_RETENTION: 'long' } }],
   ['a call that was given up before its answer', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'abort', ...say('f', 'g', 'h')]],
   ['a call that was given up within its answer', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'abort', ...say('f', 'g', 'h')], CLAUDE],
@@ -90,8 +91,14 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
   )
   for (const name of 'abcdefghij') put(home, `${name}.txt`, lines(name, 500))
   const start = (args: string[] = []) => startRpc({ ...load, args, extension: isManaged ? [load.extension, NAVIGATE] : [NAVIGATE] })
-  const rpc = await start()
-  for (const step of steps) await take(rpc, server, step, isManaged)
+  let rpc = await start()
+  for (const step of steps) {
+    if (step !== 'restart') await take(rpc, server, step, isManaged)
+    else {
+      await rpc.close()
+      rpc = await start(['--continue'])
+    }
+  }
   const { sessionFile } = await rpc.state()
   await rpc.close()
   server.check()

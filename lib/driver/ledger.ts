@@ -44,6 +44,9 @@ export interface Prompts {
   grown?: { tokens: number; characters: number }
 }
 
+/** What has happened to the beginning of a request: nothing, an edit of ours, or what the host would also have done without us. */
+export type Prefix = 'kept' | 'edited' | 'rewritten'
+
 /** The share of the last prompt from which on a call counts as having found it in the cache. */
 const FOUND = 0.9
 
@@ -62,16 +65,20 @@ export class Ledger {
   #sum: Size = { own: 0, plain: 0 }
   /** The characters of the last answered request; undefined after a start. */
   #answered: number | undefined
+  #prefix: Prefix = 'kept'
+  #request: (Size & { prefix: Prefix; isAlive: boolean }) | undefined
+
   /** What has happened to the last request's prefix since. */
-  #prefix: 'kept' | 'edited' | 'rewritten' = 'kept'
-  #request: (Size & { prefix: 'kept' | 'edited' | 'rewritten'; isAlive: boolean }) | undefined
+  get prefix(): Prefix {
+    return this.#prefix
+  }
 
   /** Continues with the sums of a point. */
-  takeOver({ saved = 0, dollars = 0, last }: { saved?: number; dollars?: number; last?: Prompts }): void {
+  takeOver({ saved = 0, dollars = 0, last, prefix = 'kept' }: { saved?: number; dollars?: number; last?: Prompts; prefix?: Prefix }): void {
     this.saved = saved
     this.dollars = dollars
     this.last = last
-    this.#prefix = 'kept'
+    this.#prefix = prefix
     this.#request = undefined
     this.#answered = undefined
   }
@@ -139,7 +146,7 @@ export class Ledger {
   }
 
   /** By how much requests have grown, with one that was counted as `tokens`. */
-  #grownTo({ own, prefix, isAlive }: Size & { prefix: string; isAlive: boolean }, tokens: number): { tokens: number; characters: number } {
+  #grownTo({ own, prefix, isAlive }: Size & { prefix: Prefix; isAlive: boolean }, tokens: number): { tokens: number; characters: number } {
     const { last } = this
     const before = last?.grown ?? { tokens: 0, characters: 0 }
     const [by, characters] = [tokens - (last?.own ?? 0), own - (this.#answered ?? own)]
@@ -149,7 +156,7 @@ export class Ledger {
   }
 
   /** How many tokens of the prompt without us the provider would have read from its cache. */
-  #cached({ prefix, isAlive }: { prefix: 'kept' | 'edited' | 'rewritten'; isAlive: boolean }, { cacheRead }: PromptUsage): number {
+  #cached({ prefix, isAlive }: { prefix: Prefix; isAlive: boolean }, { cacheRead }: PromptUsage): number {
     const { last } = this
     if (last === undefined || prefix === 'rewritten') return cacheRead
     if (prefix === 'edited') return isAlive ? last.plain : 0

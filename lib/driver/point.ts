@@ -1,6 +1,6 @@
 /** Points: the engine's state at a place of the host's conversation, kept by the host, to return to. */
 
-import type { Prompts } from './ledger.ts'
+import type { Prefix, Prompts } from './ledger.ts'
 
 /** A state of the engine, with its switches and sums. */
 export interface Point {
@@ -20,6 +20,8 @@ export interface Point {
   dollars?: number
   /** The branch's last answered call. */
   last?: Prompts
+  /** What has happened to that call's prefix since; absent: nothing. */
+  prefix?: Prefix
   /** By how many characters results of this turn would be longer without us, by message. */
   born?: Record<string, number>
 }
