@@ -130,12 +130,12 @@ impl Inner {
     /// in one transaction, and attaches trackers along the way. Files that can't be reached keep their last version.
     #[instrument(level = "debug", skip_all)]
     pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
-        let eye = self.eye();
+        let file_reader = self.file_reader();
         let files = {
             let state = self.lock().await?;
-            stored_files(&eye, &state.session, only, |id| state.known.get(id).is_some())
+            stored_files(&file_reader, &state.session, only, |id| state.known.get(id).is_some())
         };
-        let compared = compare_all(&eye, &self.stamps, files).await?;
+        let compared = compare_all(&file_reader, &self.stamps, files).await?;
         if !compared.lost.is_empty() {
             self.lock().await?.session.lost.extend(compared.lost);
         }

@@ -271,7 +271,7 @@ impl Inner {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
         let place = Place { agent_path: self.client.paths.display(&source), source, disk };
-        let (file, since) = self.eye().look(&place, None, Need::Text).await?;
+        let (file, since) = self.file_reader().look(&place, None, Need::Text).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         // A text that a harness has passed in need not be on this disk.
         let is_certain = file.is_file() || (is_null && file == FileState::Gone);

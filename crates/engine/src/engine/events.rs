@@ -163,10 +163,10 @@ impl Inner {
         let sources: Vec<_> = reads.iter().map(|read| self.tracking.source_at(&read.path)).collect();
         let needs: Vec<Need> = {
             let state = self.lock().await?;
-            let eye = self.eye();
+            let file_reader = self.file_reader();
             let need = |source: &FilesystemSource| {
                 let id = file_id(source);
-                eye.need(&state.session, &id, state.known.get(&id).is_some())
+                file_reader.need(&state.session, &id, state.known.get(&id).is_some())
             };
             sources.iter().map(|source| source.as_ref().map_or(Need::Change, need)).collect()
         };
@@ -177,7 +177,7 @@ impl Inner {
             };
             let agent_path = self.client.paths.display(&source);
             let place = Place { agent_path, source, disk: Disk::At(read.path.clone()) };
-            let found = match self.eye().look(&place, None, need).await? {
+            let found = match self.file_reader().look(&place, None, need).await? {
                 (FileState::Unreachable, _) => {
                     self.orphaned(&place).await?;
                     None

@@ -57,7 +57,7 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
-        let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
+        let (state, since) = self.inner.file_reader().look(&place, content, Need::Text).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
         if !is_known {
@@ -102,7 +102,7 @@ impl Engine {
     ) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
-        let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
+        let (state, since) = self.inner.file_reader().look(&place, content, Need::Text).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
@@ -165,7 +165,7 @@ impl Engine {
     pub async fn index_files(&self, paths: Vec<String>) -> Result<Indexed> {
         let known = self.inner.hashes().await?;
         let paths: Arc<[String]> = paths.into();
-        let mut readers = Readers::start(self.inner.eye(), Arc::clone(&paths), known);
+        let mut readers = Readers::start(self.inner.file_reader(), Arc::clone(&paths), known);
         let (mut results, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
         let mut repeated = Vec::new();
         while let Some(Portion { seen, again, refused: some, .. }) = readers.next().await? {
@@ -209,7 +209,7 @@ impl Inner {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);
         }
-        let (file, since) = self.eye().look(&place, None, Need::Text).await?;
+        let (file, since) = self.file_reader().look(&place, None, Need::Text).await?;
         let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. }) || file.is_gone();
         Ok(Seen::of(place, file, since).ok().filter(|_| was_read))
     }

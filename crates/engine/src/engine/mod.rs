@@ -40,7 +40,7 @@ use tracing::instrument;
 
 use crate::base::Client;
 use crate::base::error::Result;
-use crate::files::index::Eye;
+use crate::files::index::FileReader;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
 use crate::request::Request;
@@ -267,8 +267,8 @@ impl Inner {
     }
 
     /// Returns what looks at files.
-    pub fn eye(&self) -> Eye {
-        Eye { client: Arc::clone(&self.client), tracking: Arc::clone(&self.tracking) }
+    pub fn file_reader(&self) -> FileReader {
+        FileReader { client: Arc::clone(&self.client), tracking: Arc::clone(&self.tracking) }
     }
 
     /// Changes the session by one transaction; see [`commit::commit`]. All layers apply it.

@@ -76,7 +76,7 @@ impl Inner {
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
     /// by which the next one would track it.
     async fn read_again(&self, state: &mut State, place: Place) -> Result<()> {
-        let (found, since) = self.eye().look(&place, None, Need::Text).await?;
+        let (found, since) = self.file_reader().look(&place, None, Need::Text).await?;
         if found.hash().is_some()
             && let Ok(seen) = Seen::of(place, found, since)
         {
@@ -99,7 +99,7 @@ impl Inner {
             return Ok(());
         }
         let before = state.session.hash_of(&way.file);
-        let (found, since) = self.eye().look(&place, None, Need::Text).await?;
+        let (found, since) = self.file_reader().look(&place, None, Need::Text).await?;
         let (is_file, is_gone) = (found.is_file(), found.is_gone());
         let Some(seen) = Seen::of(place.clone(), found, since).ok().filter(|_| is_file || is_gone) else {
             return Ok(());

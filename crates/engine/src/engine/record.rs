@@ -21,7 +21,7 @@ use super::{Engine, Inner, State};
 use crate::base::Client;
 use crate::base::error::{EngineError, Result};
 use crate::base::paths::Disk;
-use crate::files::index::{Entry, Eye, IndexResult, prepare};
+use crate::files::index::{Entry, FileReader, IndexResult, prepare};
 use crate::files::seen::Seen;
 use crate::session::Session;
 use crate::session::catalog::{Kind, Meta};
@@ -168,7 +168,7 @@ impl Inner {
             *value = flattened(value, MAX_DEPTH);
         }
         let ToolcallInput { tool, args, content, status, .. } = &input;
-        let mut observed = self.eye().observe(tool, args, content, *status).await?;
+        let mut observed = self.file_reader().observe(tool, args, content, *status).await?;
         observed.evidence = self.evidence_for(&input).await?;
         observed.is_late = is_late;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
@@ -222,8 +222,8 @@ impl Inner {
 
     /// Runs jobs in one transaction. False if they depend on each other; then, as after an error, the state is as before.
     async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<bool> {
-        let eye = self.eye();
-        let mut recording = Recording { eye: &eye, jobs };
+        let file_reader = self.file_reader();
+        let mut recording = Recording { file_reader: &file_reader, jobs };
         let Ok(((), written)) = self.transact(state, &mut recording).await? else { return Ok(false) };
         correct(jobs, &written);
         for job in &*jobs {
@@ -264,7 +264,7 @@ impl State {
 
 /// Jobs on their way into one transaction.
 struct Recording<'a> {
-    eye: &'a Eye,
+    file_reader: &'a FileReader,
     jobs: &'a mut [Job],
 }
 
@@ -281,7 +281,7 @@ impl Intent for Recording<'_> {
             let ids: Vec<ObjectId> =
                 self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
             refresh::learn(client, session, ids).await?;
-            self.eye.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
+            self.file_reader.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
             let seen = self.jobs.iter().flat_map(Job::seen);
             let read = seen.filter(|seen| seen.observation.source_hash().is_some()).map(|seen| &seen.id);
             refresh::recall_lost(client, session, read).await?;

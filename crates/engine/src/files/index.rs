@@ -59,12 +59,12 @@ pub(crate) enum Need {
 
 /// What looks at files: the client's paths, its tracker, and how much text it keeps.
 #[derive(Clone)]
-pub(crate) struct Eye {
+pub(crate) struct FileReader {
     pub client: Arc<Client>,
     pub tracking: Arc<Tracking>,
 }
 
-impl Eye {
+impl FileReader {
     /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Client::newest`] from before the
     /// look, for [`Seen::of`]; `None` for what a tool has read.
     pub async fn look(
@@ -81,8 +81,8 @@ impl Eye {
         let state = match self.attach(place) {
             Ok(path) => {
                 let path = path.to_owned();
-                let eye = self.clone();
-                blocking(&place.agent_path, move || eye.read(&path, limit)).await?
+                let file_reader = self.clone();
+                blocking(&place.agent_path, move || file_reader.read(&path, limit)).await?
             }
             Err(state) => state,
         };
@@ -267,10 +267,10 @@ mod tests {
     use super::*;
     use crate::base::options::Options;
 
-    async fn eye() -> Eye {
+    async fn file_reader() -> FileReader {
         let limits = |options| Options { max_text_bytes: 20, named_text_bytes: 10, ..options };
         let client = Arc::new(Client::of_test(limits).await);
-        Eye { client, tracking: Arc::new(Tracking::new(false, 0)) }
+        FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 
     fn seen(state: FileState, since: Option<TxId>) -> Seen {
@@ -291,12 +291,12 @@ mod tests {
         #[case] size: usize,
         #[case] waived: bool,
     ) {
-        let eye = eye().await;
+        let file_reader = file_reader().await;
         let bytes = || FileState::of_bytes(vec![0; size], 20);
-        assert_eq!(eye.has_waived(&seen(bytes(), Some(TxId(1)))), waived);
-        assert!(!eye.has_waived(&seen(bytes(), None)), "this client has not looked");
+        assert_eq!(file_reader.has_waived(&seen(bytes(), Some(TxId(1)))), waived);
+        assert!(!file_reader.has_waived(&seen(bytes(), None)), "this client has not looked");
         let text = FileState::of_bytes(vec![b'x'; size], 20);
-        assert!(!eye.has_waived(&seen(text, Some(TxId(1)))), "a text of {size} bytes");
+        assert!(!file_reader.has_waived(&seen(text, Some(TxId(1)))), "a text of {size} bytes");
     }
 
     /// Whether a look makes a version of a file that is stored with its text, or by its hash alone.
@@ -313,14 +313,14 @@ mod tests {
         #[case] brings_text: bool,
         #[case] action: Action,
     ) {
-        let eye = eye().await;
+        let file_reader = file_reader().await;
         let state = |text: &str, limit| FileState::of_bytes(text.as_bytes().to_vec(), limit);
         let stored = seen(state("text", if has_text { 20 } else { 0 }), Some(TxId(1)));
         let document: Document = stored.version();
         let (mut session, mut work) = (Session::default(), Work::default());
         session.meet(&stored.id, Meta::of_document(&document, TxId(1)).unwrap());
         let one = seen(state(now, if brings_text { 20 } else { 0 }), Some(TxId(2)));
-        let result = prepare(&eye.client, &mut session, &one, Entry::Read, &mut work);
+        let result = prepare(&file_reader.client, &mut session, &one, Entry::Read, &mut work);
         assert_eq!(result.action, action);
         assert_eq!(work.documents.has(&one.id), action == Action::Updated);
         assert!(session.sets.active().contains(&one.id));
@@ -329,7 +329,7 @@ mod tests {
     /// Whoever supplied a content has seen it, and nobody can have seen a later one by a mere look at its name.
     #[tokio::test]
     async fn what_was_seen_of_the_disk_must_not_replace_what_came_meanwhile() {
-        let eye = eye().await;
+        let file_reader = file_reader().await;
         let state = || FileState::of_bytes(b"text".to_vec(), 20);
         let place = seen(state(), None).place;
         for (one, is_checked) in [
@@ -338,7 +338,7 @@ mod tests {
             (Seen::discovered(place), true),
         ] {
             let (mut session, mut work) = (Session::default(), Work::default());
-            let result = prepare(&eye.client, &mut session, &one, Entry::Read, &mut work);
+            let result = prepare(&file_reader.client, &mut session, &one, Entry::Read, &mut work);
             assert_eq!(result.action, Action::Created);
             assert_eq!(work.expected.contains_key(&one.id), is_checked);
         }

@@ -12,7 +12,7 @@ use context_store::StoreError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::index::{Eye, Need, refusal};
+use super::index::{FileReader, Need, refusal};
 use super::seen::{Seen, file_id};
 use crate::base::error::{EngineError, Result};
 
@@ -33,11 +33,16 @@ pub(crate) struct Readers {
 
 impl Readers {
     /// Starts reading. `known` has the hashes of known files' bytes; only changed ones will make a version.
-    pub fn start(eye: Eye, paths: Arc<[String]>, known: HashMap<ObjectId, Digest>) -> Self {
+    pub fn start(file_reader: FileReader, paths: Arc<[String]>, known: HashMap<ObjectId, Digest>) -> Self {
         let (sender, portions) = mpsc::channel(2);
         let count = READERS.min(paths.len());
-        let reader =
-            Arc::new(Reader { eye, paths, next: AtomicUsize::new(0), known, taken: Mutex::default() });
+        let reader = Arc::new(Reader {
+            file_reader,
+            paths,
+            next: AtomicUsize::new(0),
+            known,
+            taken: Mutex::default(),
+        });
         let mut running = JoinSet::new();
         for _ in 0..count {
             let (reader, sender) = (Arc::clone(&reader), sender.clone());
@@ -73,7 +78,7 @@ pub(crate) struct Portion {
 
 /// Reads files on several threads; each takes the next file that nobody has taken.
 struct Reader {
-    eye: Eye,
+    file_reader: FileReader,
     paths: Arc<[String]>,
     next: AtomicUsize,
     /// The files that the session knows. Of these, only changed ones make a version.
@@ -115,11 +120,11 @@ impl Reader {
     }
 
     fn look(&self, path: &str) -> Result<Looked> {
-        let place = self.eye.client.paths.resolve(path)?;
+        let place = self.file_reader.client.paths.resolve(path)?;
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
             return Ok(Looked::Before(file_id(&place.source)));
         }
-        let (state, since) = self.eye.look_now(&place, Need::Text);
+        let (state, since) = self.file_reader.look_now(&place, Need::Text);
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
@@ -141,8 +146,8 @@ mod tests {
     async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> Reader {
         let below = |options| Options { cwd: directory.into(), ..options };
         let client = Arc::new(Client::of_test(below).await);
-        let eye = Eye { client, tracking: Arc::new(Tracking::new(false, 0)) };
-        Reader { eye, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
+        let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
+        Reader { file_reader, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
     }
 
     /// Returns what one thread passes on: how many files, names of them and refusals each portion has.

@@ -7,7 +7,7 @@ use context_model::object::Status;
 use context_model::observe::{self, Candidate, Kind};
 use serde_json::{Map, Value};
 
-use super::index::{Entry, Eye, Need, prepare};
+use super::index::{Entry, FileReader, Need, prepare};
 use super::seen::Seen;
 use crate::base::Client;
 use crate::base::blocking::blocking;
@@ -28,7 +28,7 @@ pub(crate) struct Observed {
     pub is_late: bool,
 }
 
-impl Eye {
+impl FileReader {
     /// Looks at the files that a tool call concerns. What can't be looked at is left out: an observation is a
     /// by-product and never makes a tool call fail.
     pub async fn observe(
@@ -47,11 +47,13 @@ impl Eye {
         let (read, written) =
             if own { (Entry::Read, Entry::Written) } else { (Entry::Touched, Entry::Touched) };
         let touched = [(found.reads, read), (found.writes, written), (found.discovered, Entry::Discovered)];
-        let eye = self.clone();
+        let file_reader = self.clone();
         let files = blocking(tool, move || {
             let candidates =
                 touched.into_iter().flat_map(|(list, entry)| list.into_iter().map(move |c| (c, entry)));
-            candidates.filter_map(|(candidate, entry)| eye.look_at(&candidate, entry)).collect::<Vec<_>>()
+            candidates
+                .filter_map(|(candidate, entry)| file_reader.look_at(&candidate, entry))
+                .collect::<Vec<_>>()
         })
         .await?;
         Ok(Observed { files, ..Observed::default() })

@@ -35,7 +35,7 @@ pub enum FileState {
         /// What is there, as the end of a sentence "the file …".
         reason: String,
     },
-    /// There is no such file, and neither is its directory (or it can't be read). [`super::index::Eye`] decides whether
+    /// There is no such file, and neither is its directory (or it can't be read). [`super::index::FileReader`] decides whether
     /// the file has gone with its directory or is only out of reach.
     Unreachable,
     /// A regular file that is too large to take even its hash.

@@ -11,7 +11,7 @@ use context_model::source::FilesystemSource;
 use context_model::time::TxId;
 use context_store::{AsOf, Known, StoreError};
 
-use super::index::{Eye, Need};
+use super::index::{FileReader, Need};
 use super::reading::FileState;
 use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
@@ -38,25 +38,30 @@ pub(crate) struct Compared {
 
 /// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
 pub(crate) fn stored_files(
-    eye: &Eye,
+    file_reader: &FileReader,
     session: &Session,
     only: Option<&HashSet<ObjectId>>,
     is_known: impl Fn(&ObjectId) -> bool,
 ) -> Vec<Stored> {
     let ids = session.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
-    ids.filter_map(|id| Stored::of(session.catalog.get(id)?, eye.need(session, id, is_known(id)))).collect()
+    ids.filter_map(|id| Stored::of(session.catalog.get(id)?, file_reader.need(session, id, is_known(id))))
+        .collect()
 }
 
 /// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.
 ///
 /// # Errors
 /// What the store reports.
-pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stored>) -> Result<Compared> {
+pub(crate) async fn compare_all(
+    file_reader: &FileReader,
+    note: &StampNote,
+    mut files: Vec<Stored>,
+) -> Result<Compared> {
     let mut found = Compared::default();
     if files.is_empty() {
         return Ok(found);
     }
-    let client = &eye.client;
+    let client = &file_reader.client;
     for stored in files.iter_mut().filter(|stored| stored.is_blank()) {
         stored.only_discovered = !was_more(client, stored).await?;
         if !stored.only_discovered {
@@ -68,16 +73,16 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
     let shares = files.len().div_ceil(READERS).max(16);
     let mut readers = Vec::new();
     for share in files.chunks(shares) {
-        let (share, eye, stamps) = (share.to_vec(), eye.clone(), Arc::clone(&stamps));
+        let (share, file_reader, stamps) = (share.to_vec(), file_reader.clone(), Arc::clone(&stamps));
         readers.push(tokio::task::spawn_blocking(move || {
-            let paths = &eye.client.paths;
+            let paths = &file_reader.client.paths;
             let compared = share.into_iter().map(|stored| {
                 let disk = paths.locate(&stored.source);
                 if let Disk::At(path) = &disk {
-                    eye.tracking.track(path, &stored.source);
+                    file_reader.tracking.track(path, &stored.source);
                 }
-                let limit = eye.limit(stored.need);
-                compare(&eye, disk, stored, (&stamps, since), limit)
+                let limit = file_reader.limit(stored.need);
+                compare(&file_reader, disk, stored, (&stamps, since), limit)
             });
             compared.collect::<Vec<_>>()
         }));
@@ -146,7 +151,13 @@ enum Outcome {
 }
 
 /// Returns what has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(eye: &Eye, disk: Disk, stored: Stored, (stamps, since): (&Stamps, TxId), limit: u64) -> Outcome {
+fn compare(
+    file_reader: &FileReader,
+    disk: Disk,
+    stored: Stored,
+    (stamps, since): (&Stamps, TxId),
+    limit: u64,
+) -> Outcome {
     let Disk::At(path) = &disk else { return Outcome::Same };
     if stored.only_discovered {
         return Outcome::Same;
@@ -160,8 +171,8 @@ fn compare(eye: &Eye, disk: Disk, stored: Stored, (stamps, since): (&Stamps, TxI
     {
         return Outcome::Same;
     }
-    let state = eye.read(path, limit);
-    let paths = &eye.client.paths;
+    let state = file_reader.read(path, limit);
+    let paths = &file_reader.client.paths;
     if state == FileState::Unreachable {
         let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
         return Outcome::Unreachable(place);
@@ -208,8 +219,8 @@ mod tests {
     async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
         let client =
             Arc::new(Client::of_test(|options| Options { cwd: "/no/where".into(), ..options }).await);
-        let eye = Eye { client, tracking: Arc::new(Tracking::new(false, 0)) };
-        compare(&eye, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
+        let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
+        compare(&file_reader, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
     }
 
     /// What was read once need not be read again, unless it may be written again within the same tick of the clock.
