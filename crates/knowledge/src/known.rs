@@ -23,7 +23,7 @@ pub struct KnownVersion {
 pub struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
     /// What the request has said about each file, in order, including what has left the model's sight.
-    said: HashMap<ObjectId, Vec<Statement>>,
+    statements: HashMap<ObjectId, Vec<Statement>>,
     /// The files that each call's result says something about.
     told_by: HashMap<ObjectId, HashSet<ObjectId>>,
     /// The agent's paths by which the model knows files: what it knows belongs to the path that it read or wrote.
@@ -100,7 +100,7 @@ impl Known {
     pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, via: Option<&Arc<str>>, says: Says) {
         self.count += 1;
         let statement = Statement { by: by.cloned(), via: via.cloned(), number: self.count, says };
-        self.said.entry(file.clone()).or_default().push(statement);
+        self.statements.entry(file.clone()).or_default().push(statement);
         if let Some(call) = by {
             self.told_by.entry(call.clone()).or_default().insert(file.clone());
         }
@@ -154,8 +154,9 @@ impl Known {
     /// The paths that may lead elsewhere now, with the files to which they led: those through links, and those of files
     /// that `is_gone`, in whose place there may be a link.
     pub fn doubtful_paths(&self, is_gone: impl Fn(&ObjectId) -> bool) -> Vec<(Arc<str>, ObjectId)> {
-        let is_doubtful =
-            |named: &Named| self.said.contains_key(&named.file) && (named.is_alias || is_gone(&named.file));
+        let is_doubtful = |named: &Named| {
+            self.statements.contains_key(&named.file) && (named.is_alias || is_gone(&named.file))
+        };
         let doubtful = self.paths.iter().filter(|(_, named)| is_doubtful(named));
         let mut paths: Vec<_> =
             doubtful.map(|(path, named)| (Arc::clone(path), named.file.clone())).collect();
@@ -173,9 +174,9 @@ impl Known {
         let is_last = !self.paths.values().any(|named| named.file == *from);
         let belongs = |one: &Statement| one.via.as_deref().map_or(is_last, |via| via == path);
         let (moved, kept): (Vec<_>, Vec<_>) =
-            self.said.remove(from).unwrap_or_default().into_iter().partition(belongs);
+            self.statements.remove(from).unwrap_or_default().into_iter().partition(belongs);
         if !kept.is_empty() {
-            self.said.insert(from.clone(), kept);
+            self.statements.insert(from.clone(), kept);
         }
         for one in &moved {
             if let Some(call) = &one.by {
@@ -188,9 +189,9 @@ impl Known {
             let home = self.home_of(from, &content);
             self.homes.insert((to.clone(), content), home);
         }
-        let said = self.said.entry(to.clone()).or_default();
-        said.extend(moved);
-        said.sort_by_key(|one| one.number);
+        let statements = self.statements.entry(to.clone()).or_default();
+        statements.extend(moved);
+        statements.sort_by_key(|one| one.number);
         if let Some(version) = version {
             self.versions.insert(to.clone(), version);
         }
@@ -202,8 +203,9 @@ impl Known {
 
     /// The lines of a file that a call's result has shown.
     pub fn shown_by(&self, file: &ObjectId, call: &ObjectId) -> Option<Passage> {
-        let mut said = self.said.get(file)?.iter().rev().filter(|one| one.by.as_ref() == Some(call));
-        said.find_map(|one| match one.says {
+        let mut statements =
+            self.statements.get(file)?.iter().rev().filter(|one| one.by.as_ref() == Some(call));
+        statements.find_map(|one| match one.says {
             Says::Lines(lines) | Says::Again(lines) => Some(lines),
             Says::All(_) | Says::Pointed(_) | Says::Other(_) => None,
         })
@@ -211,7 +213,7 @@ impl Known {
 
     /// The version that the request mentioned last; also `None` if that was of a file that is gone.
     pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
-        match self.said.get(file)?.last()?.says {
+        match self.statements.get(file)?.last()?.says {
             Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => lines.content.hash,
             Says::All(content) => content.hash,
             Says::Other(hash) => hash,
@@ -220,19 +222,19 @@ impl Known {
 
     /// The contents that the request has mentioned, newest statement first.
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
-        let said = self.said.get(file).into_iter().flatten().rev();
-        said.filter_map(|one| one.says.content())
+        let statements = self.statements.get(file).into_iter().flatten().rev();
+        statements.filter_map(|one| one.says.content())
     }
 
     /// The sum of the statements about a file whose calls are in sight.
     pub fn sum(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Sum {
-        let said = self.said.get(file).into_iter().flatten();
-        Sum::of(said.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
+        let statements = self.statements.get(file).into_iter().flatten();
+        Sum::of(statements.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
     }
 
     /// The catalog has a new version of a file.
     pub fn changed(&mut self, file: ObjectId) {
-        if self.said.contains_key(&file) {
+        if self.statements.contains_key(&file) {
             self.open.insert(file);
         }
     }
@@ -260,7 +262,7 @@ impl Known {
     /// Clears what the model knows: its messages are about to be read again.
     pub fn forget(&mut self) {
         self.versions.clear();
-        self.said.clear();
+        self.statements.clear();
         self.told_by.clear();
         self.paths.clear();
         self.homes.clear();
@@ -292,14 +294,14 @@ mod tests {
         let content = |name: &str| Content::stored(hash(name), TxId(1));
         let lines = |name: &str| Passage { content: content(name), first: 1, last: 2, whole: false };
         assert_eq!(known.spoken_of(&file), None);
-        let said = [
+        let statements = [
             (Says::Lines(lines("a")), hash("a")),
             (Says::Other(hash("b")), hash("b")),
             (Says::All(content("c")), hash("c")),
             (Says::Again(lines("d")), hash("d")),
             (Says::Other(None), None),
         ];
-        for (says, expected) in said {
+        for (says, expected) in statements {
             known.says(&file, None, None, says);
             assert_eq!(known.spoken_of(&file), expected);
         }

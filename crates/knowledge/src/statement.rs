@@ -112,9 +112,9 @@ pub struct Standing {
 
 impl Sum {
     /// Takes the statements in the order of the request.
-    pub fn of<'a>(said: impl Iterator<Item = &'a Statement>) -> Self {
+    pub fn of<'a>(statements: impl Iterator<Item = &'a Statement>) -> Self {
         let mut sum = Self::default();
-        said.for_each(|statement| sum.take(statement.says));
+        statements.for_each(|statement| sum.take(statement.says));
         sum
     }
 
