@@ -194,8 +194,8 @@ impl<'a> Turn<'a> {
     /// The conversation in order: the user's message, then each answer with a reference for each of its recorded calls, and
     /// last the calls that no answer made.
     #[must_use]
-    pub fn conversation(self) -> Vec<Said<'a>> {
-        let mut said: Vec<Said<'a>> = self.user().map(Said::User).into_iter().collect();
+    pub fn conversation(self) -> Vec<Message<'a>> {
+        let mut messages: Vec<Message<'a>> = self.user().map(Message::User).into_iter().collect();
         let ids: Vec<&str> = self.toolcalls().collect();
         // Objects keep the harness's call ID, except where that would not be unique; see ObjectId::toolcall.
         let mut recorded: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -204,24 +204,24 @@ impl<'a> Turn<'a> {
         }
         let mut answered = HashSet::new();
         for answer in self.answers() {
-            said.push(Said::Assistant(answer));
+            messages.push(Message::Assistant(answer));
             for call_id in answer.calls() {
                 let base = ObjectId::toolcall(call_id);
                 let Some(id) = recorded.get_mut(base.as_str()).and_then(Vec::pop) else { continue };
                 answered.insert(id);
-                said.push(Said::Toolcall { id, call_id });
+                messages.push(Message::Toolcall { id, call_id });
             }
         }
         // Calls that a harness recorded without an answer still belong to the conversation.
         let others = ids.into_iter().filter(|id| !answered.contains(id));
-        said.extend(others.map(|id| Said::Toolcall { id, call_id: id }));
-        said
+        messages.extend(others.map(|id| Message::Toolcall { id, call_id: id }));
+        messages
     }
 }
 
 /// One part of a turn's conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Said<'a> {
+pub enum Message<'a> {
     /// The content of the user's message.
     User(&'a Value),
     /// An answer.

@@ -1,7 +1,7 @@
 //! Turns of a chat: written as patches, read back, and what a damaged document still tells.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, RollEntry, Said, adopt, is_said_id, said_id};
+use context_model::chat::{Chat, ChatPatch, Message, RollEntry, adopt, is_said_id, said_id};
 use context_model::chat::{Receipt, RollReason};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
@@ -78,12 +78,12 @@ fn a_recorded_session_is_read_back() {
     assert_eq!(
         turn.conversation(),
         [
-            Said::User(&first),
-            Said::Assistant(answers[0]),
-            Said::Toolcall { id: "call_0", call_id: "call_0" },
-            Said::Assistant(answers[1]),
-            Said::Toolcall { id: "call_1", call_id: "call_1" },
-            Said::Assistant(answers[2]),
+            Message::User(&first),
+            Message::Assistant(answers[0]),
+            Message::Toolcall { id: "call_0", call_id: "call_0" },
+            Message::Assistant(answers[1]),
+            Message::Toolcall { id: "call_1", call_id: "call_1" },
+            Message::Assistant(answers[2]),
         ]
     );
 }
@@ -163,11 +163,11 @@ fn each_call_has_its_result(
     let answers = [json!({ "content": calls }), json!({ "content": "done" })];
     let payload = turn(json!({ "assistant": answers, "toolcall_ids": recorded }));
     let said = Chat::of_payload(&payload).turns().next().unwrap().conversation();
-    let line = |said: &Said<'_>| match said {
-        Said::User(_) => "user".to_owned(),
-        Said::Assistant(answer) if answer.content().is_string() => "done".to_owned(),
-        Said::Assistant(_) => "calls".to_owned(),
-        Said::Toolcall { id, call_id } => format!("{call_id}={id}"),
+    let line = |said: &Message<'_>| match said {
+        Message::User(_) => "user".to_owned(),
+        Message::Assistant(answer) if answer.content().is_string() => "done".to_owned(),
+        Message::Assistant(_) => "calls".to_owned(),
+        Message::Toolcall { id, call_id } => format!("{call_id}={id}"),
     };
     let expected = [&["calls"], answered, &["done"], others].concat();
     assert_eq!(said.iter().map(line).collect::<Vec<_>>(), expected);
@@ -420,7 +420,7 @@ proptest! {
         prop_assert_eq!(chat.stays().count(), calls);
         for turn in chat.turns() {
             let referenced = turn.conversation();
-            let referenced = referenced.iter().filter(|said| matches!(said, Said::Toolcall { .. })).count();
+            let referenced = referenced.iter().filter(|said| matches!(said, Message::Toolcall { .. })).count();
             prop_assert!(referenced <= turn.toolcalls().count());
         }
     }

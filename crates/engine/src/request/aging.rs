@@ -5,7 +5,7 @@ use context_projection::{Curve, Need, Policy, Prices};
 
 use super::forms::size_in;
 use super::schedule::{Due, Standing};
-use super::segment::{Form, Said, SegmentKind, Short};
+use super::segment::{Form, SegmentKind, Short, TextKind};
 use super::segments::Segments;
 use crate::base::stay::Stay;
 use crate::session::Session;
@@ -170,14 +170,14 @@ impl Segments {
                     return Standing::Last;
                 }
                 let waits = words.short == Short::NothingAfterUser
-                    || what == Said::Thinking && self.binding.is_strict();
+                    || what == TextKind::Thinking && self.binding.is_strict();
                 if waits && self.is_in_newest_turn(place) {
                     return Standing::Last;
                 }
                 let (stay, curve) = match what {
-                    Said::Thinking => (self.stays.thinking, Curve::THINKING),
-                    Said::Prose => (self.stays.prose, Curve::PROSE),
-                    Said::User => (self.stays.prose, Curve::USER),
+                    TextKind::Thinking => (self.stays.thinking, Curve::THINKING),
+                    TextKind::Prose => (self.stays.prose, Curve::PROSE),
+                    TextKind::User => (self.stays.prose, Curve::USER),
                 };
                 match stay {
                     Stay::Keep => Standing::Held,
@@ -198,11 +198,11 @@ impl Segments {
     }
 
     /// The user's first and newest messages stay, and so does the model's reasoning before the newest results.
-    fn words_are_held(&self, place: usize, what: Said) -> bool {
+    fn words_are_held(&self, place: usize, what: TextKind) -> bool {
         match what {
-            Said::Thinking => !self.is_past(place),
-            Said::Prose => false,
-            Said::User => self.users.is_none_or(|(first, newest)| {
+            TextKind::Thinking => !self.is_past(place),
+            TextKind::Prose => false,
+            TextKind::User => self.users.is_none_or(|(first, newest)| {
                 place >= newest || self.segments[place].key == self.segments[first].key
             }),
         }

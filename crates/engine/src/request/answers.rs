@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Request;
 use super::messages::{block_units, message_units, text_of};
-use super::segment::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Said, Short, StepCall, Words};
+use super::segment::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Short, StepCall, TextKind, Words};
 use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
@@ -64,7 +64,7 @@ impl Request {
             };
             let is_reasoning = self.segments.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
             match words {
-                Some(words) if is_reasoning && words.what == Said::Prose => {
+                Some(words) if is_reasoning && words.what == TextKind::Prose => {
                     self.push_words(key, Words { short: Short::Whole, ..words }, is_new, session);
                 }
                 Some(words) => self.push_words(key, words, is_new, session),
@@ -100,8 +100,8 @@ impl Request {
     /// Appends words. If they were rolled before the visible request was rebuilt, they are rolled again.
     fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, session: &Session) {
         // Equal texts can't be told apart later, so only the first of them is shortened.
-        let is_thinking = words.what == Said::Thinking;
-        if (words.short != Short::Whole || is_thinking) && !self.said.insert(words.id.clone()) {
+        let is_thinking = words.what == TextKind::Thinking;
+        if (words.short != Short::Whole || is_thinking) && !self.shortenable.insert(words.id.clone()) {
             words.short = Short::Whole;
         }
         let was_rolled = !is_new && self.rolled.hides_words(&words.id);

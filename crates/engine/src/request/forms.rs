@@ -10,7 +10,7 @@ use context_projection::{Binding, Item, Roll};
 
 use super::plan::{Edit, TextEdit};
 use super::schedule::Standing;
-use super::segment::{Form, Line, Said, Segment, SegmentKind, Short, ShownLines};
+use super::segment::{Form, Line, Segment, SegmentKind, Short, ShownLines, TextKind};
 use super::segments::{Segments, size};
 use crate::session::Session;
 
@@ -242,7 +242,7 @@ impl Segments {
             _ => form,
         };
         if let (Form::Reference, SegmentKind::Words(words)) = (form, &mut segment.kind)
-            && words.what == Said::Thinking
+            && words.what == TextKind::Thinking
         {
             words.short = Short::Nothing;
         }
@@ -253,7 +253,7 @@ impl Segments {
             form => size_in(segment, form),
         };
         let reasoning = match &segment.kind {
-            SegmentKind::Words(words) if words.what == Said::Thinking && form == Form::Born => {
+            SegmentKind::Words(words) if words.what == TextKind::Thinking && form == Form::Born => {
                 Some(words.chars)
             }
             _ => None,
@@ -428,7 +428,7 @@ fn message_of(key: &str, segments: &[Segment]) -> Edit {
     // A message that was nothing but reasoning has no block left.
     let is_nothing = |segment: &Segment| {
         matches!(&segment.kind, SegmentKind::Words(words)
-            if words.what == Said::Thinking && segment.form >= Form::Reference)
+            if words.what == TextKind::Thinking && segment.form >= Form::Reference)
     };
     if segments.iter().all(|segment| segment.form == Form::Gone || is_nothing(segment)) {
         return Edit::Gone { key };

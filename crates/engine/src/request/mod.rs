@@ -46,7 +46,7 @@ pub(crate) struct Request {
     /// What is rolled, as the chat records it.
     pub rolled: Rolled,
     /// The IDs of visible words that can be shortened.
-    pub said: HashSet<String>,
+    pub shortenable: HashSet<String>,
     /// Tags of the markers in this branch's collapsed arguments.
     pub issued: HashSet<String>,
     /// The segments that the harness does not yet show in their current form, for the next plan.
@@ -132,7 +132,7 @@ impl Request {
         self.open_calls.clear();
         self.results.clear();
         self.issued.clear();
-        self.said.clear();
+        self.shortenable.clear();
         self.clock.forget();
     }
 

@@ -80,7 +80,7 @@ pub(crate) struct Words {
     pub id: String,
     /// Its length in UTF-16 units.
     pub chars: usize,
-    pub what: Said,
+    pub what: TextKind,
     /// What a roll that shortens only this leaves of it.
     pub short: Short,
     /// What a line keeps of it when the whole answer becomes lines; `None` for nothing.
@@ -89,7 +89,7 @@ pub(crate) struct Words {
 
 /// Whose words, and of what kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum TextKind {
     Thinking,
     Prose,
     User,

@@ -10,7 +10,9 @@ use context_model::tokens;
 use context_projection::{Binding, Charge, Item, Ledger, Need, Policy, Roll};
 
 use super::schedule::Schedule;
-use super::segment::{Arguments, Carried, Form, Output, Said, Segment, SegmentKind, ShownLines, Step, Words};
+use super::segment::{
+    Arguments, Carried, Form, Output, Segment, SegmentKind, ShownLines, Step, TextKind, Words,
+};
 use crate::base::stay::Stays;
 use crate::session::Session;
 
@@ -126,7 +128,8 @@ impl Segments {
         let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
         let from = before.map_or(0, |(_, newest)| newest);
         for place in from..start {
-            if matches!(&self.segments[place].kind, SegmentKind::Words(words) if words.what != Said::Prose) {
+            if matches!(&self.segments[place].kind, SegmentKind::Words(words) if words.what != TextKind::Prose)
+            {
                 self.judge(place, session);
             }
         }
@@ -149,7 +152,7 @@ impl Segments {
     /// Appends words that may leave. Returns their place.
     pub fn push_words(&mut self, key: &str, words: Words, session: &Session) -> usize {
         let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
-        let (is_answers, is_thinking) = (words.what != Said::User, words.what == Said::Thinking);
+        let (is_answers, is_thinking) = (words.what != TextKind::User, words.what == TextKind::Thinking);
         let chars = words.chars as u64;
         let place = self.push(key, SegmentKind::Words(words), item);
         if is_thinking {

@@ -5,7 +5,7 @@ use context_projection::Curve;
 
 use super::forms::line_tokens;
 use super::schedule::{Due, Standing};
-use super::segment::{Form, Said, SegmentKind, Short, StepCall};
+use super::segment::{Form, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
 use super::words::KEPT;
 use crate::base::stay::Stay;
@@ -148,13 +148,13 @@ impl Segments {
         // What may leave only together with its calls is needed just like what may leave alone.
         let may = match &segment.kind {
             SegmentKind::Words(words)
-                if words.what == Said::Thinking
+                if words.what == TextKind::Thinking
                     && self.binding.is_strict()
                     && self.is_in_newest_turn(place) =>
             {
                 false
             }
-            SegmentKind::Words(words) if words.what == Said::Thinking => match words.short {
+            SegmentKind::Words(words) if words.what == TextKind::Thinking => match words.short {
                 Short::Whole => {
                     self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
                 }
@@ -174,8 +174,8 @@ impl Segments {
             SegmentKind::Words(words) => {
                 let chars = if is_short { 0 } else { words.chars as u64 };
                 match words.what {
-                    Said::Thinking => (Curve::THINKING, chars),
-                    Said::Prose | Said::User => (Curve::PROSE, chars.saturating_sub(KEPT as u64)),
+                    TextKind::Thinking => (Curve::THINKING, chars),
+                    TextKind::Prose | TextKind::User => (Curve::PROSE, chars.saturating_sub(KEPT as u64)),
                 }
             }
         })
@@ -184,7 +184,7 @@ impl Segments {
     /// The call at which a person's setting lets a segment leave.
     fn set_by_a_person(&self, place: usize) -> Option<u64> {
         let SegmentKind::Words(words) = &self.segments[place].kind else { return None };
-        let stay = if words.what == Said::Thinking { self.stays.thinking } else { self.stays.prose };
+        let stay = if words.what == TextKind::Thinking { self.stays.thinking } else { self.stays.prose };
         if let Stay::Calls(calls) = stay {
             Some(self.segments[place].since.saturating_add(calls))
         } else {

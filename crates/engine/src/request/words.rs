@@ -5,7 +5,7 @@ use context_model::{render, tokens};
 use serde_json::{Map, Value};
 
 use super::messages::text_of;
-use super::segment::{Said, Short, Words};
+use super::segment::{Short, TextKind, Words};
 
 /// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;
@@ -51,7 +51,7 @@ pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option
     let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
     // Some providers show nothing of the reasoning but its signature.
     let id = said_id(if chars == 0 { signature } else { text });
-    Some(Words { block, id, chars, what: Said::Thinking, short, line: None })
+    Some(Words { block, id, chars, what: TextKind::Thinking, short, line: None })
 }
 
 /// Returns what a roll may leave of an answer's reasoning if something else is left of the answer.
@@ -108,7 +108,7 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Words
     let is_all = begin.len() == text.len() && !text.contains('\n');
     let begin = render::line(&begin.replace('\n', " "));
     let line = if is_all { format!("said: {begin}") } else { format!("said: {begin}... id={id}") };
-    Some(Words { block, id, chars, what: Said::Prose, short, line: has_calls.then_some(line) })
+    Some(Words { block, id, chars, what: TextKind::Prose, short, line: has_calls.then_some(line) })
 }
 
 /// The long texts of a user's message, except rules and skills, which always stay.
@@ -123,7 +123,7 @@ pub(crate) fn users(message: &Value) -> Vec<Words> {
         }
         let id = said_id(text);
         let short = Short::Text(shortened(text, KEPT_OF_USER, &id));
-        Some(Words { block, id, chars, what: Said::User, short, line: None })
+        Some(Words { block, id, chars, what: TextKind::User, short, line: None })
     };
     match message.get("content") {
         Some(Value::String(text)) => one(0, text).into_iter().collect(),

@@ -1,6 +1,6 @@
 //! One turn of the third section: its messages, and their text.
 
-use context_model::chat::{Said, Turn};
+use context_model::chat::{Message, Turn};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::render;
@@ -10,13 +10,14 @@ use crate::session::catalog::Kind;
 
 /// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
 pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Vec<Value> {
-    let said = turn.conversation().into_iter();
-    said.filter_map(|said| match said {
-        Said::User(content) => Some(json!({ "role": "user", "content": content })),
-        Said::Assistant(answer) => Some(json!({ "role": "assistant", "content": answer.content() })),
-        Said::Toolcall { id, call_id } => reference(id, call_id, &kind),
-    })
-    .collect()
+    let messages = turn.conversation().into_iter();
+    messages
+        .filter_map(|message| match message {
+            Message::User(content) => Some(json!({ "role": "user", "content": content })),
+            Message::Assistant(answer) => Some(json!({ "role": "assistant", "content": answer.content() })),
+            Message::Toolcall { id, call_id } => reference(id, call_id, &kind),
+        })
+        .collect()
 }
 
 fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Option<Value> {
