@@ -29,4 +29,5 @@ pub mod notices;
 pub mod passage;
 pub mod sentences;
 pub mod statement;
+pub mod wrapped;
 pub mod written;

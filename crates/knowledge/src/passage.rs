@@ -6,6 +6,7 @@ use context_model::id::ObjectId;
 use crate::difference::common_lines;
 use crate::evidence::{Bytes, Lines};
 use crate::statement::{Content, Passage};
+use crate::wrapped::wrapped_lines;
 
 /// Returns whether an output brings back a whole text. Anything after it is on separate lines, and every output begins
 /// with an empty text.
@@ -62,7 +63,13 @@ impl Shows {
 
 /// The lines of a text that an output shows from line `first` on, and what else it shows.
 pub fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
-    let mut last = common_lines(text, first, output)?;
+    let Some(mut last) = common_lines(text, first, output) else {
+        let (first, last) = wrapped_lines(text, first, output)?;
+        let whole = first == 1 && last == text.lines().count();
+        // What the form leaves out is no more than a last line without text.
+        let last = if whole { text.split('\n').count() } else { last };
+        return Some((Passage { content, first, last, whole }, Shows::All));
+    };
     // A blank line right before a note belongs to the note, not to the end of the file.
     let mut rest = output.split('\n').skip(last - first);
     if last > first && rest.next() == Some("") && rest.next().is_some_and(|line| line.starts_with('[')) {

@@ -1,11 +1,12 @@
 //! What results of tool calls tell the model of files.
 
-use context_knowledge::difference::is_all_new_within;
+use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Evidence, FIELD};
 use context_knowledge::in_flight::Wrote;
 use context_knowledge::known::{KnownVersion, Way};
 use context_knowledge::passage::{adorns, lines_in_sight};
 use context_knowledge::statement::{Content, Passage, Says};
+use context_knowledge::wrapped::wrapped_lines;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -202,7 +203,9 @@ impl Inner {
                 Ok(None)
             }
             Evidence::Shows(lines) => {
-                let lines = self.left_of(Passage::recorded(lines, content), call, output, taking).await?;
+                let lines = self
+                    .left_of(Passage::recorded(lines, content), (call, &lines.bytes.file), output, taking)
+                    .await?;
                 match lines {
                     Some(lines) => self.note_lines(state, way, (call, tx), lines, taking).await,
                     None => Ok(None),
@@ -210,7 +213,9 @@ impl Inner {
             }
             Evidence::Unstored { lines, like } => {
                 let lines = Passage::recorded(lines, Content::lost(lines.bytes.hash));
-                let Some(lines) = self.left_of(lines, call, output, taking).await? else { return Ok(None) };
+                let Some(lines) = self.left_of(lines, (call, &file), output, taking).await? else {
+                    return Ok(None);
+                };
                 state.known.uses(way);
                 state.known.saw(&file, lines.content);
                 state.known.says(&file, Some(call), via, Says::Lines(lines));
@@ -287,7 +292,7 @@ impl Inner {
     async fn left_of(
         &self,
         lines: Passage,
-        call: &ObjectId,
+        (call, file): (&ObjectId, &ObjectId),
         output: &str,
         taking: Taking,
     ) -> Result<Option<Passage>> {
@@ -296,6 +301,14 @@ impl Inner {
         // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
         let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
         let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
+        if text != output
+            && let Some(version) = self.text_of(file, &lines.content).await?
+            && common_lines(&version, lines.first, text).is_none()
+        {
+            // A host has put lines of its own around them.
+            let left = wrapped_lines(&version, lines.first, output);
+            return Ok(left.map(|(_, last)| Passage { last: last.min(lines.last), whole: false, ..lines }));
+        }
         Ok(lines_in_sight(lines, text, output))
     }
 

@@ -102,6 +102,7 @@ impl Engine {
     ) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
+        let text = content.as_deref().map(String::from_utf8_lossy).map(|text| text.into_owned());
         let (state, since) = self.inner.file_reader().look(&place, content, Need::Text).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
@@ -116,6 +117,9 @@ impl Engine {
             // The model wrote it, even if it could not be stored.
             let latest = state.session.catalog.get(&id).filter(|_| state.session.hash_of(&id) == Some(hash));
             let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
+            if let (None, Some(text)) = (content.tx, text) {
+                self.inner.archive().draft(&text);
+            }
             state.known.uses(&way);
             state.known.wrote(&id, content);
             let (call, path) = (call_id.map(str::to_owned), Arc::clone(&way.path));

@@ -44,3 +44,4 @@ mod unguarded;
 mod vanished;
 mod views;
 mod watching;
+mod wrapped;

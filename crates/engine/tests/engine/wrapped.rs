@@ -1,0 +1,81 @@
+//! Reads in forms that nobody knows: what they show of a file counts, and no more.
+
+use std::fs;
+
+use rstest::rstest;
+use serde_json::json;
+
+use crate::bench::{Backend, Bench};
+use crate::chat::Chat;
+use crate::truth::{chat, lines};
+
+/// Hosts whose tools hand over what they show, and nothing else.
+fn forms(text: &str, first: usize) -> Vec<String> {
+    let with = |before: &dyn Fn(usize) -> String| -> String {
+        text.lines().zip(first..).map(|(line, n)| format!("{}{line}\n", before(n))).collect()
+    };
+    vec![
+        with(&|n| format!("{n:>6}→")),
+        format!("<file>\n{}\n(End of file)\n</file>", with(&|n| format!("{n:05}| "))),
+        format!("Exit code: 0\nOutput:\n{text}"),
+        format!("<file path=\"a\">\n{text}</file>"),
+        serde_json::to_string(&text).unwrap(),
+        json!({ "path": "a.txt", "content": text }).to_string(),
+    ]
+}
+
+async fn read(chat: &mut Chat, path: &str, offset: Option<usize>, output: &str) {
+    chat.user("go");
+    let mut args = json!({ "path": path });
+    if let Some(offset) = offset {
+        args["offset"] = json!(offset);
+    }
+    chat.run("read", "read", args, output).await;
+    chat.advance().await;
+    chat.done();
+}
+
+async fn notices_after(chat: &mut Chat, path: &str, text: &str) -> Vec<String> {
+    fs::write(path, text).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    chat.turn("on").await.notices
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_read_in_any_form_is_announced_when_it_changes(
+    #[values(0, 1, 2, 3, 4, 5)] form: usize,
+    #[values(None, Some(11))] offset: Option<usize>,
+    #[values(false, true)] restarts: bool,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("a.txt", lines("old", 40));
+    let mut chat = chat(&bench, "s").await;
+    let first = offset.unwrap_or(1);
+    let shown: String = lines("old", 40).split_inclusive('\n').skip(first - 1).collect();
+    read(&mut chat, &path, offset, &forms(&shown, first)[form]).await;
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
+    if restarts {
+        chat.engine.close().await.unwrap();
+        let count = chat.messages.len();
+        chat.resync(bench.open("s").await, count).await;
+    }
+    let changed = lines("old", 40).replace("old line 20\n", "new line 20\n");
+    let told = notices_after(&mut chat, &path, &changed).await;
+    assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
+}
+
+/// Of what a host leaves out nothing is known: an answer never points to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("a.txt", lines("old", 40));
+    let mut chat = chat(&bench, "s").await;
+    let shown: String = lines("old", 40).split_inclusive('\n').take(10).collect();
+    read(&mut chat, &path, None, &format!("<file>\n{shown}... 30 lines\n</file>")).await;
+    let answer = chat.engine.answer_read(&path, Some(1), Some(10)).await.unwrap();
+    assert!(answer.is_some_and(|answer| answer.text.starts_with("unchanged: lines 1-10")));
+    for (offset, limit) in [(1, 11), (11, 5), (1, 41)] {
+        assert_eq!(chat.engine.answer_read(&path, Some(offset), Some(limit)).await.unwrap(), None);
+    }
+}
