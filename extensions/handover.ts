@@ -15,7 +15,7 @@ import { writePrivateFile } from '../lib/private-file.ts'
 import { toolOf } from './tools.ts'
 
 /** The variable that names the folder. */
-export const HANDOVER = 'PI_CONTEXT_HANDOVER'
+const HANDOVER = 'PI_CONTEXT_HANDOVER'
 
 /** Tools that start no agent, although their arguments may name outputs. */
 const ALONE: ReadonlySet<string> = new Set(['read', 'edit', 'write', 'grep', 'find', 'ls'])

@@ -33,7 +33,7 @@ export function unavailable(message: string): Error & { code: ErrorCode } {
 }
 
 /** An error with one of our codes: itself, or `INVALID_ARGUMENT` with the error as its cause. */
-export function coded(error: unknown): Error {
+function coded(error: unknown): Error {
   if (error instanceof Error && CODES.has(String((error as { code?: unknown }).code))) return error
   return invalid(error instanceof Error ? error.message : String(error), error)
 }

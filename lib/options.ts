@@ -83,7 +83,7 @@ export function checkStore(store: StoreOptions): void {
 }
 
 /** Checks a model's description. Throws `INVALID_ARGUMENT`. */
-export function checkModel(model: ProjectedModel): void {
+function checkModel(model: ProjectedModel): void {
   known('model', model, MODEL)
   for (const name of ['contextWindow', 'input', 'cacheRead', 'cacheWrite', 'cacheTtlMs'] as const) {
     const value: unknown = model[name]

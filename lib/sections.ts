@@ -2,7 +2,7 @@
 import type { Assembled } from '../index.js'
 
 /** About how many tokens of pool lines a request shows besides those of active objects. */
-export const POOL_TOKENS = 2000
+const POOL_TOKENS = 2000
 
 /** A message in the shape of pi-ai, as far as this file uses it. */
 export interface Message {

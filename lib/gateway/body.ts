@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 
 /** Larger bodies pass through unread. */
-export const LARGEST_BODY = 64 * 1024 * 1024
+const LARGEST_BODY = 64 * 1024 * 1024
 
 /** A decoded body must not be larger than this; otherwise it passes as it is. */
 const LARGEST_DECODED = 256 * 1024 * 1024

@@ -52,7 +52,7 @@ function marked(index: ReadonlySet<string>): Map<string, string[]> {
 }
 
 /** The object name in our line at the start of a text: a header, or a reference. */
-export function namedBy(text: string): string | undefined {
+function namedBy(text: string): string | undefined {
   return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
 }
 

@@ -4,7 +4,7 @@
  */
 
 /** A block's or item's identity: its signature, or all of it if it has none. Undefined for what is no reasoning. */
-export function reasoningKey(block: unknown): string | undefined {
+function reasoningKey(block: unknown): string | undefined {
   if (typeof block !== 'object' || block === null) return undefined
   const { type, signature, thinkingSignature, data, encrypted_content: encrypted, reasoningContent } = block as Record<string, unknown>
   // Bedrock's Converse.

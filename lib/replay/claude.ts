@@ -73,7 +73,7 @@ interface OpenAnswer {
 }
 
 /** What lines of subagents' conversations are counted as. */
-export const SUBAGENT_CALLS = 'calls of subagents'
+const SUBAGENT_CALLS = 'calls of subagents'
 
 class Transcript {
   readonly skipped = new Map<string, number>()

@@ -4,7 +4,7 @@ import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
 
 /** Increases when a field is removed or changes its meaning; new fields may be added at any time. */
-export const JSON_VERSION = 1
+const JSON_VERSION = 1
 
 /** One session, without what only the picture needs. */
 export type JsonSession = Omit<SessionReport, 'details'>
@@ -27,7 +27,7 @@ export interface JsonReport {
 }
 
 /** A session without the details. */
-export function jsonSession({ details: _, ...rest }: SessionReport): JsonSession {
+function jsonSession({ details: _, ...rest }: SessionReport): JsonSession {
   return rest
 }
 

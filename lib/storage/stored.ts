@@ -16,7 +16,7 @@ export function storedContext(text: string): StoredContext {
  * Checks the fields other than the result.
  * @throws Error that names the missing or mistyped field.
  */
-export function checkMetadata(value: unknown): asserts value is Omit<StoredContext, 'result'> {
+function checkMetadata(value: unknown): asserts value is Omit<StoredContext, 'result'> {
   if (!isRecord(value)) throw new Error('it is no JSON object')
   for (const field of ['toolName', 'toolDescription', 'timestamp']) {
     if (typeof value[field] !== 'string') throw new Error(`its ${field} is no string`)

@@ -136,7 +136,7 @@ const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {
 }
 
 /** A receipt in a sentence. */
-export function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, reason, reasoningLost = 0 }: RollReceipt): string {
+function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, reason, reasoningLost = 0 }: RollReceipt): string {
   const back = paysBackAfterCalls === undefined ? '' : `, paid back after ${count(Math.ceil(paysBackAfterCalls), 'call')}`
   const lost = reasoningLost > 0 ? `; reasoning of ${count(reasoningLost, 'step')} lost` : ''
   return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed for ${tokens(cost)} once; each later call saves ${tokens(gain)}${back}${lost} (${REASONS[reason]})`

@@ -10,7 +10,7 @@ export interface Sink {
 }
 
 /** A quote is the shortest run of words, starting at a given word, that has this many characters. */
-export const QUOTE_CHARS = 30
+const QUOTE_CHARS = 30
 
 /** A run that begins with a longer word is not a quote: it is data, which nobody retypes. */
 const MAX_FIRST_WORD = 200

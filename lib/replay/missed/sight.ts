@@ -97,7 +97,7 @@ const COMMANDS: readonly [pattern: RegExp, kind: string][] = [
 ]
 
 /** The kind of a tool's output. */
-export function kindOfOutput(message: Message, calls: Calls): string {
+function kindOfOutput(message: Message, calls: Calls): string {
   const call = calls.of(message.toolCallId)
   const tool = (message.toolName ?? call?.name ?? '').toLowerCase()
   if (tool === 'bash') {
