@@ -104,7 +104,7 @@ fn rolls_stay_with_what_is_before_them() {
         bound: true,
         ..RollEntry::default()
     };
-    assert_eq!(rolls, [kept.clone()]);
+    assert_eq!(rolls, std::slice::from_ref(&kept));
     let session = SessionId::new("s").unwrap();
     let own = adopt(&session, &earlier, &[], &rolls).unwrap();
     assert_eq!(Chat::of(&own).rolls().collect::<Vec<_>>(), [kept]);
