@@ -46,6 +46,8 @@ interface Pass {
   fresh: readonly Unit[] | undefined
   /** True if engine and table agreed before. */
   wasCertain: boolean
+  /** The same messages for the same model as in the last call: the host tries again, or only counts tokens. */
+  isRepeated: boolean
   /** Results that the host has reworded. */
   reworded: ReadonlySet<Part>
   /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
@@ -82,6 +84,8 @@ export class Projection {
   #isLate = false
   /** When the last call was carried out. */
   #sentMs: number | undefined
+  /** Its model. */
+  #lastModel: string | undefined
   readonly #warned = new Set<string>()
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
@@ -96,6 +100,7 @@ export class Projection {
       accepted: () => {},
       call: (moment) => this.#call(moment),
       mayRoll: () => {
+        if (this.#pass?.isRepeated === true) return false
         const { canRecall = true } = this.#options
         return this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)
       },
@@ -105,7 +110,8 @@ export class Projection {
   /**
    * Returns the messages to send instead of the conversation's own. Records new messages: turns, and tool results that
    * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
-   * sent as it is now. The cost depends on what is new, apart from comparing and copying the array.
+   * sent as it is now. The same messages again, as for a retry, get the same form, at most with a notice at its end. The cost
+   * depends on what is new, apart from comparing and copying the array.
    *
    * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, or with what
    * {@link ProjectionOptions.fallback} gives, and {@link ProjectionOptions.onWarning} says so once. The next call records what is missing.
@@ -200,12 +206,15 @@ export class Projection {
       throw invalid(`the layout "sections" is for pi-ai's messages; these are of the shape ${shape?.name}`)
     }
     const fresh = follows ? await this.#read(messages, match.next, shape) : undefined
-    const pass: Pass = { messages, shape, table: old, fresh, wasCertain: this.#driver.agrees, reworded: new Set() }
+    const model = this.#model().name
+    const isRepeated = fresh?.length === 0 && messages.length > 0 && model === this.#lastModel
+    const pass: Pass = { messages, shape, table: old, fresh, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set() }
     this.#pass = pass
     try {
       const plan = (await this.#driver.take('end', true)) as Plan
       await this.#enforce(pass, plan)
       this.#sentMs = this.#now()
+      this.#lastModel = model
       if (!follows) await this.#withdraw(old, pass.table, pass.reworded)
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
       await this.#driver.settled()
