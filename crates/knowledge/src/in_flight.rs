@@ -38,6 +38,8 @@ pub enum Taken {
     },
     /// It has written a file.
     Wrote(Wrote),
+    /// It was answered with all that is new in this version.
+    Led(Content),
     /// It may make its edit, and its result tells what had changed before.
     Told {
         /// What the result tells.

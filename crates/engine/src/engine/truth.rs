@@ -119,6 +119,8 @@ impl Engine {
             self.inner.give(&mut state, call_id, &answer.text, evidence).await;
             if is_change {
                 state.wrote(&id);
+                let led = state.known.get(&id).map(|known| known.content);
+                led.into_iter().for_each(|led| self.inner.take_off(call_id, way.clone(), Taken::Led(led)));
             } else if first == 1 && last == total {
                 let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
                 state.known.saw(&id, Content::stored(Some(hash), tx));
@@ -207,6 +209,8 @@ impl Engine {
             return Ok(EditGuard::Allowed { difference: Some(text) });
         }
         state.wrote(&id);
+        let led = state.known.get(&id).map(|known| known.content);
+        led.into_iter().for_each(|led| self.inner.take_off(call_id, way.clone(), Taken::Led(led)));
         let text = filled(sentences.edit_refused, &values);
         let evidence = Evidence::LedTo(Bytes { file: id, hash });
         self.inner.give(&mut state, call_id, &text, evidence).await;

@@ -95,11 +95,12 @@ impl Inner {
             }
             let file = one.way.file;
             match (one.what, one.says) {
-                (Taken::Wrote(Wrote { content, .. }), Some(Evidence::Made { bytes, .. })) => {
+                (Taken::Wrote(Wrote { content, .. }), Some(Evidence::Made { bytes, left })) => {
                     let is_all = content.hash == Some(bytes.hash);
                     let content = if is_all { content } else { Content::lost(bytes.hash) };
-                    base = Some(Base { file, content, told: None });
+                    base = Some(Base { file, content, told: left.or(Some(bytes.hash)) });
                 }
+                (Taken::Led(content), _) => base = Some(Base { file, content, told: None }),
                 (Taken::Read { content, text }, Some(Evidence::Shows(lines))) => {
                     if let Some(text) = text {
                         self.archive().draft(&text);
