@@ -102,6 +102,44 @@ describe.each(Object.entries(MODELS))('%s', (_, model) => {
   })
 })
 
+/** The record then has more than the conversation. */
+test.each([
+  ['its first prompt', 0, 10],
+  ['a call in the middle', 13, 2],
+])('a host that has removed %s goes back', async (_, from, count) => {
+  const manager = await opened({ cwd: folder(), stay: SOON })
+  let rolls = 0
+  const projection = new Projection(manager, { shortens: true, model: { ...PRICES, name: 'claude-opus-4-6' }, onRoll: () => (rolls += 1) })
+  const messages: object[] = []
+  const prompt = async (name: string): Promise<void> => {
+    messages.push({ role: 'user', content: `prompt ${name}` })
+    for (let n = 0; n < 4; n += 1) {
+      messages.push({ role: 'assistant', content: [{ type: 'tool_use', id: `${name}_${n}`, name: 'show', input: { name: `${name}_${n}` } }] })
+      messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: `${name}_${n}`, content: output(`${name}_${n}`) }] })
+      await projection.transform(messages)
+    }
+    messages.push({ role: 'assistant', content: [{ type: 'text', text: `done ${name}` }] })
+  }
+  await prompt('a')
+  await prompt('b')
+  messages.splice(from, count)
+  let turn = 0
+  while (rolls === 0) {
+    expect(turn).toBeLessThan(40)
+    await prompt(`t${(turn += 1)}`)
+  }
+  const before = (await projection.transform(messages)).map((one) => JSON.stringify(one))
+  const index = (await manager.sessionSets()).sessionIndex.length
+  messages.splice(-10)
+  rolls = 0
+  messages.push({ role: 'user', content: 'another prompt' })
+  const now = (await projection.transform(messages)).map((one) => JSON.stringify(one))
+  expect(rolls).toBe(0)
+  expect(now.slice(0, -1)).toEqual(before.slice(0, now.length - 1))
+  expect(now.join()).toContain('toolcall_ref')
+  expect((await manager.sessionSets()).sessionIndex.length).toBe(index)
+})
+
 /** Whatever is removed from the end, asked again, said again or sent again, only a roll and the host itself change what was sent. */
 test.each([9, 10, 11, 12, 14])('random conversation %i that goes back and forth, in several processes', async (seed) => {
   const { below, pick } = random(seed)

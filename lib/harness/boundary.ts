@@ -5,7 +5,7 @@ import { handed } from './crossing.ts'
 import { recordable } from './message.ts'
 import { isReworded, objectFor } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
-import { isPrefix, lastCommon, recordedOf, recordOf, remembering, saidBy } from './recorded.ts'
+import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, saidBy } from './recorded.ts'
 import type { Said } from './recorded.ts'
 import type { Part, Unit } from './table.ts'
 
@@ -29,18 +29,33 @@ export class Boundary {
    * Throws `INVALID_ARGUMENT` if the conversation is one that another has followed in the record.
    */
   async of(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
-    const saidIn = await inPieces(units, (unit, index) =>
-      unit.parts.flatMap(({ message }) => {
-        const one = saidBy(recordable(handed(message)))
-        return one === undefined ? [] : [{ ...one, index }]
-      }),
-    )
+    const saidIn = await inPieces(units, (unit, index) => saidOf(unit).map((one) => ({ ...one, index })))
     const said = saidIn.flat()
     const record = remembering(await recordOf(this.#manager), said)
     const count = recordedOf(record, said) ?? (await this.#diverged(record, said))
     let boundary = count === 0 ? 0 : (said[count - 1]?.index ?? -1) + 1
     const objects = await this.#index()
     for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen, objects)); unit = units[boundary]) boundary += 1
+    return boundary
+  }
+
+  /**
+   * The same for a host that has removed the newest units and left the others as they were. The record may have more than the
+   * conversation, from which others were removed before. Undefined if it does not have all of it, in this order.
+   */
+  async behind(kept: readonly Unit[], removed: readonly Unit[]): Promise<number | undefined> {
+    const manager = this.#manager
+    const record = await recordOf(manager)
+    const end = placesOf(record, removed.flatMap(saidOf))?.[0]
+    const places = placesOf(record.slice(0, end), kept.flatMap(saidOf))
+    if (end === undefined || places === undefined) return undefined
+    const point = await lastCommon(manager, record.slice(0, end))
+    const { length } = await recordOf(manager, point)
+    // What the point does not have yet is handed over again.
+    let missing = places.filter((place) => place >= length).length
+    let boundary = kept.length
+    while (missing > 0) missing -= saidOf(kept[(boundary -= 1)] as Unit).length
+    await manager.goBack(point)
     return boundary
   }
 
@@ -88,4 +103,9 @@ export class Boundary {
   async #index(): Promise<ReadonlySet<string>> {
     return new Set((await this.#manager.sessionSets()).sessionIndex)
   }
+}
+
+/** The messages of the user and the model in a unit, as they are compared with the record. */
+function saidOf({ parts }: Unit): Said[] {
+  return parts.flatMap(({ message }) => saidBy(recordable(handed(message))) ?? [])
 }

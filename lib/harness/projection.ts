@@ -344,7 +344,11 @@ export class Projection {
     const old = this.#table
     const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
-    const boundary = (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ?? (await this.#boundary.of(units, seen))
+    const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
+    const boundary =
+      (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
+      (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
+      (await this.#boundary.of(units, seen))
     pass.reworded = await this.#boundary.reworded(units, seen)
     if (boundary <= same && pass.reworded.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) {

@@ -104,6 +104,19 @@ export function isPrefix(record: readonly Said[], said: readonly Said[]): boolea
   return record.length <= said.length && record.every((one, index) => isSaid(one, said[index]))
 }
 
+/** Where some messages are in the record, in this order and as late as possible; undefined if it does not have them all. */
+export function placesOf(record: readonly Said[], said: readonly Said[]): number[] | undefined {
+  const places: number[] = []
+  let place = record.length
+  for (const one of said.toReversed()) {
+    place -= 1
+    while (place >= 0 && !isSaid(record[place], one)) place -= 1
+    if (place < 0) return undefined
+    places.push(place)
+  }
+  return places.reverse()
+}
+
 /** How many versions of the record are read at most to find the point where this branch left the conversation. */
 const MOST_READS = 64
 
