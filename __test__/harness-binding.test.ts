@@ -78,6 +78,35 @@ test('reasoning_that_the_provider_hides_and_answers_that_stay_for_an_image_leave
   expect(fateOf(server.requests, (text) => text.startsWith('show '))).toMatchObject({ refused: 0, lostRunning: 0 })
 })
 
+/** Where a roll had taken it out already, the host's message is what was sent instead of it. */
+test.each(['nothing else', 'the first prompt', 'the beginning'])('reasoning_that_the_host_removes_after_a_roll_is_not_sent_again: with %s changed', async (what) => {
+  const manager = await opened({ cwd: folder(), stay: SOON })
+  let rolls = 0
+  const projection = new Projection(manager, { shortens: true, model: { ...OPUS, name: 'claude-opus-4-6' }, onRoll: () => (rolls += 1) })
+  let messages: any[] = []
+  const call = async (n: number): Promise<object[]> => {
+    const thinking = { type: 'thinking', thinking: `thought ${n}`, signature: `s${n}` }
+    if (n % 4 === 1 && n > 1) messages.push({ role: 'assistant', content: [{ ...thinking, signature: `d${n}` }, { type: 'text', text: 'done' }] })
+    if (n % 4 === 1) messages.push({ role: 'user', content: `prompt ${n}` })
+    messages.push({ role: 'assistant', content: [thinking, { type: 'tool_use', id: `c${n}`, name: 'show', input: { name: `n${n}` } }] })
+    messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: `c${n}`, content: output(`n${n}`) }] })
+    return projection.transform(messages)
+  }
+  let n = 0
+  while (rolls === 0) {
+    expect(n).toBeLessThan(90)
+    await call((n += 1))
+  }
+  await call((n += 1))
+  await call((n += 1))
+  messages = messages.map((one) => (one.role === 'assistant' ? { ...one, content: one.content.filter(({ type }: any) => type !== 'thinking') } : one))
+  if (what === 'the first prompt') messages[0] = { role: 'user', content: 'another one' }
+  if (what === 'the beginning') messages = messages.slice(10)
+  const thoughts = (sent: readonly object[]): number => JSON.stringify(sent).split('"type":"thinking"').length - 1
+  expect(thoughts(await projection.transform(messages))).toBe(0)
+  expect(thoughts(await call((n += 1)))).toBe(thoughts(messages))
+})
+
 test('other_failures_change_nothing', async () => {
   const { projection, loop } = await started({}, OPUS)
   await loop.prompt('show a')

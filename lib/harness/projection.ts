@@ -215,7 +215,10 @@ export class Projection {
       await this.#enforce(pass, plan)
       this.#sentMs = this.#now()
       this.#lastModel = model
-      if (!follows) await this.#withdraw(old, pass.table, pass.reworded)
+      if (!follows) {
+        this.#reasoning.rebuilt(this.#table.units.flatMap(({ raw }) => raw), messages)
+        await this.#withdraw(old, pass.table, pass.reworded)
+      }
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
       await this.#driver.settled()
     } finally {

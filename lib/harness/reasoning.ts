@@ -20,6 +20,8 @@ export interface SaidModel {
 export class Reasoning {
   readonly #observed = new ObservedBinding()
   readonly #withheld = new Withheld()
+  /** What the host has taken out of its messages. */
+  #removed = new Withheld()
   /** What the latest answer says about where it came from. */
   #route: Route & { name?: string } = {}
   #model = ''
@@ -71,6 +73,14 @@ export class Reasoning {
     return true
   }
 
+  /**
+   * Takes in what the conversation was built from, and the host's messages of now: reasoning that the host no longer has is not
+   * sent, although a message may otherwise be what was sent instead of it.
+   */
+  rebuilt(from: readonly object[], now: readonly object[]): void {
+    this.#removed = Withheld.between(from, now)
+  }
+
   /** How many blocks of reasoning are kept back because the provider has refused them. */
   get withheld(): number {
     return this.#withheld.size
@@ -83,7 +93,8 @@ export class Reasoning {
   sent<T extends object>(messages: T[]): T[] {
     if (this.#refused) this.#withheld.add(messages)
     this.#refused = false
-    this.#last = this.#withheld.size === 0 ? messages : this.#withheld.without(messages)
+    const own = this.#removed.size === 0 ? messages : this.#removed.without(messages)
+    this.#last = this.#withheld.size === 0 ? own : this.#withheld.without(own)
     return this.#last as T[]
   }
 }

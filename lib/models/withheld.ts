@@ -21,6 +21,15 @@ function reasoningKey(block: unknown): string | undefined {
 export class Withheld {
   readonly #keys = new Set<string>()
 
+  /** Withholds what messages have and later ones no longer do. */
+  static between(before: readonly object[], now: readonly object[]): Withheld {
+    const [withheld, left] = [new Withheld(), new Withheld()]
+    withheld.add(before)
+    left.add(now)
+    for (const key of left.#keys) withheld.#keys.delete(key)
+    return withheld
+  }
+
   /** How many blocks are withheld. */
   get size(): number {
     return this.#keys.size
