@@ -1,5 +1,5 @@
 /** What sessions cost and what was saved, and what broke their caches, by the program itself. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { sinceOf } from '../../lib/cli/usage.ts'
@@ -87,6 +87,18 @@ describe('usage', () => {
     const { env } = given()
     const { rows } = JSON.parse((await cli(['usage', '--json', '--by', by], env)).stdout)
     expect(rows.map(({ key }: { key: string }) => key)).toEqual(keys)
+  })
+
+  test('counts what a damaged line has in place of a number as none', async () => {
+    const folder = temporaryFolder('usage-')
+    const damaged = call({ id: 'b', parent: 'a', at: '2026-03-01T10:01:00', input: 1 })
+    const usage = { input: 'x', output: -5, cacheRead: 'INFINITE', cacheWrite: null, cost: { input: 'NaN', output: 'INFINITE' } }
+    session(folder, '0199aaaa-1', '/w/shop', [call({ id: 'a', parent: null, at: '2026-03-01T10:00:00', input: 1_000_000 }), { ...damaged, message: { ...(damaged as any).message, usage } }])
+    const path = join(folder, 'sessions', '--w--', '2026-03-01_0199aaaa-1.jsonl')
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('"INFINITE"', '1e999'))
+    const { code, stdout } = await cli(['usage', '--json'], { PI_CODING_AGENT_DIR: folder, XDG_DATA_HOME: join(folder, 'data') })
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout).total).toMatchObject({ calls: 2, tokens: { input: 1_000_000, output: 20, cacheRead: 0, cacheWrite: 0 }, cost: 1.0001 })
   })
 
   test('is limited to a time and a project', async () => {

@@ -1,7 +1,7 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
 import { callsOf } from './recording.ts'
-import type { BranchStep, EditStep, Entry, Message, Origin, Problem, Recording, Saved, Step, Summarized } from './recording.ts'
+import type { BranchStep, EditStep, Entry, Message, Origin, Problem, RecordedUsage, Recording, Saved, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
 const HELD_OUT = 'pi-context-manager-holdout'
@@ -168,7 +168,7 @@ function messageOf(entry: Record<string, unknown>): Message | undefined {
     case 'message': {
       const message = entry['message'] as Message | null | undefined
       if (typeof message !== 'object' || message === null || typeof message.role !== 'string') return undefined
-      return message.role === 'hookMessage' ? { ...message, role: 'custom' } : withoutHeader(message)
+      return message.role === 'hookMessage' ? { ...message, role: 'custom' } : withSoundUsage(withoutHeader(message))
     }
     case 'custom_message':
       return {
@@ -201,6 +201,24 @@ function savedAt(entry: Record<string, unknown>): Saved | undefined {
 
 function isAmount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
+}
+
+/** The kinds of tokens that are counted and paid for. */
+const COUNTED = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
+
+/** A message whose counts and costs are numbers; what a damaged line has instead counts as none. */
+function withSoundUsage(message: Message): Message {
+  if (message.usage === undefined) return message
+  const usage = (message.usage ?? {}) as unknown as Record<string, unknown>
+  const cost = (usage['cost'] ?? {}) as Record<string, unknown>
+  if ([usage, cost].every((amounts) => COUNTED.every((name) => isCount(amounts[name] ?? 0)))) return message
+  const only = (amounts: Record<string, unknown>): RecordedUsage =>
+    Object.fromEntries(COUNTED.map((name) => [name, isCount(amounts[name]) ? amounts[name] : 0])) as unknown as RecordedUsage
+  return { ...message, usage: { ...only(usage), cost: only(cost) } }
+}
+
+function isCount(value: unknown): boolean {
+  return isAmount(value) && value >= 0
 }
 
 /** The line with a short name that the context manager puts before a result. */
