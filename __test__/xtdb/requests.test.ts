@@ -114,12 +114,16 @@ test.skipIf(missing)('what another machine wrote is seen at the next turn that b
     onCleanUp(() => manager.close())
     return manager
   }
+  // Both are on one file system: what the other one has stored is compared with the disk.
+  const write = (text: string): void => writeFileSync(join(folder, 'a.txt'), text)
   const one = await open('one')
+  write('one\n')
   const { id } = await one.indexFile('a.txt', 'one\n')
   await one.flush()
   const two = await open('two')
   // Known to the database, so neither created nor made twice.
   expect(await two.indexFile('a.txt', 'one\n')).toMatchObject({ id, action: 'unchanged' })
+  write('two\n')
   expect(await two.indexFile('a.txt', 'two\n')).toMatchObject({ id, action: 'updated' })
   await two.flush()
   // A turn waits half a second for others' changes. A node that is slower is waited for by none, and a later turn sees them.
