@@ -62,8 +62,7 @@ export function factorsOf(prices: { input: number; tiers?: readonly Pick<Catalog
 
 /** How many times as much a prompt of this many tokens costs as one below the first step. */
 export function factorAt(steps: readonly PriceFactor[] | undefined, tokens: number): number {
-  const passed = (steps ?? []).filter(({ inputTokensAbove }) => tokens > inputTokensAbove)
-  return passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0]?.factor ?? 1
+  return stepAt(steps, tokens)?.factor ?? 1
 }
 
 /** Dollars for one call of a model, with its output, at the step in the price that its prompt has passed. */
@@ -74,8 +73,13 @@ export function callCost(prices: CataloguePrices, { input, cacheRead, cacheWrite
 
 /** What a call costs whose prompt has so many tokens. */
 export function ratesAt(prices: CataloguePrices, promptTokens: number): Omit<CataloguePrices, 'tiers'> {
-  const passed = (prices.tiers ?? []).filter(({ inputTokensAbove }) => promptTokens > inputTokensAbove)
-  return passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0] ?? prices
+  return stepAt(prices.tiers, promptTokens) ?? prices
+}
+
+/** The highest step that a prompt of this many tokens has passed. */
+function stepAt<T extends { inputTokensAbove: number }>(steps: readonly T[] = [], tokens: number): T | undefined {
+  const passed = steps.filter(({ inputTokensAbove }) => tokens > inputTokensAbove)
+  return passed.toSorted((one, other) => other.inputTokensAbove - one.inputTokensAbove)[0]
 }
 
 type Rates = readonly [input: number, output: number, cacheRead: number, cacheWrite?: number]
