@@ -10,9 +10,8 @@ import { SOON } from './rig/extension.ts'
 import { random } from './rig/random.ts'
 import { startModelServer } from './rig/model-server.ts'
 import { PlainLoop } from './rig/plain-loop.ts'
-import { calls } from './rig/reply.ts'
-import type { ModelRequest } from './rig/request.ts'
 import { lossOf } from './rig/strict.ts'
+import { thinker } from './rig/thinker.ts'
 
 afterEach(cleanUp)
 
@@ -20,15 +19,6 @@ const PRICES = { contextWindow: 200_000, input: 4, cacheRead: 0.2, cacheWrite: 5
 const MODELS: Record<string, ProjectedModel> = {
   'a model that binds its reasoning': { ...PRICES, name: 'claude-opus-5-5' },
   'a model that does not': { ...PRICES, name: 'claude-opus-4-6' },
-}
-
-/** Thinks before each answer; a prompt `show a b` calls twice, one after the other. */
-function thinker(request: ModelRequest) {
-  const at = request.messages.findLastIndex(({ role, text }) => role === 'user' && text.startsWith('show '))
-  const words = (request.messages[at]?.text ?? '').split('\n', 1)[0]!.split(' ').slice(1)
-  const word = words[request.messages.slice(at + 1).filter(({ role }) => role === 'assistant').length]
-  const thinking = `thought ${request.n} ${'hm '.repeat(50)}`
-  return word === undefined ? { thinking, text: `done ${request.n}` } : { thinking, ...calls(['show', { name: word }, `call_${request.n}`]) }
 }
 
 const wordsOf = (turn: string | number, count = 4) => `show ${Array.from({ length: count }, (_, n) => `n${turn}_${n}`).join(' ')}`

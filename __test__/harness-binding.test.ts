@@ -13,24 +13,15 @@ import { fateOf } from './rig/fate.ts'
 import { startModelServer } from './rig/model-server.ts'
 import { PlainLoop, Refused } from './rig/plain-loop.ts'
 import type { LoopOptions } from './rig/plain-loop.ts'
-import { calls } from './rig/reply.ts'
 import type { Reply } from './rig/reply.ts'
 import type { ModelRequest } from './rig/request.ts'
 import { lossOf } from './rig/strict.ts'
 import type { StrictOptions } from './rig/strict.ts'
+import { thinker } from './rig/thinker.ts'
 
 afterEach(cleanUp)
 
 const OPUS: ProjectedModel = { name: 'claude-opus-5-5', contextWindow: 200_000, input: 4, cacheRead: 0.2, cacheWrite: 5 }
-
-/** Thinks before each answer; a prompt `show a b` calls twice, one after the other. */
-function thinker(request: ModelRequest) {
-  const at = request.messages.findLastIndex(({ role, text }) => role === 'user' && text.startsWith('show '))
-  const words = (request.messages[at]?.text ?? '').split(/\s/).slice(1)
-  const word = words[request.messages.slice(at + 1).filter(({ role }) => role === 'assistant').length]
-  const thinking = `thought ${request.n} ${'hm '.repeat(50)}`
-  return word === undefined ? { thinking, text: `done ${request.n}` } : { thinking, ...calls(['show', { name: word }, `call_${request.n}`]) }
-}
 
 async function started(strict: StrictOptions, model: ProjectedModel | undefined, more: Partial<LoopOptions> = {}, script: (request: ModelRequest) => Reply = thinker) {
   const server = await startModelServer(script, strict)
