@@ -24,7 +24,7 @@ erased, too. If the command is interrupted, run it again.
 
 ${STORE_HELP}
   --id ID               all versions of an object; a short name (673a446c) or a
-                        beginning will do
+                        beginning will do, of a short name at least four digits
   --path PATH           all versions of a file
   --session ID          a session: its prompt, its chat, and what only it has
                         seen

@@ -14,7 +14,8 @@ export const LOG_HELP = `pi-context-manager log [options] ID|PATH
 
 Lists the versions of an object, newest first, each with what it changed, like
 "git log -p", after its agent and its session. ID is an object's ID or its short
-name (673a446c), or a beginning of either that no other object has.
+name (673a446c), or a beginning of either that no other object has (four digits
+of a short name at least).
 
 ${STORE_HELP}
   --limit N             at most N versions

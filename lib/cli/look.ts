@@ -47,7 +47,8 @@ export const SHOW_HELP = `pi-context-manager show [options] ID[@TX]
 Prints the text of an object: of its newest version, or of the one after
 transaction TX as "search" and "log" name it; in a terminal, its agent and its
 session first. ID is an object's ID or its short name (673a446c), a beginning of
-either that no other object has, or the path of a file.
+either that no other object has (four digits of a short name at least), or the
+path of a file.
 
 ${STORE_HELP}
   --lines FIRST-LAST    only these lines
@@ -228,5 +229,6 @@ export function only(positionals: readonly string[], command: string): string {
   const [name] = positionals
   if (name === undefined || positionals.length > 1)
     throw new UsageError(`${command} needs one ID or path; ${positionals.length === 0 ? 'none was' : `${positionals.length} were`} given`)
+  if (name === '') throw new UsageError(`${command} needs one ID or path; an empty one was given`)
   return name
 }

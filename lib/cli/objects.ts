@@ -11,6 +11,7 @@ import { NotFound, UsageError } from './terminal.ts'
 export async function objectOf({ options, name: store }: NamedStore, name: string): Promise<string> {
   const found = await named(options, name)
   const [id] = found
+  if (id === undefined && /^[0-9a-f]{1,3}$/i.test(name)) throw new UsageError(`${name} is too short for a name; give at least four of its digits`)
   if (id === undefined) throw new NotFound(`${store} has no object ${name}; "search" and "log" show IDs`)
   if (found.length > 1) throw ambiguous(name, found)
   return id

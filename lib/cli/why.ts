@@ -1,5 +1,5 @@
 /** The command `why`. */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { widthOf, wrapped } from '../columns.ts'
 import { tokens as short } from '../replay/tokens.ts'
@@ -54,7 +54,9 @@ function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
 }
 
 async function fileOf(given: string): Promise<string> {
-  const file = existsSync(given) ? given : await piSessionFile(given)
+  const found = statSync(given, { throwIfNoEntry: false })
+  if (found?.isDirectory() === true) throw new UsageError(`${given} is a folder; name one session file in it`)
+  const file = found === undefined ? await piSessionFile(given) : given
   if (file !== undefined) return file
   throw new NotFound(`there is no session file ${given}, and Pi's folder ${piSessionFolder()} has no session of that ID`)
 }
