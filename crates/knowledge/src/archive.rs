@@ -28,10 +28,6 @@ pub struct Archive {
     unknown: HashSet<ObjectId>,
     answers: Vec<Given>,
     lines: HashMap<Digest, Notice>,
-    /// Notices of an earlier version, which recorded no lines.
-    unlined: Vec<Notice>,
-    /// The session was begun by an earlier version, which did not record everything.
-    is_old: bool,
     /// What the chat does not have yet.
     pending: Vec<Value>,
     /// Texts that the model knows and no version has: of a file that others had changed when the model edited it. Oldest
@@ -56,9 +52,7 @@ struct Given {
 impl Archive {
     /// Takes in what a chat has. What is known already stays.
     pub fn read(&mut self, document: Option<&Document>) {
-        self.is_old = document.is_some_and(|document| !Chat::records_evidence(document));
         let Some(document) = document else { return };
-        self.unlined.clear();
         for notice in Chat::of(document).notices() {
             self.tell(&notice);
         }
@@ -84,29 +78,14 @@ impl Archive {
         }
     }
 
-    /// Returns whether the session was begun by an earlier version, which did not record everything.
-    pub fn is_old(&self) -> bool {
-        self.is_old
-    }
-
     /// The model is told this.
     pub fn tell(&mut self, notice: &Notice) {
-        match notice.line {
-            Some(line) => {
-                self.lines.insert(line, notice.clone());
-            }
-            None => self.unlined.push(notice.clone()),
-        }
+        self.lines.insert(notice.line, notice.clone());
     }
 
     /// The notice that a line of a message is.
     pub fn notice(&self, line: &str) -> Option<&Notice> {
         if self.lines.is_empty() { None } else { self.lines.get(&Digest::of(line.as_bytes())) }
-    }
-
-    /// The notices of an earlier version.
-    pub fn unlined(&self) -> &[Notice] {
-        &self.unlined
     }
 
     /// A call was recorded with this evidence, or with none.
@@ -219,10 +198,9 @@ mod tests {
         Evidence::Made { bytes, left: None }
     }
 
-    /// The chat of a new session with these additions, if it is one that records everything.
-    fn chat(is_new: bool, add: impl FnOnce(&mut ChatPatch)) -> Document {
-        let session = SessionId::new("s").unwrap();
-        let empty = if is_new { begun(&session).unwrap() } else { Document::chat(&session) };
+    /// The chat of a new session with these additions.
+    fn chat(add: impl FnOnce(&mut ChatPatch)) -> Document {
+        let empty = begun(&SessionId::new("s").unwrap()).unwrap();
         let mut patch = ChatPatch::new(0);
         patch.toolcall(&ObjectId::new("first"));
         add(&mut patch);
@@ -240,14 +218,14 @@ mod tests {
         first.kept(entries.len());
         assert!(first.pending().is_empty());
         let mut next = Archive::default();
-        next.read(Some(&chat(true, |patch| assert!(patch.evidence(&entries)))));
+        next.read(Some(&chat(|patch| assert!(patch.evidence(&entries)))));
         for archive in [&first, &next] {
             assert_eq!(archive.of_call(&one), Some(&Some(made("a"))));
             assert_eq!(archive.of_call(&two), Some(&None));
             assert_eq!(archive.of_call(&ObjectId::new("three")), None);
             assert_eq!(archive.of_answer("three", "an answer\nand more"), Some(&made("b")));
         }
-        assert!(next.pending().is_empty() && !next.is_old());
+        assert!(next.pending().is_empty());
     }
 
     #[rstest]
@@ -280,22 +258,18 @@ mod tests {
 
     #[test]
     fn notice_is_found_by_its_line() {
-        let notice = |line: Option<&str>| Notice {
+        let notice = |line: &str| Notice {
             file: ObjectId::new("f"),
             hash: None,
-            line: line.map(|line| Digest::of(line.as_bytes())),
-            path: None,
+            line: Digest::of(line.as_bytes()),
+            path: "/f".into(),
         };
         let mut archive = Archive::default();
         assert_eq!(archive.notice("a line"), None);
-        archive.read(Some(&chat(false, |patch| {
-            patch.notices(&[notice(Some("a line")), notice(None)]);
-        })));
-        assert_eq!(archive.notice("a line"), Some(&notice(Some("a line"))));
+        archive.read(Some(&chat(|patch| assert!(patch.notices(&[notice("a line")])))));
+        assert_eq!(archive.notice("a line"), Some(&notice("a line")));
         assert_eq!(archive.notice("a line "), None);
-        assert_eq!(archive.unlined(), [notice(None)]);
-        assert!(archive.is_old());
-        archive.tell(&notice(Some("another")));
+        archive.tell(&notice("another"));
         assert!(archive.notice("another").is_some());
     }
 

@@ -72,13 +72,6 @@ impl<'a> Chat<'a> {
         Self { turns: turns.and_then(Value::as_array).map_or(&[], Vec::as_slice) }
     }
 
-    /// Returns whether a chat document is of a version that records what each result and notice says. Of others it has
-    /// to be read from their texts.
-    #[must_use]
-    pub fn records_evidence(document: &Document) -> bool {
-        document.field(RECORDS_EVIDENCE) == Some(&Value::Bool(true))
-    }
-
     /// How many turns there are.
     #[must_use]
     pub fn len(self) -> usize {

@@ -58,25 +58,6 @@ impl Gate {
     }
 }
 
-impl Gate {
-    /// Returns what stays in sight of an active output once its user turn is over: enough to know what it was. Lines
-    /// that report a failure count only for tools that report any.
-    pub fn fading(tool: &str) -> Self {
-        let reports = Self::for_tool(tool).is_some_and(|gate| gate.max_error_lines > 0);
-        Self {
-            threshold_tokens: 200,
-            head_lines: 3,
-            head_chars: 150,
-            tail_lines: 2,
-            tail_chars: 100,
-            max_error_lines: if reports { 10 } else { 0 },
-            error_chars: 400,
-            context_lines: 0,
-            line_chars: 200,
-        }
-    }
-}
-
 impl Default for Gate {
     fn default() -> Self {
         Self {

@@ -92,12 +92,11 @@ impl ObjectId {
 }
 
 /// An object's ID without the mark that distinguishes calls with the same call ID: the [`ObjectId::toolcall`] of that
-/// call ID. A number from 2 on is a mark, too, because earlier versions counted.
+/// call ID.
 pub(crate) fn unmarked(id: &str) -> &str {
     let Some((base, mark)) = id.rsplit_once('~') else { return id };
     let is_digest = mark.len() == MARK && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let is_count = !mark.starts_with(['0', '+']) && mark.parse().is_ok_and(|n: u64| n >= 2);
-    if is_digest || is_count { base } else { id }
+    if is_digest { base } else { id }
 }
 
 fn is_reserved(id: &str) -> bool {
@@ -166,24 +165,6 @@ mod tests {
         let marked = ObjectId::repeated_toolcall(call, &Digest::of(b"a call"));
         assert_eq!(marked.as_str(), format!("{id}~{}", &Digest::of(b"a call").to_string()[..16]));
         assert!(marked.is_toolcall(call) && ObjectId::toolcall(call).is_toolcall(call));
-    }
-
-    #[rstest]
-    #[case("call_1~2", true)]
-    #[case("call_1~123", true)]
-    #[case("call_1~0123456789abcdef", true)]
-    #[case("call_1~1", false)]
-    #[case("call_1~0", false)]
-    #[case("call_1~02", false)]
-    #[case("call_1~+2", false)]
-    #[case("call_1~", false)]
-    #[case("call_1~0123456789abcdeF", false)]
-    #[case("call_1~0123456789abcde", false)]
-    #[case("call_12", false)]
-    #[case("call_", false)]
-    fn only_a_mark_makes_another_object_of_a_call(#[case] id: &str, #[case] is: bool) {
-        assert_eq!(ObjectId::new(id).is_toolcall("call_1"), is);
-        assert!(ObjectId::new(id).is_toolcall(id));
     }
 
     #[test]

@@ -121,28 +121,6 @@ fn long_lines_share_the_room() {
     assert!(shown.lines().any(|line| utf16_len(line) > 1_200), "the fewer, the more of each: {shown}");
 }
 
-#[test]
-fn what_fades_keeps_its_ends_and_its_failures() {
-    let mut lines: Vec<String> = numbered(200).lines().map(str::to_owned).collect();
-    lines[99] = "error: no such file".to_owned();
-    let text = lines.join("\n");
-    let faded = |tool: &str| excerpt(&text, &Gate::fading(tool)).expect("large enough").text;
-    let ends = [&lines[..3], &["".to_owned()], &lines[198..]].concat();
-    for (tool, reports) in [("bash", true), ("my_mcp_tool", true), ("grep", false), ("read", false)] {
-        let shown = faded(tool);
-        let marks: Vec<&str> = shown.lines().filter(|line| line.starts_with("... ")).collect();
-        assert_eq!(marks.len(), if reports { 2 } else { 1 }, "{shown}");
-        assert_eq!(shown.contains("error: no such file"), reports);
-        for line in ends.iter().filter(|line| !line.is_empty()) {
-            assert!(shown.contains(line.as_str()), "{line} in {shown}");
-        }
-        assert_eq!(shown.lines().count(), if reports { 8 } else { 6 }, "{shown}");
-    }
-    assert_eq!(excerpt(&"x".repeat(800), &Gate::fading("bash")), None, "at the threshold");
-    let long = excerpt(&format!("{}\n{}", "x".repeat(900), numbered(100)), &Gate::fading("bash"));
-    assert!(long.expect("large enough").text.lines().all(|line| line.len() < 280));
-}
-
 #[rstest]
 #[case("read", false, 0)]
 #[case("Read", false, 0)]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, adopt, begun, said_id};
+use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, adopt, said_id};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -15,12 +15,10 @@ fn empty() -> Document {
 
 #[test]
 fn notices_are_read_back_and_are_no_rolls() {
-    let notice = |file: &str, hash, line: Option<Digest>| {
-        let path = line.map(|_| format!("/{file}"));
-        Notice { file: ObjectId::new(file), hash, line, path }
-    };
-    let [a, b] = [b"a", b"b"].map(|text| Some(Digest::of(text)));
-    let told = [notice("a", a, b), notice("b", None, a), notice("b", b, None)];
+    let notice =
+        |file: &str, hash, line| Notice { file: ObjectId::new(file), hash, line, path: format!("/{file}") };
+    let [a, b] = [b"a", b"b"].map(|text| Digest::of(text));
+    let told = [notice("a", Some(a), b), notice("b", None, a)];
     let mut patch = ChatPatch::new(0);
     assert!(!patch.notices(&told), "there is no turn yet");
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
@@ -51,8 +49,8 @@ fn adopted_chat_takes_along_what_others_tell() {
     let told = |name: &str| Notice {
         file: ObjectId::new(name),
         hash: None,
-        line: Some(Digest::of(name.as_bytes())),
-        path: None,
+        line: Digest::of(name.as_bytes()),
+        path: format!("/{name}"),
     };
     let mut patch = ChatPatch::new(0);
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
@@ -71,8 +69,6 @@ fn adopted_chat_takes_along_what_others_tell() {
     assert_eq!(chat.evidence().collect::<Vec<_>>(), [&json!({ "call": "c" })]);
     let none = adopt(&session, &empty(), &[&later], &[]).unwrap();
     assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
-    let new = adopt(&session, &begun(&session).unwrap(), &[], &[]).unwrap();
-    assert!(Chat::records_evidence(&new) && !Chat::records_evidence(&none));
 }
 
 /// Who goes back keeps what a later roll made of the messages that stay, and nothing of what the conversation has left.

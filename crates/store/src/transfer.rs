@@ -24,13 +24,11 @@ use serde_json::Value;
 use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Transaction, Write as StoreWrite};
 
 mod format;
-mod migrate;
 mod outcome;
 mod place;
 mod rules;
 
 use format::{Exported, Reading, Writing};
-pub use migrate::migrate;
 pub use outcome::{Result, Summary, TransferError};
 pub use place::{Target, open};
 

@@ -13,7 +13,6 @@ use context_model::time::TxId;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use super::before_notices::Before;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
@@ -59,9 +58,6 @@ impl Inner {
             };
             let bytes = Bytes { file: way.file.clone(), hash };
             return Ok(Some(Evidence::Made { bytes, left: None }));
-        }
-        if let Before::Says(evidence) = self.evidence_before(state, way, (tool, tx), output).await? {
-            return Ok(evidence);
         }
         if tool != "read" || !is_ok {
             return Ok(None);

@@ -1,6 +1,5 @@
 //! One session of one client, and its use cases.
 
-pub mod before_notices;
 pub mod branch;
 pub mod control;
 pub mod events;

@@ -11,7 +11,7 @@ use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
 use crate::base::error::Result;
-use crate::request::answers::excerpts;
+use crate::request::answers::born_excerpt;
 use crate::request::messages::{lines_of_ours, message_tokens, text_of};
 use crate::request::moment;
 use crate::request::plan::{Birth, Call, Incoming, Plan, is_as_sent};
@@ -31,7 +31,7 @@ impl Engine {
     /// kept as JSON text.
     #[instrument(level = "debug", skip_all, fields(call = ?input.call_id, tool = ?input.tool), err(level = "debug"))]
     pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
-        let excerpts = excerpts(&input.tool, &input.content);
+        let excerpt = born_excerpt(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
         let is_nested = input.parent.is_some();
         let id = self.inner.record(input, true).await?;
@@ -42,7 +42,7 @@ impl Engine {
         }
         let header =
             (length > 2 * state.session.plain_reference(&id).len()).then(|| state.session.header(&id));
-        state.request.gated.insert(id.clone(), excerpts);
+        state.request.gated.insert(id.clone(), excerpt);
         state.request.expect(&call_id, &id);
         Ok(Birth { id, handle, header })
     }
@@ -156,18 +156,13 @@ impl Engine {
                 .await?;
             for line in lines_of_ours(&one.message) {
                 let notice = self.inner.archive().notice(line).cloned();
-                match notice {
-                    Some(Notice { file, hash, path, .. }) => {
-                        let way = path.as_deref().and_then(|path| self.inner.way_of(path));
-                        let way = way.map(|way| Inner::way_to(way, &file));
-                        if let Some(way) = &way {
-                            state.known.uses(way);
-                        }
-                        let via = way.as_ref().map(|way| &way.path);
-                        state.known.says(&file, None, via, Says::Other(hash));
-                    }
-                    None => self.inner.hear_before(&mut state, line),
+                let Some(Notice { file, hash, path, .. }) = notice else { continue };
+                let way = self.inner.way_of(&path).map(|way| Inner::way_to(way, &file));
+                if let Some(way) = &way {
+                    state.known.uses(way);
                 }
+                let via = way.as_ref().map(|way| &way.path);
+                state.known.says(&file, None, via, Says::Other(hash));
             }
             if record {
                 state.taken.push(one);

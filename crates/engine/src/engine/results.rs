@@ -15,10 +15,10 @@ use tracing::instrument;
 use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
 use crate::base::error::Result;
-use crate::request::answers::{excerpts, faded, handle_before, named_object};
+use crate::request::answers::{born_excerpt, handle_before, named_object};
 use crate::request::clock::Moment;
 use crate::request::messages::{has_image, message_tokens, result_text, text_of};
-use crate::request::segment::{Carried, Excerpts, Form, Output};
+use crate::request::segment::{Carried, Form, Output};
 use crate::request::words::is_rules_file;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
@@ -60,7 +60,7 @@ impl Inner {
                 object
             }
             None if taking.record => {
-                let excerpts = excerpts(&input.tool, &input.content);
+                let excerpt = born_excerpt(&input.tool, &input.content);
                 let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
                 let before = file.as_ref().and_then(|file| state.known.get(file).copied());
                 let id = self.record_now(state, input.clone(), taking.again).await?;
@@ -68,7 +68,7 @@ impl Inner {
                     // What is on disk now is not what the call has left.
                     state.known.put_back(file, before);
                 }
-                state.request.gated.insert(id.clone(), excerpts);
+                state.request.gated.insert(id.clone(), excerpt);
                 id
             }
             None => {
@@ -94,17 +94,11 @@ impl Inner {
             state.request.segments.push_fixed(key, message_tokens(message));
             return Ok(());
         }
-        let mut excerpts = match state.request.gated.remove(&object) {
-            Some(excerpts) => excerpts,
-            None if taking.record => Excerpts::default(),
-            None => {
-                let shown = state.session.without_header(&object, &text);
-                self.excerpts_of(state, &object, shown).await?
-            }
+        let excerpt = match state.request.gated.remove(&object) {
+            Some(excerpt) => excerpt.filter(|_| !taking.record || taking.excerpts),
+            None if taking.record => None,
+            None => self.excerpt_of(&object, state.session.without_header(&object, &text)).await?,
         };
-        if taking.record && !taking.excerpts {
-            excerpts.born = None;
-        }
         let lost = match taking.again {
             true => {
                 let output = state.session.without_header(&object, &text);
@@ -113,13 +107,10 @@ impl Inner {
             false => None,
         };
         let is_untrue = lost.is_some();
-        excerpts.born = lost.or(excerpts.born);
-        for excerpt in [&mut excerpts.born, &mut excerpts.faded].into_iter().flatten() {
-            *excerpt = state.session.headed(&object, excerpt);
-        }
-        let born_tokens = tokens::estimate(excerpts.born.as_ref().unwrap_or(&text)) as u64;
+        let excerpt = lost.or(excerpt).map(|excerpt| state.session.headed(&object, &excerpt));
+        let born_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
         let is_born = taking.record || state.request.rolled.form_of(&object) == Form::Born;
-        let is_gated = is_born && excerpts.born.as_ref().is_some_and(|excerpt| *excerpt != text);
+        let is_gated = is_born && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
         if taking.record && taking.again && input.status == Status::Ok && is_control(&input.tool) {
@@ -138,7 +129,7 @@ impl Inner {
             named,
             shown,
             carries,
-            excerpts,
+            excerpt,
             reference,
             had_changed: false,
             born_tokens,
@@ -204,23 +195,19 @@ impl Inner {
         Ok(is_same.then_some(plain))
     }
 
-    /// The excerpts of a recorded output that is shown as this text. If the text differs from the output, it is one of the
-    /// excerpts, unless the tool has only added something to each line.
-    async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
+    /// The excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the excerpt,
+    /// unless the tool has only added something to each line.
+    async fn excerpt_of(&self, object: &ObjectId, shown: &str) -> Result<Option<String>> {
         let version = self.client.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());
-        let Some(content) = content else { return Ok(Excerpts::default()) };
+        let Some(content) = content else { return Ok(None) };
         // What was taken out of the stored copy is still in what is shown.
         let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
         let content = if is_shown { shown } else { content };
-        let faded = state.request.rolled.fades(object).then(|| faded(tool, content)).flatten();
-        let mut excerpts = Excerpts { faded, ..excerpts(tool, content) };
-        if shown != content && excerpts.born.is_none() && !adorns(content, shown) {
-            excerpts.born = Some(shown.to_owned());
-        }
-        Ok(excerpts)
+        let is_other = shown != content && !adorns(content, shown);
+        Ok(born_excerpt(tool, content).or_else(|| is_other.then(|| shown.to_owned())))
     }
 
     /// Repeats what a call that controls the context did after the point to which the session has returned.
@@ -262,9 +249,7 @@ impl Inner {
             return Ok(None);
         }
         let evidence = self.evidence_of(object).await?.flatten();
-        let Some((at, left)) = evidence.as_ref().and_then(Evidence::elsewhere) else {
-            return Ok(self.lost_before(state, output));
-        };
+        let Some((at, left)) = evidence.as_ref().and_then(Evidence::elsewhere) else { return Ok(None) };
         let below = output.find('\n').map_or("", |at| &output[at..]);
         Ok((!state.request.results.contains(at)).then(|| format!("{left}{below}")))
     }

@@ -130,7 +130,7 @@ impl Inner {
             work.chat.roll(&entry);
             // An active object that a person wants back is kept whole, like what the model activates, even by a later
             // process.
-            let wanted = entry.results.iter().chain(&entry.excerpts).filter(|_| entry.undone);
+            let wanted = entry.results.iter().filter(|_| entry.undone);
             for id in wanted.cloned().collect::<Vec<_>>() {
                 if session.sets.active().contains(&id) {
                     session.activate(&id, work);

@@ -363,9 +363,9 @@ impl Inner {
                 if let Some(base) = self.outstanding(state, file).await? {
                     let path = self.path_known(state, file);
                     let text = self.notice(state, (file, &path), base).await?;
-                    let line = Some(Digest::of(text.as_bytes()));
+                    let line = Digest::of(text.as_bytes());
                     let (file, hash) = (file.clone(), state.session.hash_of(file));
-                    let notice = Notice { file, hash, line, path: Some(path) };
+                    let notice = Notice { file, hash, line, path };
                     lines.push(PendingNotice { notice: notice.clone(), line: text });
                     told.push(notice);
                 }
@@ -392,8 +392,8 @@ impl Inner {
             }
             for notice in told {
                 self.archive().tell(&notice);
-                let via = notice.path.as_deref().map(Into::into);
-                state.known.says(&notice.file, None, via.as_ref(), Says::Other(notice.hash));
+                let via = notice.path.as_str().into();
+                state.known.says(&notice.file, None, Some(&via), Says::Other(notice.hash));
             }
             state.pending.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
             state.pending.append(&mut lines);

@@ -154,7 +154,7 @@ impl Segments {
                     return later;
                 }
                 let at = segment.since.saturating_add(OLD_TEXT_CALLS);
-                let mut forms = vec![(Form::Faded, Due { warm: at, dead: at })];
+                let mut forms = vec![(Form::WithoutOldText, Due { warm: at, dead: at })];
                 if let Standing::Ages(more) = later {
                     forms.extend(more);
                 }

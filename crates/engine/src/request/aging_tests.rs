@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::request::Request;
-use crate::request::segment::{Carried, Excerpts, Line, Output, ShownLines};
+use crate::request::segment::{Carried, Line, Output, ShownLines};
 use crate::session::catalog::{Kind, Meta};
 
 fn id(name: &str) -> ObjectId {
@@ -20,7 +20,7 @@ fn output(name: &str, tokens: u64) -> Output {
         named: true,
         shown: None,
         carries: None,
-        excerpts: Excerpts::default(),
+        excerpt: None,
         reference: format!("toolcall_ref id={name}"),
         had_changed: false,
         born_tokens: tokens,

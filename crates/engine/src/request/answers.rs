@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Request;
 use super::messages::{block_units, message_units, text_of};
-use super::segment::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Short, StepCall, TextKind, Words};
+use super::segment::{Arguments, ArgumentsOf, CHANGED, Form, Short, StepCall, TextKind, Words};
 use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
@@ -167,7 +167,7 @@ impl Session {
         }
     }
 
-    /// The line of the specification, which sessions of earlier releases have.
+    /// The line of the specification: all that stands for a call whose outcome must not be shown.
     pub fn plain_reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(Kind::Toolcall { tool, status, .. }) => {
@@ -216,18 +216,9 @@ pub(crate) fn handle_before(text: &str) -> Option<(&str, &str)> {
     Some((first.strip_prefix("id=")?, rest))
 }
 
-/// The excerpts that can replace a whole output, without a header.
-pub(crate) fn excerpts(tool: &str, content: &str) -> Excerpts {
-    Excerpts { born: Gate::for_tool(tool).and_then(|gate| short(content, &gate)), faded: None }
-}
-
-/// Returns what rolls in older sessions left of an output, without a header.
-pub(crate) fn faded(tool: &str, content: &str) -> Option<String> {
-    short(content, &Gate::fading(tool))
-}
-
-fn short(content: &str, gate: &Gate) -> Option<String> {
-    excerpt(content, gate).map(|excerpt| excerpt.text)
+/// The excerpt that a large output is shown as from the start, without a header.
+pub(crate) fn born_excerpt(tool: &str, content: &str) -> Option<String> {
+    excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
 }
 
 /// The object that the arguments of a call name, as `activate` and Pi's `read` take it: by its ID or handle. `None` for

@@ -67,7 +67,7 @@ pub(super) fn size_in(segment: &Segment, form: Form) -> u64 {
             }
         }
         SegmentKind::Words(words) => match (form, &words.short) {
-            (Form::Born, _) | (Form::Faded | Form::Reference | Form::Short, Short::Whole) => {
+            (Form::Born, _) | (Form::WithoutOldText | Form::Reference | Form::Short, Short::Whole) => {
                 tokens::of_chars(words.chars) as u64
             }
             (Form::Reference, Short::Text(text)) => size(text),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::request::Request;
-use crate::request::segment::{Excerpts, Output};
+use crate::request::segment::Output;
 
 /// Two answers with a call each: their segments are 0 to 2 and 3 to 5, a text, arguments and a result.
 fn two_answers(session: &Session) -> Segments {
@@ -26,7 +26,7 @@ fn answers(ids: &[&str], session: &Session) -> Segments {
             named: true,
             shown: None,
             carries: None,
-            excerpts: Excerpts::default(),
+            excerpt: None,
             reference: format!("toolcall_ref id={id}"),
             had_changed: false,
             born_tokens: 1_000,

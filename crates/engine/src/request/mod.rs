@@ -33,7 +33,6 @@ use clock::{Clock, Moment};
 use forms::Executed;
 use plan::{Call, Edit, Plan};
 use rolled::Rolled;
-use segment::Excerpts;
 use segments::Segments;
 use usage::Accounting;
 
@@ -53,8 +52,8 @@ pub(crate) struct Request {
     pub pending: BTreeSet<usize>,
     /// Those of them that put right what is no longer true. They are part of the next plan even if nothing may collapse.
     pub untrue: BTreeSet<usize>,
-    /// Excerpts of outputs that are recorded but not yet in the request.
-    pub gated: HashMap<ObjectId, Excerpts>,
+    /// Excerpts of outputs that are recorded but not yet in the request; `None` for those that are shown whole.
+    pub gated: HashMap<ObjectId, Option<String>>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
     pub received: HashMap<String, VecDeque<ObjectId>>,
     /// Calls whose results are in the request in any form, as far as it was read again.

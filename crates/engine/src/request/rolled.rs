@@ -23,8 +23,6 @@ pub(crate) struct Rolled {
 #[derive(Clone, Debug, Default)]
 struct Sets {
     results: HashSet<ObjectId>,
-    /// Calls whose results are short excerpts.
-    excerpts: HashSet<ObjectId>,
     /// Calls whose arguments are collapsed.
     arguments: HashSet<ObjectId>,
     /// Edits without their old text.
@@ -38,7 +36,6 @@ struct Sets {
 impl Sets {
     fn take_in(&mut self, entry: &RollEntry) {
         self.results.extend(entry.results.iter().cloned());
-        self.excerpts.extend(entry.excerpts.iter().cloned());
         self.arguments.extend(entry.arguments.iter().cloned());
         self.old_texts.extend(entry.old_texts.iter().cloned());
         self.words.extend(entry.words.iter().cloned());
@@ -63,25 +60,16 @@ impl Rolled {
 
     /// Returns what rolls have made of a call's result.
     pub fn form_of(&self, object: &ObjectId) -> Form {
-        match object {
-            id if self.sets.results.contains(id) => Form::Reference,
-            id if self.sets.excerpts.contains(id) => Form::Faded,
-            _ => Form::Born,
-        }
+        if self.sets.results.contains(object) { Form::Reference } else { Form::Born }
     }
 
     /// Returns what rolls have made of the arguments of a call.
     pub fn arguments_of(&self, object: &ObjectId) -> Form {
         match object {
             id if self.sets.arguments.contains(id) => Form::Reference,
-            id if self.sets.old_texts.contains(id) => Form::Faded,
+            id if self.sets.old_texts.contains(id) => Form::WithoutOldText,
             _ => Form::Born,
         }
-    }
-
-    /// Returns whether a roll left a short excerpt of a call's result and no later roll removed it.
-    pub fn fades(&self, object: &ObjectId) -> bool {
-        self.form_of(object) == Form::Faded
     }
 
     /// Returns whether rolls have shortened the arguments of an object's call.
@@ -166,7 +154,6 @@ mod tests {
     fn entry() -> RollEntry {
         RollEntry {
             results: ids(&["result"]),
-            excerpts: ids(&["excerpt", "result"]),
             arguments: ids(&["arguments"]),
             old_texts: ids(&["old", "arguments"]),
             words: vec!["word".into()],
@@ -183,13 +170,11 @@ mod tests {
         let of = |form: &dyn Fn(&ObjectId) -> Form, names: &[&str]| {
             ids(names).iter().map(form).collect::<Vec<_>>()
         };
-        let names = ["result", "excerpt", "other"];
-        assert_eq!(of(&|id| rolled.form_of(id), &names), [Form::Reference, Form::Faded, Form::Born]);
-        assert_eq!(ids(&names).iter().map(|id| rolled.fades(id)).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(of(&|id| rolled.form_of(id), &["result", "other"]), [Form::Reference, Form::Born]);
         let names = ["arguments", "old", "second", "other"];
         assert_eq!(
             of(&|id| rolled.arguments_of(id), &names),
-            [Form::Reference, Form::Faded, Form::Born, Form::Born]
+            [Form::Reference, Form::WithoutOldText, Form::Born, Form::Born]
         );
         let hides: Vec<bool> = ids(&names).iter().map(|id| rolled.hides_arguments(id)).collect();
         assert_eq!(hides, [true, true, true, false]);
@@ -197,7 +182,7 @@ mod tests {
         assert_eq!(rolled.entries(), [entry()]);
         // And nothing of it once it is undone.
         rolled.note(RollEntry { undone: true, ..entry() }, 1);
-        assert_eq!(of(&|id| rolled.form_of(id), &["result", "excerpt"]), [Form::Born; 2]);
+        assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Born]);
         assert!(!rolled.hides_words("word") && rolled.entries().is_empty());
         // But for reasoning that a change had taken along.
         let along = RollEntry { words: vec!["thought".into()], bound: true, ..RollEntry::default() };

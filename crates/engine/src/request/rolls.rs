@@ -71,14 +71,13 @@ pub(crate) fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
     for (place, form) in &shape.forms {
         match (segments.kind(*place), form) {
             (SegmentKind::Result(output), form) => match form {
-                Form::Faded => entry.excerpts.push(output.object.clone()),
                 Form::Reference => entry.results.push(output.object.clone()),
                 Form::Short => entry.lines.push(output.object.clone()),
-                Form::Born | Form::Gone => {}
+                Form::Born | Form::WithoutOldText | Form::Gone => {}
             },
-            (SegmentKind::Arguments(arguments), Form::Faded | Form::Reference) => {
-                let faded = *form == Form::Faded;
-                let list = if faded { &mut entry.old_texts } else { &mut entry.arguments };
+            (SegmentKind::Arguments(arguments), Form::WithoutOldText | Form::Reference) => {
+                let whole = *form == Form::Reference;
+                let list = if whole { &mut entry.arguments } else { &mut entry.old_texts };
                 list.extend(arguments.calls.iter().filter_map(|call| call.object.clone()));
             }
             (SegmentKind::Words(words), Form::Reference) => entry.words.push(words.id.clone()),
@@ -122,7 +121,7 @@ impl Segments {
 
     /// Keeps what a roll had replaced for `turns` user turns.
     fn bring_back_again(&mut self, entry: &RollEntry, turns: usize, session: &Session) {
-        let results = entry.results.iter().chain(&entry.excerpts).chain(&entry.lines);
+        let results = entry.results.iter().chain(&entry.lines);
         let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         let arguments = entry.arguments.iter().chain(&entry.old_texts);
         places.extend(arguments.flat_map(|object| self.arguments_of(object)));
@@ -156,7 +155,7 @@ mod tests {
     use context_projection::Prices;
 
     use super::*;
-    use crate::request::segment::{Excerpts, Line, Output};
+    use crate::request::segment::{Line, Output};
 
     /// A result whose reference has these lines after it.
     fn result(name: &str, lines: &[bool]) -> Output {
@@ -165,7 +164,7 @@ mod tests {
             named: true,
             shown: None,
             carries: None,
-            excerpts: Excerpts::default(),
+            excerpt: None,
             reference: format!("toolcall_ref id={name}"),
             had_changed: false,
             born_tokens: 900,

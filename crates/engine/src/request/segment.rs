@@ -33,8 +33,8 @@ pub(crate) struct Segment {
 pub(crate) enum Form {
     /// As it first came: all of it, or the excerpt of a large output.
     Born,
-    /// Arguments without an edit's old text. For an output, a short excerpt; only older sessions have those.
-    Faded,
+    /// Arguments without an edit's old text.
+    WithoutOldText,
     /// The reference, the collapsed arguments, or the beginning of a text. Nothing remains of thinking.
     Reference,
     /// The reference, and only those of the lines after it that belong to calls that changed something. No segment ever
@@ -118,7 +118,8 @@ pub(crate) struct Output {
     pub shown: Option<ShownLines>,
     /// The object whose text it brings back.
     pub carries: Option<Carried>,
-    pub excerpts: Excerpts,
+    /// What is shown of it from the start because it is large, under its header.
+    pub excerpt: Option<String>,
     /// What a roll leaves in its place.
     pub reference: String,
     /// The file that it shows had other bytes when it became a reference.
@@ -228,21 +229,12 @@ pub struct CollapsedCall {
     pub args: Map<String, Value>,
 }
 
-/// The excerpts that can replace a whole output, with its header.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Excerpts {
-    /// Shown from the start, because the output is large.
-    pub born: Option<String>,
-    /// As rolls of older sessions left it.
-    pub faded: Option<String>,
-}
-
 impl ArgumentsOf {
     /// Returns what a form saves, in UTF-16 units.
     fn saves(&self, form: Form) -> usize {
         match form {
             Form::Born => 0,
-            Form::Faded => self.new_text.as_ref().map_or(0, |(_, saved)| *saved),
+            Form::WithoutOldText => self.new_text.as_ref().map_or(0, |(_, saved)| *saved),
             _ => self.saved,
         }
     }
@@ -251,7 +243,7 @@ impl ArgumentsOf {
         self.object.as_ref()?;
         match form {
             Form::Born => None,
-            Form::Faded => self.new_text.as_ref().map(|(args, _)| args),
+            Form::WithoutOldText => self.new_text.as_ref().map(|(args, _)| args),
             _ => Some(&self.args),
         }
     }
@@ -291,11 +283,10 @@ impl Output {
     /// The text that replaces it in a form shorter than [`Form::Born`].
     pub fn text_in(&self, form: Form) -> Option<String> {
         match form {
-            Form::Born => self.excerpts.born.clone(),
-            Form::Faded => self.excerpts.faded.clone(),
+            Form::Born => self.excerpt.clone(),
             Form::Reference => Some(self.with_lines(|_| true)),
             Form::Short => Some(self.with_lines(|line| line.stays)),
-            Form::Gone => None,
+            Form::WithoutOldText | Form::Gone => None,
         }
     }
 

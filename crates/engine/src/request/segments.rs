@@ -336,7 +336,7 @@ impl Segments {
     /// its tool. Of a file it is the text of the version with this hash.
     pub fn whole_in(&self, object: &ObjectId, version: Option<Digest>, text: &str) -> Option<&ObjectId> {
         let named = |places| self.born_at(places).filter(|output: &&Output| output.named);
-        let is_uncut = |output: &&Output| output.excerpts.born.is_none() && output.born_tokens >= size(text);
+        let is_uncut = |output: &&Output| output.excerpt.is_none() && output.born_tokens >= size(text);
         let is_whole = |output: &&Output| {
             output.carries.as_ref().is_some_and(|carried| carried.whole && carried.version == version)
         };

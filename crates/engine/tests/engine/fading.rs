@@ -1,11 +1,9 @@
 //! What leaves the model's sight, and when: by its age in model calls and its length, whatever the sets say.
 
 use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stays};
-use context_model::chat::{ChatPatch, RollEntry};
-use context_model::id::{ObjectId, SessionId};
+use context_model::id::SessionId;
 use context_model::tokens;
 use context_projection::{Binding, Curve, Need, Prices};
-use context_store::{AsOf, Transaction, Write};
 use rstest::rstest;
 use serde_json::json;
 
@@ -304,44 +302,6 @@ async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
     chat.done();
     chat.user("three");
     assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_short_excerpts_of_older_sessions_are_shown_again_and_leave() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = first_turn(&bench).await;
-    chat.advance().await;
-    chat.engine.close().await.unwrap();
-    let id = ObjectId::chat(&SessionId::new("s").unwrap());
-    let mut patch = ChatPatch::new(1);
-    patch.roll(&RollEntry { excerpts: vec![ObjectId::new("call_1")], ..RollEntry::default() });
-    let at = bench.store.get(&id, AsOf::default()).await.unwrap().map(|version| version.tx_id);
-    let write = Write::patch(id.clone(), patch.into_patch());
-    bench.store.transact(Transaction { writes: vec![write], expected: vec![(id, at)] }).await.unwrap();
-
-    let count = chat.messages.len();
-    let rebuilt = chat.resync(bench.open("s").await, count).await;
-    assert_eq!(rebuilt.edits, []);
-    let plan = chat.advance().await;
-    let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
-    assert!(excerpt.contains("\nline 1 of") && excerpt.contains("line 200 of"), "{excerpt}");
-    assert!(excerpt.contains("left out: lines 4-") && excerpt.len() < 700, "{excerpt}");
-    // A harness that has stored the excerpt is not told of it again.
-    let mut stored = chat.messages.clone();
-    let result = stored.iter_mut().find(|one| one.message["toolCallId"] == "call_1").unwrap();
-    result.message["content"] = json!([{ "type": "text", "text": excerpt }]);
-    let call = chat.call();
-    chat.engine.resync(stored, count, &call).await.unwrap();
-    assert_eq!(text_of(&chat.advance().await, "call_1"), None);
-    chat.resync(bench.open("s").await, count).await;
-    assert_eq!(text_of(&chat.advance().await, "call_1"), Some(Some(excerpt)));
-    let mut left = false;
-    for _ in 0..80 {
-        chat.done();
-        chat.user("on");
-        left |= is_reference(&chat.advance_after_a_pause().await, "call_1");
-    }
-    assert!(left);
 }
 
 #[tokio::test(flavor = "multi_thread")]

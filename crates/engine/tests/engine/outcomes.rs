@@ -54,7 +54,7 @@ async fn a_reference_says_what_the_output_came_to(
 }
 
 /// A harness that keeps its raw messages gets the same bytes again, and one that keeps the references is left alone. So is
-/// one whose references are those of an earlier release, which say nothing of the output.
+/// one whose references say nothing of the output.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resumed_session_has_the_same_references(

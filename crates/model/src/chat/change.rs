@@ -18,7 +18,6 @@ use crate::patch::Patch;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatPatch {
     turns: usize,
-    first_changed: Option<usize>,
     patch: Patch,
 }
 
@@ -113,12 +112,6 @@ impl ChatPatch {
         self.turns.saturating_sub(1)
     }
 
-    /// The number of the first turn that is changed or added, counted from 0; `None` if none is.
-    #[must_use]
-    pub fn first_changed_turn(&self) -> Option<usize> {
-        self.first_changed
-    }
-
     /// The changes as a patch of the chat document.
     #[must_use]
     pub fn patch(&self) -> &Patch {
@@ -142,7 +135,6 @@ impl ChatPatch {
         self.patch.append(&[TURNS], turn);
         self.turns += 1;
         self.patch.set(&[TURN_COUNT], json!(self.turns));
-        self.changed();
     }
 
     fn begin(&mut self) {
@@ -154,12 +146,6 @@ impl ChatPatch {
     /// Appends to a list of the current turn.
     fn append(&mut self, list: &str, value: Value) {
         self.patch.append(&[TURNS, &self.current_turn().to_string(), list], value);
-        self.changed();
-    }
-
-    fn changed(&mut self) {
-        // Turns are only ever added, so the first one stays the first.
-        self.first_changed.get_or_insert(self.turns.saturating_sub(1));
     }
 }
 

@@ -13,19 +13,18 @@ pub struct Notice {
     pub file: ObjectId,
     /// The `source_hash` of the version; `None` for a file that is gone.
     pub hash: Option<Digest>,
-    /// The hash of the line as the model was told it, by which a host's messages are searched for it. `None` where an
-    /// earlier version has recorded the notice.
-    pub line: Option<Digest>,
-    /// The agent's path that the line names, absolute: what leads there may be another file later. `None` as for the line.
-    pub path: Option<String>,
+    /// The hash of the line as the model was told it, by which a host's messages are searched for it.
+    pub line: Digest,
+    /// The agent's path that the line names, absolute: what leads there may be another file later.
+    pub path: String,
 }
 
 impl Notice {
     pub(super) fn of(entry: &Value) -> Option<Self> {
         let hash = |name| text(entry, name).and_then(|hash| hash.parse().ok());
         let file = ObjectId::new(text(entry, "file")?);
-        let path = text(entry, "path").map(str::to_owned);
-        Some(Self { file, hash: hash("source_hash"), line: hash("line"), path })
+        let path = text(entry, "path")?.to_owned();
+        Some(Self { file, hash: hash("source_hash"), line: hash("line")?, path })
     }
 
     pub(super) fn to_json(&self) -> Value {

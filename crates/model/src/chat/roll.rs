@@ -13,8 +13,6 @@ use crate::id::ObjectId;
 pub struct RollEntry {
     /// Calls whose results became references.
     pub results: Vec<ObjectId>,
-    /// Calls whose results became short excerpts.
-    pub excerpts: Vec<ObjectId>,
     /// Calls whose arguments were collapsed.
     pub arguments: Vec<ObjectId>,
     /// Edits whose old text was left out.
@@ -41,7 +39,6 @@ impl RollEntry {
         let ids = |name| texts(entry, name).map(ObjectId::new).collect();
         Self {
             results: ids("results"),
-            excerpts: ids("excerpts"),
             arguments: ids("arguments"),
             old_texts: ids("old_texts"),
             words: texts(entry, "words").map(str::to_owned).collect(),
@@ -67,7 +64,6 @@ impl RollEntry {
         let pages = self.pages.iter().map(|page| rest(page)).filter(|page| page.len() > 1);
         let left = Self {
             results: rest(&self.results),
-            excerpts: rest(&self.excerpts),
             arguments: rest(&self.arguments),
             old_texts: rest(&self.old_texts),
             words: self.words.iter().filter(|id| !texts.contains(*id)).cloned().collect(),
@@ -86,20 +82,9 @@ impl RollEntry {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let Self {
-            results,
-            excerpts,
-            arguments,
-            old_texts,
-            words,
-            pages,
-            lines,
-            changed,
-            receipt,
-            bound,
-            undone,
-        } = self;
-        let mut entry = json!({ "results": results, "excerpts": excerpts, "arguments": arguments });
+        let Self { results, arguments, old_texts, words, pages, lines, changed, receipt, bound, undone } =
+            self;
+        let mut entry = json!({ "results": results, "excerpts": [], "arguments": arguments });
         let others = [
             ("old_texts", json!(old_texts)),
             ("words", json!(words)),
