@@ -23,10 +23,10 @@ use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::checkpointer::Checkpointer;
 pub use self::durability::Durability;
 use self::error::stopped;
 use self::negative_cache::NegativeCache;
+use self::gate::Gate;
 use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
@@ -45,6 +45,7 @@ mod erase;
 mod error;
 mod forgotten;
 mod form;
+mod gate;
 mod index;
 mod indexable;
 mod limit;
@@ -113,12 +114,11 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
         let place = Arc::new(Place::new(&path));
-        let pool = Pool::new(Arc::clone(&place), "store-read")?;
-        let searches = Pool::new(Arc::clone(&place), "store-search")?;
+        let gate = Arc::new(Gate::default());
+        let pool = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-read")?;
+        let searches = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-search")?;
         let (sender, jobs) = mpsc::channel();
-        let checkpointer = Checkpointer::new(Arc::clone(&place));
-        let writer =
-            Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), checkpointer, durability)?;
+        let writer = Writer::new(connection, Arc::clone(&place), gate, Arc::clone(&clock), durability)?;
         let queue = Arc::new(WriterQueue::new(writer));
         let working = Arc::clone(&queue);
         let thread = std::thread::Builder::new()

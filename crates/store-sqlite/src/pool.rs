@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::connect;
 use super::error::{self, Trouble, is_held, is_interrupted};
+use super::gate::Gate;
 use super::limit::Limit;
 use super::place::Place;
 use context_store::{Result, StoreError};
@@ -29,6 +30,7 @@ pub(super) struct Pool {
 
 struct Idle {
     place: Arc<Place>,
+    gate: Arc<Gate>,
     is_closed: Arc<AtomicBool>,
     connections: Mutex<Vec<Reader>>,
 }
@@ -44,7 +46,7 @@ impl Pool {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`.
-    pub fn new(place: Arc<Place>, name: &str) -> Result<Self> {
+    pub fn new(place: Arc<Place>, gate: Arc<Gate>, name: &str) -> Result<Self> {
         let (sender, receiver) = mpsc::channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
@@ -56,7 +58,7 @@ impl Pool {
             );
         }
         Ok(Self {
-            idle: Arc::new(Idle { place, is_closed: Arc::default(), connections: Mutex::default() }),
+            idle: Arc::new(Idle { place, gate, is_closed: Arc::default(), connections: Mutex::default() }),
             jobs: RwLock::new(Some(sender)),
             threads: Mutex::new(threads),
         })
@@ -131,6 +133,7 @@ impl Idle {
         time: Option<Duration>,
         read: impl Fn(&Connection, &Limit) -> error::Result<T>,
     ) -> Result<T> {
+        self.gate.pass();
         let pop = || self.connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let reader = pop().map_or_else(|| self.open(), Ok)?;
         let Reader { connection, limit } = &reader;
@@ -189,7 +192,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("store.db");
         let writer = connect::writer(&path, Durability::Process).unwrap();
-        let pool = Pool::new(Arc::new(Place::new(&path)), "test").unwrap();
+        let pool = Pool::new(Arc::new(Place::new(&path)), Arc::default(), "test").unwrap();
         (place, writer, pool)
     }
 

@@ -18,6 +18,7 @@ use super::durability::Durability;
 use super::erase;
 use super::error::Result;
 use super::forgotten::Forgotten;
+use super::gate::Gate;
 use super::index;
 use super::place::Place;
 use super::prepare::Prepared;
@@ -49,12 +50,13 @@ pub(super) struct Writer {
     heads: RefCell<Heads>,
     forgotten: RefCell<Forgotten>,
     checkpointer: Checkpointer,
+    gate: Arc<Gate>,
     /// The length of the log in pages after this connection's last commit.
     log: Arc<AtomicI64>,
     /// How long it was when copying it back was last requested.
     asked: i64,
-    /// How long it was when it was last to be restarted.
-    tried: i64,
+    /// From which length on it is to be restarted.
+    restarted_from: i64,
     /// True if versions may wait for the search index.
     pub unindexed: bool,
     /// True if nothing was written since the limits were last checked.
@@ -77,8 +79,8 @@ impl Writer {
     pub fn new(
         mut connection: Connection,
         place: Arc<Place>,
+        gate: Arc<Gate>,
         clock: Clock,
-        checkpointer: Checkpointer,
         durability: Durability,
     ) -> Result<Self> {
         let log = Arc::new(AtomicI64::new(0));
@@ -93,6 +95,7 @@ impl Writer {
         let synced = (durability == Durability::Power).then(|| Cell::new(true));
         let (heads, worked) = (RefCell::default(), Instant::now());
         let (asked, unindexed) = (0, false);
+        let checkpointer = Checkpointer::new(Arc::clone(&place));
         Ok(Self {
             connection,
             place,
@@ -100,9 +103,10 @@ impl Writer {
             heads,
             forgotten: RefCell::default(),
             checkpointer,
+            gate,
             log,
             asked,
-            tried: 0,
+            restarted_from: 0,
             unindexed,
             is_within: true,
             looked: None,
@@ -269,30 +273,44 @@ impl Writer {
         if pages < self.asked {
             // The log was restarted.
             self.asked = 0;
-            self.tried = 0;
+            self.restarted_from = 0;
         }
         if pages >= LONG && pages - self.asked >= STEP {
             self.checkpointer.nudge();
             self.asked = pages;
         }
         let is_due = pages >= 2 * LONG && self.checkpointer.left() <= LITTLE || pages >= LONGEST;
-        if is_due && pages - self.tried >= LONG {
-            self.tried = pages;
-            if let Err(error) = self.restart_log() {
-                tracing::warn!(code = %error.into_store().code(), "the log could not be restarted");
+        if is_due && pages >= self.restarted_from {
+            let start = Instant::now();
+            let restarted = match pages {
+                LONGEST.. => self.gate.while_closed(|| self.restart_log()),
+                _ => self.restart_log(),
+            };
+            match restarted {
+                Ok(true) => {}
+                // The other thread is copying, and ends soon.
+                Ok(false) if start.elapsed() < INDEX_PATIENCE => self.restarted_from = pages + STEP,
+                // Somebody reads an older state for longer than a write should wait.
+                Ok(false) => self.restarted_from = pages + LONG,
+                Err(error) => {
+                    self.restarted_from = pages + LONG;
+                    tracing::warn!(code = %error.into_store().code(), "the log could not be restarted");
+                }
             }
         }
     }
 
-    /// Copies the rest of the log and empties it. Gives up soon if somebody reads an older state.
-    fn restart_log(&self) -> Result<()> {
+    /// Copies the rest of the log and empties it, unless somebody copies it or reads an older state for longer than a moment.
+    /// Returns whether it is empty.
+    fn restart_log(&self) -> Result<bool> {
         self.is_hurried.store(true, Ordering::Relaxed);
         let is_held = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
         self.is_hurried.store(false, Ordering::Relaxed);
-        if !is_held? {
+        let is_held: bool = is_held?;
+        if !is_held {
             self.log.store(0, Ordering::Relaxed);
         }
-        Ok(())
+        Ok(!is_held)
     }
 
     /// Copies everything back into the database, durably even if commits are not synced.
