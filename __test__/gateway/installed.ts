@@ -12,7 +12,8 @@ const ASKED = process.env['CONTEXT_PROGRAMS'] ?? ''
 /** Whether each of them runs for minutes. */
 export const INSTALLS_LONG = ASKED === 'long'
 
-const FOLDER = join(tmpdir(), 'pi-context-programs')
+/** Where what is installed stays for the next run. */
+export const FOLDER = join(tmpdir(), 'pi-context-programs')
 
 /** A program: its file, what comes before its arguments, and its version. */
 export interface Installed {
@@ -40,10 +41,8 @@ export function installed(name: ProgramName): Installed | undefined {
   const folder = join(FOLDER, name)
   const path = join(folder, 'node_modules', file)
   if (!existsSync(path)) {
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, 'package.json'), '{}')
     try {
-      execFileSync('npm', ['install', `${package_}@latest`, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, stdio: 'pipe', timeout: 300_000 })
+      installInto(folder, `${package_}@latest`)
     } catch (error) {
       return skip(name, String((error as { stderr?: unknown }).stderr ?? error).slice(0, 200))
     }
@@ -51,6 +50,14 @@ export function installed(name: ProgramName): Installed | undefined {
   }
   const version = versionIn(join(folder, 'node_modules', package_))
   return /\.js$/.test(path) ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
+}
+
+/** Installs a package of the registry into a folder of its own, without running its scripts. */
+export function installInto(folder: string, spec: string): void {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{}')
+  const flags = ['--ignore-scripts', '--legacy-peer-deps', '--omit=peer', '--no-audit', '--no-fund', '--loglevel=error']
+  execFileSync('npm', ['install', spec, ...flags], { cwd: folder, stdio: 'pipe', timeout: 300_000 })
 }
 
 function versionIn(folder: string): string {
