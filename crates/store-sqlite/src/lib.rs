@@ -25,8 +25,8 @@ use tokio::sync::oneshot;
 
 pub use self::durability::Durability;
 use self::error::stopped;
-use self::negative_cache::NegativeCache;
 use self::gate::Gate;
+use self::negative_cache::NegativeCache;
 use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
