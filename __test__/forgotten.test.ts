@@ -55,10 +55,10 @@ async function everything(path: string, ids: string[]): Promise<string> {
 
 const found = (text: string): string[] => Object.values(TEXTS).filter((one) => text.includes(JSON.stringify(one).slice(1, -1)))
 
-describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages) => {
-  const open = (folder: string, path: string, sessionId = 's'): Promise<ContextManager> =>
-    ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path }, watch: false, systemPrompt: 'Be brief.' })
+const open = (folder: string, path: string, sessionId = 's'): Promise<ContextManager> =>
+  ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path }, watch: false, systemPrompt: 'Be brief.' })
 
+describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages) => {
   /** A store in which the conversation was recorded. */
   const recorded = async (): Promise<{ folder: string; path: string; ids: string[] }> => {
     const folder = temporaryFolder('forgotten-')
@@ -147,4 +147,22 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
     const ids = ['chat:s', 'chat:other', 'c1', 'c2']
     expect(found(await everything(path, ids))).toEqual([])
   })
+})
+
+test('a conversation without calls does not grow when it is forgotten again and again', async () => {
+  const folder = temporaryFolder('forgotten-')
+  const path = join(folder, 'context.db')
+  const talk: Messages = [1, 2, 3].flatMap((n) => [{ role: 'user', content: `${TEXTS.prompt} ${n}` }, { role: 'assistant', content: `${TEXTS.answer} ${n}` }])
+  for (let restart = 0; restart < 4; restart += 1) {
+    const manager = await open(folder, path)
+    expect(JSON.stringify(await manager.transformContext(talk))).toContain(TEXTS.prompt)
+    const { turn_count: turns } = (await manager.get('chat:s')) as { turn_count?: number }
+    await manager.close()
+    await using store = await Store.open({ kind: 'sqlite', path })
+    await store.forget([{ sessionId: 's' }], 'over')
+    expect([turns, found(await everything(path, ['chat:s']))]).toEqual([3, []])
+  }
+  await using manager = await open(folder, path)
+  await manager.transformContext([...talk, { role: 'user', content: 'something new' }])
+  expect(JSON.stringify(await manager.get('chat:s'))).toContain('something new')
 })

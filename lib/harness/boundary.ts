@@ -76,7 +76,9 @@ export class Boundary {
     const manager = this.#manager
     const point = await lastCommon(manager, said)
     const common = (await recordOf(manager, point)).length
-    if (common === 0 && said.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
+    // A record of which nothing is left is not what another conversation goes on after: each restart would make it longer.
+    const isLeft = record.some(({ isErased, calls }) => isErased !== true || calls.length > 0)
+    if (common === 0 && isLeft && said.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
       this.#starts.push(record.length)
       return 0
     }
