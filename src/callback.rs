@@ -10,11 +10,11 @@ use crate::types::WatchEvent;
 type Listener = ThreadsafeFunction<WatchEvent, (), WatchEvent, Status, false, true>;
 
 /// Subscribes a JavaScript listener and gives the function that ends the subscription.
-pub fn subscribe<'env>(
-    env: &'env Env,
+pub fn subscribe<'e>(
+    env: &'e Env,
     engine: Engine,
-    listener: Function<'env, WatchEvent, ()>,
-) -> napi::Result<Function<'env, (), ()>> {
+    listener: Function<'e, WatchEvent, ()>,
+) -> napi::Result<Function<'e, (), ()>> {
     let number = engine.subscribe(calling(listener)?);
     env.create_function_from_closure("unsubscribe", move |_| {
         engine.unsubscribe(number);
@@ -23,11 +23,11 @@ pub fn subscribe<'env>(
 }
 
 /// As [`subscribe`] for files that were touched and not read yet.
-pub fn subscribe_touches<'env>(
-    env: &'env Env,
+pub fn subscribe_touches<'e>(
+    env: &'e Env,
     engine: Engine,
-    listener: Function<'env, WatchEvent, ()>,
-) -> napi::Result<Function<'env, (), ()>> {
+    listener: Function<'e, WatchEvent, ()>,
+) -> napi::Result<Function<'e, (), ()>> {
     let number = engine.subscribe_touches(calling(listener)?);
     env.create_function_from_closure("unsubscribe", move |_| {
         engine.unsubscribe_touches(number);

@@ -16,6 +16,9 @@ pub struct Coded {
     message: String,
 }
 
+/// What comes of a call, before it is JavaScript's.
+pub type Outcome<T> = Result<T, Coded>;
+
 impl Coded {
     /// `INVALID_ARGUMENT` with a sentence.
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -78,11 +81,11 @@ impl From<ModelError> for Coded {
 ///
 /// napi-rs rejects an `async fn` with a generic code only; a future with a callback may build the error that
 /// JavaScript sees, so every asynchronous method goes through here.
-pub fn promise<'env, T, U>(
-    env: &'env Env,
+pub fn promise<'e, T, U>(
+    env: &'e Env,
     future: impl Future<Output = Result<T, Coded>> + Send + 'static,
     convert: impl FnOnce(T) -> U + Send + 'static,
-) -> napi::Result<PromiseRaw<'env, U>>
+) -> napi::Result<PromiseRaw<'e, U>>
 where
     T: Send + 'static,
     U: ToNapiValue + 'static,
@@ -92,11 +95,11 @@ where
 
 /// As [`promise`], for a call that needs only what is in memory. It starts on the event loop's thread and usually ends
 /// there, because waking another thread and being woken by it would take a hundred times as long.
-pub fn prompt_promise<'env, T, U>(
-    env: &'env Env,
+pub fn prompt_promise<'e, T, U>(
+    env: &'e Env,
     future: impl Future<Output = Result<T, Coded>> + Send + 'static,
     convert: impl FnOnce(T) -> U + Send + 'static,
-) -> napi::Result<PromiseRaw<'env, U>>
+) -> napi::Result<PromiseRaw<'e, U>>
 where
     T: Send + 'static,
     U: ToNapiValue + 'static,
@@ -110,11 +113,11 @@ where
     }
 }
 
-fn spawned<'env, T, U>(
-    env: &'env Env,
+fn spawned<'e, T, U>(
+    env: &'e Env,
     future: impl Future<Output = Result<T, Coded>> + Send + 'static,
     convert: impl FnOnce(T) -> U + Send + 'static,
-) -> napi::Result<PromiseRaw<'env, U>>
+) -> napi::Result<PromiseRaw<'e, U>>
 where
     T: Send + 'static,
     U: ToNapiValue + 'static,

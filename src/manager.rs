@@ -7,13 +7,14 @@ use context_engine::{Engine, Options, Query};
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;
 use context_store::Store;
+use napi::Result;
 use napi::bindgen_prelude::{Either, Env, Function, PromiseRaw};
 use napi_derive::napi;
 use tracing::{Instrument as _, Span};
 
 use crate::callback;
 use crate::convert;
-use crate::error::{Coded, promise};
+use crate::error::{Coded, Outcome, promise};
 use crate::history::{self, History};
 use crate::json;
 use crate::opened::{self, Opened};
@@ -61,12 +62,12 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn start<'env>(
+    pub fn start<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         options: js::OpenOptions,
         file: Option<String>,
-    ) -> napi::Result<PromiseRaw<'env, ()>> {
+    ) -> Result<PromiseRaw<'e, ()>> {
         let life = Arc::clone(&self.life);
         self.session_id.get_or_init(|| options.session_id.clone());
         let span = self.span();
@@ -85,13 +86,13 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn index_file<'env>(
+    pub fn index_file<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
         content: Option<js::Content>,
         call_id: Option<String>,
-    ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
+    ) -> Result<PromiseRaw<'e, js::IndexResult>> {
         let content = content.map(convert::bytes);
         self.call(
             env,
@@ -101,13 +102,13 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn index_written<'env>(
+    pub fn index_written<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
         content: Option<js::Content>,
         call_id: Option<String>,
-    ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
+    ) -> Result<PromiseRaw<'e, js::IndexResult>> {
         let content = content.map(convert::bytes);
         self.call(
             env,
@@ -117,11 +118,11 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn index_files<'env>(
+    pub fn index_files<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         paths: Vec<String>,
-    ) -> napi::Result<PromiseRaw<'env, js::IndexedFiles>> {
+    ) -> Result<PromiseRaw<'e, js::IndexedFiles>> {
         self.call(
             env,
             |open| async move { Ok(open.engine.index_files(paths).await?) },
@@ -130,11 +131,11 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn index_file_deletion<'env>(
+    pub fn index_file_deletion<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
-    ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
+    ) -> Result<PromiseRaw<'e, js::IndexResult>> {
         self.call(
             env,
             |open| async move { Ok(open.engine.index_deletion(&path).await?) },
@@ -143,110 +144,94 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn discover<'env>(
+    pub fn discover<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         paths: Vec<String>,
-    ) -> napi::Result<PromiseRaw<'env, Vec<js::IndexResult>>> {
+    ) -> Result<PromiseRaw<'e, Vec<js::IndexResult>>> {
         let work = |open: Open| async move { Ok(open.engine.discover(&paths).await?) };
         self.call(env, work, |results| results.into_iter().map(convert::index_result).collect())
     }
 
     #[napi]
-    pub fn record_toolcall<'env>(
-        &self,
-        env: &'env Env,
-        call: js::Toolcall,
-    ) -> napi::Result<PromiseRaw<'env, String>> {
+    pub fn record_toolcall<'e>(&self, env: &'e Env, call: js::Toolcall) -> Result<PromiseRaw<'e, String>> {
         let work =
             |open: Open| async move { Ok(open.engine.record_toolcall(convert::toolcall(call)?).await?) };
         self.call(env, work, |id| id.to_string())
     }
 
     #[napi(ts_args_type = "message: object", ts_return_type = "Promise<{ turnCount: number }>")]
-    pub fn append_turn<'env>(
-        &self,
-        env: &'env Env,
-        message: String,
-    ) -> napi::Result<PromiseRaw<'env, js::TurnCount>> {
+    pub fn append_turn<'e>(&self, env: &'e Env, message: String) -> Result<PromiseRaw<'e, js::TurnCount>> {
         let work = |open: Open| async move { Ok(open.engine.append_turn(json::value(message)?).await?) };
         self.call(env, work, |count| js::TurnCount { turn_count: u32::try_from(count).unwrap_or(u32::MAX) })
     }
 
     #[napi]
-    pub fn set_system_prompt<'env>(
-        &self,
-        env: &'env Env,
-        text: String,
-    ) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn set_system_prompt<'e>(&self, env: &'e Env, text: String) -> Result<PromiseRaw<'e, ()>> {
         self.call(env, |open| async move { Ok(open.engine.set_system_prompt(&text).await?) }, |()| ())
     }
 
     #[napi]
-    pub fn activate<'env>(
+    pub fn activate<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
         part: Option<js::Part>,
-    ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    ) -> Result<PromiseRaw<'e, js::SetChange>> {
         self.change(env, |open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) })
     }
 
     #[napi]
-    pub fn deactivate<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-    ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    pub fn deactivate<'e>(&self, env: &'e Env, id: String) -> Result<PromiseRaw<'e, js::SetChange>> {
         self.change(env, |open| async move { Ok(open.engine.deactivate(&id).await?) })
     }
 
     #[napi]
-    pub fn pin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    pub fn pin<'e>(&self, env: &'e Env, id: String) -> Result<PromiseRaw<'e, js::SetChange>> {
         self.change(env, |open| async move { Ok(open.engine.pin(&id).await?) })
     }
 
     #[napi]
-    pub fn unpin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    pub fn unpin<'e>(&self, env: &'e Env, id: String) -> Result<PromiseRaw<'e, js::SetChange>> {
         self.change(env, |open| async move { Ok(open.engine.unpin(&id).await?) })
     }
 
     #[napi]
-    pub fn promote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    pub fn promote<'e>(&self, env: &'e Env, id: String) -> Result<PromiseRaw<'e, js::SetChange>> {
         self.change(env, |open| async move { Ok(open.engine.promote(&id).await?) })
     }
 
     #[napi]
-    pub fn demote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    pub fn demote<'e>(&self, env: &'e Env, id: String) -> Result<PromiseRaw<'e, js::SetChange>> {
         self.change(env, |open| async move { Ok(open.engine.demote(&id).await?) })
     }
 
     #[napi]
-    pub fn session_sets<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::SessionSets>> {
+    pub fn session_sets<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::SessionSets>> {
         self.call(env, |open| async move { Ok(open.engine.session_sets().await?) }, convert::session_sets)
     }
 
     #[napi]
-    pub fn assemble<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Assembled>> {
+    pub fn assemble<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::Assembled>> {
         // Copied here and not where JavaScript waits.
         let work = |open: Open| async move { convert::assembled(&open.engine.assemble().await?) };
         self.call(env, work, |view| view)
     }
 
     #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
-    pub fn get<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+    pub fn get<'e>(&self, env: &'e Env, id: String) -> Result<PromiseRaw<'e, Option<String>>> {
         let work =
             |open: Open| async move { open.engine.get(&id).await?.as_ref().map(json::text).transpose() };
         self.call(env, work, |found| found)
     }
 
     #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
-    pub fn get_as_of<'env>(
+    pub fn get_as_of<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
         at: Either<String, js::AsOf>,
-    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+    ) -> Result<PromiseRaw<'e, Option<String>>> {
         let work = |open: Open| async move {
             open.engine.get_as_of(&id, convert::as_of(at)?).await?.as_ref().map(json::text).transpose()
         };
@@ -254,12 +239,12 @@ impl ContextManager {
     }
 
     #[napi(ts_return_type = "Promise<Version[]>")]
-    pub fn history<'env>(
+    pub fn history<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
         part: Option<js::HistoryPart>,
-    ) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+    ) -> Result<PromiseRaw<'e, Vec<String>>> {
         let work = |open: Open| async move {
             let (mut after, mut left) = convert::history_part(part)?;
             let mut given = History::default();
@@ -280,13 +265,13 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn diff<'env>(
+    pub fn diff<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
         from_tx: f64,
         to_tx: f64,
-    ) -> napi::Result<PromiseRaw<'env, String>> {
+    ) -> Result<PromiseRaw<'e, String>> {
         let work = move |open: Open| async move {
             let (from, to) = (convert::tx(from_tx)?, convert::tx(to_tx)?);
             Ok(open.engine.diff(&id, from, to).await?)
@@ -295,11 +280,7 @@ impl ContextManager {
     }
 
     #[napi(ts_return_type = "Promise<ObjectDocument[]>")]
-    pub fn query<'env>(
-        &self,
-        env: &'env Env,
-        filter: js::QueryFilter,
-    ) -> napi::Result<PromiseRaw<'env, String>> {
+    pub fn query<'e>(&self, env: &'e Env, filter: js::QueryFilter) -> Result<PromiseRaw<'e, String>> {
         let work = |open: Open| async move {
             let query = Query {
                 object_type: convert::object_type(filter.r#type)?,
@@ -313,12 +294,12 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn search<'env>(
+    pub fn search<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         text: String,
         options: Option<js::SearchOptions>,
-    ) -> napi::Result<PromiseRaw<'env, Vec<js::SearchHit>>> {
+    ) -> Result<PromiseRaw<'e, Vec<js::SearchHit>>> {
         let work = |open: Open| async move {
             let wanted = convert::wanted(text, options)?;
             Ok(open.engine.search(&wanted).await?)
@@ -327,12 +308,12 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn stats<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Stats>> {
+    pub fn stats<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::Stats>> {
         self.call(env, |open| async move { Ok(open.engine.stats().await?) }, convert::stats)
     }
 
     #[napi]
-    pub fn store_state<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreState>> {
+    pub fn store_state<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::StoreState>> {
         self.call(env, |open| async move { Ok(open.opened.state()) }, |state| state)
     }
 
@@ -341,11 +322,11 @@ impl ContextManager {
         ts_return_type = "() => void",
         catch_unwind
     )]
-    pub fn watch<'env>(
+    pub fn watch<'e>(
         &self,
-        env: &'env Env,
-        listener: Function<'env, js::WatchEvent, ()>,
-    ) -> napi::Result<Function<'env, (), ()>> {
+        env: &'e Env,
+        listener: Function<'e, js::WatchEvent, ()>,
+    ) -> Result<Function<'e, (), ()>> {
         let open = self.current().map_err(|error| error.into_napi(env))?;
         callback::subscribe(env, open.engine, listener)
     }
@@ -355,33 +336,33 @@ impl ContextManager {
         ts_return_type = "() => void",
         catch_unwind
     )]
-    pub fn watch_touches<'env>(
+    pub fn watch_touches<'e>(
         &self,
-        env: &'env Env,
-        listener: Function<'env, js::WatchEvent, ()>,
-    ) -> napi::Result<Function<'env, (), ()>> {
+        env: &'e Env,
+        listener: Function<'e, js::WatchEvent, ()>,
+    ) -> Result<Function<'e, (), ()>> {
         let open = self.current().map_err(|error| error.into_napi(env))?;
         callback::subscribe_touches(env, open.engine, listener)
     }
 
     #[napi]
-    pub fn reconcile<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::IndexResult>>> {
+    pub fn reconcile<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::IndexResult>>> {
         let work = |open: Open| async move { Ok(open.engine.reconcile().await?) };
         self.call(env, work, |results| results.into_iter().map(convert::index_result).collect())
     }
 
     #[napi]
-    pub fn flush<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn flush<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
         self.call(env, |open| async move { Ok(open.engine.flush().await?) }, |()| ())
     }
 
     #[napi]
-    pub fn pause<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn pause<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
         self.call(env, |open| async move { Ok(open.engine.pause().await?) }, |()| ())
     }
 
     #[napi]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
         let life = std::mem::replace(&mut *self.life(), Life::Closed);
         let work = async move {
             let Life::Open(open) = life else { return Ok(()) };
@@ -395,14 +376,14 @@ impl ContextManager {
 
 impl ContextManager {
     /// Runs an engine's call. Fails with `CLOSED` inside the promise, never by throwing.
-    pub(crate) fn call<'env, T, U, F>(
+    pub(crate) fn call<'e, T, U, F>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         work: impl FnOnce(Open) -> F + Send + 'static,
         convert: impl FnOnce(T) -> U + Send + 'static,
-    ) -> napi::Result<PromiseRaw<'env, U>>
+    ) -> Result<PromiseRaw<'e, U>>
     where
-        F: Future<Output = Result<T, Coded>> + Send + 'static,
+        F: Future<Output = Outcome<T>> + Send + 'static,
         T: Send + 'static,
         U: napi::bindgen_prelude::ToNapiValue + 'static,
     {
@@ -411,13 +392,13 @@ impl ContextManager {
     }
 
     /// A call that changes the session's sets.
-    fn change<'env, F>(
+    fn change<'e, F>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         work: impl FnOnce(Open) -> F + Send + 'static,
-    ) -> napi::Result<PromiseRaw<'env, js::SetChange>>
+    ) -> Result<PromiseRaw<'e, js::SetChange>>
     where
-        F: Future<Output = Result<context_engine::SetChange, Coded>> + Send + 'static,
+        F: Future<Output = Outcome<context_engine::SetChange>> + Send + 'static,
     {
         self.call(env, |open| async move { convert::set_change(work(open).await?) }, |change| change)
     }
@@ -427,7 +408,7 @@ impl ContextManager {
         tracing::debug_span!(target: "context", "session", id = self.session_id.get())
     }
 
-    pub(crate) fn current(&self) -> Result<Open, Coded> {
+    pub(crate) fn current(&self) -> Outcome<Open> {
         match &*self.life() {
             Life::Open(open) => Ok(open.clone()),
             Life::New | Life::Closed => Err(Coded::closed()),
@@ -440,7 +421,7 @@ impl ContextManager {
 }
 
 /// Opens the store and the session; with the file of an export, after importing it.
-pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Result<Open, Coded> {
+pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Outcome<Open> {
     let session = SessionId::new(&options.session_id)?;
     let opened = opened::open(options.store.clone()).await?;
     match open_session(session, options, &opened.store, import).await {
@@ -458,7 +439,7 @@ async fn open_session(
     options: js::OpenOptions,
     store: &Arc<dyn Store>,
     import: Option<String>,
-) -> Result<Engine, Coded> {
+) -> Outcome<Engine> {
     let window = convert::window(options.window)?;
     let stays = convert::stays(options.stay)?;
     let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {

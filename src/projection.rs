@@ -5,12 +5,13 @@ use context_model::chat::{Receipt, RollReason};
 use context_model::id::SessionId;
 use context_model::time::Timestamp;
 use context_projection::{Binding, PriceStep as Step, PriceSteps, Prices};
+use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 use tracing::Instrument as _;
 
 use crate::convert;
-use crate::error::{Coded, prompt_promise};
+use crate::error::{Coded, Outcome, prompt_promise};
 use crate::json;
 use crate::manager::{ContextManager, Open};
 use crate::types as js;
@@ -156,11 +157,7 @@ pub struct RollReceipt {
 #[napi]
 impl ContextManager {
     #[napi]
-    pub fn receive<'env>(
-        &self,
-        env: &'env Env,
-        call: js::Toolcall,
-    ) -> napi::Result<PromiseRaw<'env, ReceivedResult>> {
+    pub fn receive<'e>(&self, env: &'e Env, call: js::Toolcall) -> Result<PromiseRaw<'e, ReceivedResult>> {
         let work = |open: Open| async move { Ok(open.engine.receive(convert::toolcall(call)?).await?) };
         self.call(env, work, |Birth { id, handle, header }| ReceivedResult {
             id: id.to_string(),
@@ -170,12 +167,12 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn advance<'env>(
+    pub fn advance<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         messages: Vec<IncomingMessage>,
         call: ModelCall,
-    ) -> napi::Result<PromiseRaw<'env, Plan>> {
+    ) -> Result<PromiseRaw<'e, Plan>> {
         let work = |open: Open| async move {
             Ok(open.engine.advance(incoming(messages)?, &circumstances(call)?).await?)
         };
@@ -183,18 +180,18 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn settle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn settle<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
         self.call(env, |open| async move { Ok(open.engine.settle().await?) }, |()| ())
     }
 
     #[napi]
-    pub fn resync<'env>(
+    pub fn resync<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         messages: Vec<IncomingMessage>,
         recorded: u32,
         call: ModelCall,
-    ) -> napi::Result<PromiseRaw<'env, Plan>> {
+    ) -> Result<PromiseRaw<'e, Plan>> {
         let work = move |open: Open| async move {
             let call = circumstances(call)?;
             Ok(open.engine.resync(incoming(messages)?, recorded as usize, &call).await?)
@@ -203,14 +200,14 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn answer_read<'env>(
+    pub fn answer_read<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
         offset: Option<u32>,
         limit: Option<u32>,
         call_id: Option<String>,
-    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+    ) -> Result<PromiseRaw<'e, Option<String>>> {
         let work = move |open: Open| async move {
             let (offset, limit) = (offset.map(|n| n as usize), limit.map(|n| n as usize));
             Ok(open.engine.answer_read_for(&path, offset, limit, call_id.as_deref()).await?)
@@ -219,22 +216,18 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn check_edit<'env>(
-        &self,
-        env: &'env Env,
-        path: String,
-    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+    pub fn check_edit<'e>(&self, env: &'e Env, path: String) -> Result<PromiseRaw<'e, Option<String>>> {
         self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
     }
 
     #[napi]
-    pub fn guard_edit<'env>(
+    pub fn guard_edit<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
         old_texts: Option<Vec<String>>,
         call_id: Option<String>,
-    ) -> napi::Result<PromiseRaw<'env, js::EditGuard>> {
+    ) -> Result<PromiseRaw<'e, js::EditGuard>> {
         self.call(
             env,
             |open| async move {
@@ -245,11 +238,7 @@ impl ContextManager {
     }
 
     #[napi(ts_args_type = "args: object")]
-    pub fn check_arguments<'env>(
-        &self,
-        env: &'env Env,
-        args: String,
-    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+    pub fn check_arguments<'e>(&self, env: &'e Env, args: String) -> Result<PromiseRaw<'e, Option<String>>> {
         let args = json::object(args, "args").unwrap_or_default();
         let open = self.current();
         let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
@@ -257,44 +246,44 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn stale_notices<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+    pub fn stale_notices<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<String>>> {
         self.call(env, |open| async move { Ok(open.engine.stale_notices().await?) }, |lines| lines)
     }
 
     #[napi]
-    pub fn roll_now<'env>(&self, env: &'env Env, call: ModelCall) -> napi::Result<PromiseRaw<'env, Plan>> {
+    pub fn roll_now<'e>(&self, env: &'e Env, call: ModelCall) -> Result<PromiseRaw<'e, Plan>> {
         self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)?).await?) })
     }
 
     #[napi]
-    pub fn preview_roll<'env>(
+    pub fn preview_roll<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         call: ModelCall,
-    ) -> napi::Result<PromiseRaw<'env, Option<RollReceipt>>> {
+    ) -> Result<PromiseRaw<'e, Option<RollReceipt>>> {
         let work = |open: Open| async move { Ok(open.engine.preview_roll(&circumstances(call)?).await?) };
         self.call(env, work, |previewed| previewed.map(receipt))
     }
 
     #[napi]
-    pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
+    pub fn undo_roll<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Plan>> {
         self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })
     }
 
     #[napi]
-    pub fn receipts<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<RollReceipt>>> {
+    pub fn receipts<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<RollReceipt>>> {
         let work = |open: Open| async move { Ok(open.engine.receipts().await?) };
         self.call(env, work, |receipts| receipts.into_iter().map(receipt).collect())
     }
 
     #[napi]
-    pub fn restore<'env>(
+    pub fn restore<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         session_id: String,
         tx: f64,
         times: Option<Vec<String>>,
-    ) -> napi::Result<PromiseRaw<'env, ()>> {
+    ) -> Result<PromiseRaw<'e, ()>> {
         let work = move |open: Open| async move {
             let times = times.map(point_times).transpose()?;
             Ok(open.engine.restore(&SessionId::new(session_id)?, convert::tx(tx)?, times).await?)
@@ -303,48 +292,48 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn go_back<'env>(&self, env: &'env Env, tx: f64) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn go_back<'e>(&self, env: &'e Env, tx: f64) -> Result<PromiseRaw<'e, ()>> {
         let work = move |open: Open| async move { Ok(open.engine.go_back(convert::tx(tx)?).await?) };
         self.call(env, work, |()| ())
     }
 
     #[napi]
-    pub fn point<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, i64>> {
+    pub fn point<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, i64>> {
         self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
     }
 
     #[napi(ts_return_type = "Promise<[string, string]>")]
-    pub fn point_times<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+    pub fn point_times<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<String>>> {
         let work = |open: Open| async move { Ok(open.engine.point_times().await?) };
         self.call(env, work, |times| times.iter().map(ToString::to_string).collect())
     }
 }
 
 impl ContextManager {
-    fn plan<'env, F>(
+    fn plan<'e, F>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         work: impl FnOnce(Open) -> F + Send + 'static,
-    ) -> napi::Result<PromiseRaw<'env, Plan>>
+    ) -> Result<PromiseRaw<'e, Plan>>
     where
-        F: Future<Output = Result<context_engine::Plan, Coded>> + Send + 'static,
+        F: Future<Output = Outcome<context_engine::Plan>> + Send + 'static,
     {
         self.call(env, |open| async move { plan(work(open).await?) }, |plan| plan)
     }
 }
 
-fn point_times(times: Vec<String>) -> Result<[Timestamp; 2], Coded> {
+fn point_times(times: Vec<String>) -> Outcome<[Timestamp; 2]> {
     let [session, chat] = &times[..] else {
         return Err(Coded::invalid("the times of a point are two: of the session, and of its chat"));
     };
     Ok([session.parse()?, chat.parse()?])
 }
 
-fn incoming(messages: Vec<IncomingMessage>) -> Result<Vec<Incoming>, Coded> {
+fn incoming(messages: Vec<IncomingMessage>) -> Outcome<Vec<Incoming>> {
     messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: json::value(m.message)? })).collect()
 }
 
-fn circumstances(call: ModelCall) -> Result<Call, Coded> {
+fn circumstances(call: ModelCall) -> Outcome<Call> {
     let prices = call.prices;
     if call.lookback_blocks.is_some() && call.lookback_endings.is_some() {
         return Err(Coded::invalid("a model call has lookbackBlocks or lookbackEndings, not both"));
@@ -358,7 +347,7 @@ fn circumstances(call: ModelCall) -> Result<Call, Coded> {
         let input_tokens_above = amount(step.input_tokens_above, "call.prices.tiers.inputTokensAbove")?;
         Ok(Step { input_tokens_above, factor: step.factor })
     };
-    let steps = prices.tiers.into_iter().flatten().map(step).collect::<Result<Vec<_>, Coded>>()?;
+    let steps = prices.tiers.into_iter().flatten().map(step).collect::<Outcome<Vec<_>>>()?;
     Ok(Call {
         model: call.model,
         prices: Prices::from_catalogue(prices.input, prices.cache_read, prices.cache_write, prices.caches),
@@ -379,14 +368,14 @@ fn circumstances(call: ModelCall) -> Result<Call, Coded> {
     })
 }
 
-fn binding(name: &str) -> Result<Binding, Coded> {
+fn binding(name: &str) -> Outcome<Binding> {
     Binding::named(name).ok_or_else(|| {
         Coded::invalid(format!("binding is 'none', 'keeps', 'drops' or 'refuses', not {name:?}"))
     })
 }
 
 /// An estimate from JavaScript, without its fraction. `what` begins the sentence.
-fn amount(number: f64, what: &str) -> Result<u64, Coded> {
+fn amount(number: f64, what: &str) -> Outcome<u64> {
     if number >= 0.0 {
         Ok(number as u64)
     } else {
@@ -394,9 +383,9 @@ fn amount(number: f64, what: &str) -> Result<u64, Coded> {
     }
 }
 
-fn plan(plan: context_engine::Plan) -> Result<Plan, Coded> {
+fn plan(plan: context_engine::Plan) -> Outcome<Plan> {
     Ok(Plan {
-        edits: plan.edits.into_iter().map(edit).collect::<Result<_, _>>()?,
+        edits: plan.edits.into_iter().map(edit).collect::<Outcome<_>>()?,
         notices: plan.notices,
         receipt: plan.receipt.map(receipt),
         context_tokens: plan.context_tokens as f64,
@@ -408,19 +397,19 @@ fn plan(plan: context_engine::Plan) -> Result<Plan, Coded> {
     })
 }
 
-fn edit(edit: Edit) -> Result<js::Edit, Coded> {
+fn edit(edit: Edit) -> Outcome<js::Edit> {
     Ok(match edit {
         Edit::Result { key, object, text } => js::Edit::Result { key, object: object.to_string(), text },
         Edit::Message { key, calls, texts } => js::Edit::Message {
             key,
-            calls: calls.into_iter().map(collapsed).collect::<Result<_, _>>()?,
+            calls: calls.into_iter().map(collapsed).collect::<Outcome<_>>()?,
             texts: texts.into_iter().map(text_edit).collect(),
         },
         Edit::Gone { key } => js::Edit::Gone { key },
     })
 }
 
-fn collapsed(call: CollapsedCall) -> Result<js::CollapsedCall, Coded> {
+fn collapsed(call: CollapsedCall) -> Outcome<js::CollapsedCall> {
     Ok(js::CollapsedCall {
         call_id: call.call_id,
         position: u32::try_from(call.position).unwrap_or(u32::MAX),

@@ -9,11 +9,12 @@ use context_model::id::ObjectId;
 use context_secrets::{self as secrets, Place};
 use context_store::sessions::{self, SessionSummary};
 use context_store::{AsOf, Hit, Known, Outline};
+use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw, ToNapiValue};
 use napi_derive::napi;
 
 use crate::convert;
-use crate::error::{Coded, promise};
+use crate::error::{Coded, Outcome, promise};
 use crate::history::{self, History};
 use crate::json;
 use crate::opened::{self, Opened};
@@ -39,11 +40,7 @@ impl Store {
 
     /// Opens the store.
     #[napi]
-    pub fn start<'env>(
-        &self,
-        env: &'env Env,
-        options: js::StoreOptions,
-    ) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn start<'e>(&self, env: &'e Env, options: js::StoreOptions) -> Result<PromiseRaw<'e, ()>> {
         let opened = Arc::clone(&self.opened);
         let work = async move {
             let store = opened::open(Some(options)).await?;
@@ -54,7 +51,7 @@ impl Store {
     }
 
     #[napi]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
         let opened = self.opened().take();
         let work = async move {
             match opened {
@@ -66,23 +63,23 @@ impl Store {
     }
 
     #[napi]
-    pub fn state<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreState>> {
+    pub fn state<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::StoreState>> {
         self.call(env, |opened| async move { Ok(opened.state()) }, |state| state)
     }
 
     #[napi]
-    pub fn sessions<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::SessionSummary>>> {
+    pub fn sessions<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::SessionSummary>>> {
         let work = |opened: Opened| async move { Ok(sessions::summaries(&*opened.store).await?) };
         self.call(env, work, |all: Vec<SessionSummary>| all.into_iter().map(summary).collect())
     }
 
     #[napi]
-    pub fn search<'env>(
+    pub fn search<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         text: String,
         options: Option<js::SearchOptions>,
-    ) -> napi::Result<PromiseRaw<'env, Vec<js::StoreHit>>> {
+    ) -> Result<PromiseRaw<'e, Vec<js::StoreHit>>> {
         let work = |opened: Opened| async move {
             let store = &*opened.store;
             let hits = search_store(store, convert::wanted(text, options)?).await?;
@@ -101,11 +98,11 @@ impl Store {
     }
 
     #[napi]
-    pub fn session_of<'env>(
+    pub fn session_of<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
-    ) -> napi::Result<PromiseRaw<'env, Option<js::SessionSummary>>> {
+    ) -> Result<PromiseRaw<'e, Option<js::SessionSummary>>> {
         let work = |opened: Opened| async move {
             let id = ObjectId::new(id);
             let found = sessions::of_objects(&*opened.store, std::slice::from_ref(&id)).await?;
@@ -115,18 +112,18 @@ impl Store {
     }
 
     #[napi]
-    pub fn find<'env>(&self, env: &'env Env, name: String) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+    pub fn find<'e>(&self, env: &'e Env, name: String) -> Result<PromiseRaw<'e, Vec<String>>> {
         let work = |opened: Opened| async move { Ok(find_objects(&*opened.store, &name).await?) };
         self.call(env, work, |ids| ids.iter().map(ToString::to_string).collect())
     }
 
     #[napi(ts_return_type = "Promise<Version[]>")]
-    pub fn history<'env>(
+    pub fn history<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
         part: Option<js::HistoryPart>,
-    ) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+    ) -> Result<PromiseRaw<'e, Vec<String>>> {
         let work = |opened: Opened| async move {
             let (mut after, mut left) = convert::history_part(part)?;
             let (id, mut given) = (ObjectId::new(id), History::default());
@@ -147,12 +144,12 @@ impl Store {
     }
 
     #[napi(ts_return_type = "Promise<Version | null>")]
-    pub fn get<'env>(
+    pub fn get<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         id: String,
         tx_id: Option<f64>,
-    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+    ) -> Result<PromiseRaw<'e, Option<String>>> {
         let work = move |opened: Opened| async move {
             let tx = tx_id.map(convert::tx).transpose()?;
             // As of a transaction that is still to come, the store would give the latest version.
@@ -169,7 +166,7 @@ impl Store {
     }
 
     #[napi]
-    pub fn find_secrets<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::SecretPlace>>> {
+    pub fn find_secrets<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::SecretPlace>>> {
         let work = |opened: Opened| async move {
             let found = secrets::in_store(&*opened.store).await?;
             let ids: Vec<ObjectId> = found.places.iter().map(|place| place.id.clone()).collect();
@@ -183,14 +180,14 @@ impl Store {
 
 impl Store {
     /// Runs a call on the open store. Fails with `CLOSED` inside the promise, never by throwing.
-    pub(crate) fn call<'env, T, U, F>(
+    pub(crate) fn call<'e, T, U, F>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         work: impl FnOnce(Opened) -> F + Send + 'static,
         convert: impl FnOnce(T) -> U + Send + 'static,
-    ) -> napi::Result<PromiseRaw<'env, U>>
+    ) -> Result<PromiseRaw<'e, U>>
     where
-        F: Future<Output = Result<T, Coded>> + Send + 'static,
+        F: Future<Output = Outcome<T>> + Send + 'static,
         T: Send + 'static,
         U: ToNapiValue + 'static,
     {
@@ -208,7 +205,7 @@ impl Store {
 /// Never rejects.
 #[napi]
 #[allow(dead_code, reason = "only JavaScript calls it")]
-pub fn redacted_text(env: &Env, text: String) -> napi::Result<PromiseRaw<'_, Option<String>>> {
+pub fn redacted_text(env: &Env, text: String) -> Result<PromiseRaw<'_, Option<String>>> {
     let work = async move { Ok(secrets::redacted(&text, None).map(|(text, _)| text)) };
     promise(env, work, |text| text)
 }
@@ -251,7 +248,7 @@ fn named((place, outline): (Place, Option<Outline>), hidden: &dyn Fn(String) -> 
     }
 }
 
-fn hit(hit: Hit, outline: Option<Outline>, session: Option<&SessionSummary>) -> Result<js::StoreHit, Coded> {
+fn hit(hit: Hit, outline: Option<Outline>, session: Option<&SessionSummary>) -> Outcome<js::StoreHit> {
     let field = |name: &str| outline.as_ref()?.payload.get(name);
     Ok(js::StoreHit {
         id: hit.id.to_string(),

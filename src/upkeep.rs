@@ -9,11 +9,12 @@ use context_secrets as secrets;
 use context_store::sessions::{Limits, Prune, Pruned};
 use context_store::transfer::{self, Summary, Target};
 use context_store::{Damage, Erase, ErasedCount};
+use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
 use crate::convert;
-use crate::error::{Coded, promise};
+use crate::error::{Coded, Outcome, promise};
 use crate::manager::{ContextManager, Open};
 use crate::opened::Opened;
 use crate::store::{self, Store};
@@ -22,11 +23,11 @@ use crate::types as js;
 #[napi]
 impl ContextManager {
     #[napi]
-    pub fn export_session<'env>(
+    pub fn export_session<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
-    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+    ) -> Result<PromiseRaw<'e, js::TransferSummary>> {
         let work = |open: Open| async move {
             let ids = transfer::session_objects(open.store(), open.engine.session_id()).await?;
             export_to(open.store(), &ids, Path::new(&path)).await
@@ -38,12 +39,12 @@ impl ContextManager {
 #[napi]
 impl Store {
     #[napi]
-    pub fn export<'env>(
+    pub fn export<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         path: String,
         session_id: Option<String>,
-    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+    ) -> Result<PromiseRaw<'e, js::TransferSummary>> {
         let work = |opened: Opened| async move {
             let store = &*opened.store;
             let ids = match session_id {
@@ -56,11 +57,7 @@ impl Store {
     }
 
     #[napi]
-    pub fn import<'env>(
-        &self,
-        env: &'env Env,
-        path: String,
-    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+    pub fn import<'e>(&self, env: &'e Env, path: String) -> Result<PromiseRaw<'e, js::TransferSummary>> {
         let work = |opened: Opened| async move {
             let mut file = transfer::open(Path::new(&path))?;
             Ok(transfer::import(&mut file, &*opened.store).await?)
@@ -69,22 +66,22 @@ impl Store {
     }
 
     #[napi]
-    pub fn verify<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::Damage>>> {
+    pub fn verify<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::Damage>>> {
         let work = |opened: Opened| async move { Ok(opened.store.verify().await?) };
         self.call(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
     }
 
     #[napi]
-    pub fn forget<'env>(
+    pub fn forget<'e>(
         &self,
-        env: &'env Env,
+        env: &'e Env,
         wanted: Vec<js::Forgetting>,
         why: String,
-    ) -> napi::Result<PromiseRaw<'env, js::Forgotten>> {
+    ) -> Result<PromiseRaw<'e, js::Forgotten>> {
         let work = |opened: Opened| async move {
             let (all_secrets, wanted): (Vec<_>, Vec<_>) =
                 wanted.into_iter().partition(|one| one.secrets == Some(true));
-            let mut wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
+            let mut wanted = wanted.into_iter().map(erase).collect::<Outcome<Vec<_>>>()?;
             if !all_secrets.is_empty() {
                 let found = secrets::in_store(&*opened.store).await?;
                 wanted.extend(found.values.into_iter().map(Erase::Text));
@@ -98,11 +95,7 @@ impl Store {
     }
 
     #[napi]
-    pub fn prune<'env>(
-        &self,
-        env: &'env Env,
-        options: js::PruneOptions,
-    ) -> napi::Result<PromiseRaw<'env, js::Pruned>> {
+    pub fn prune<'e>(&self, env: &'e Env, options: js::PruneOptions) -> Result<PromiseRaw<'e, js::Pruned>> {
         let work = move |opened: Opened| async move {
             let before = options.older_than_days.map(before).transpose()?;
             let max_bytes = options.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
@@ -124,16 +117,12 @@ impl Store {
     }
 
     #[napi]
-    pub fn limits<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreLimits>> {
+    pub fn limits<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::StoreLimits>> {
         self.call(env, |opened| async move { Ok(opened.file()?.limits().await?) }, js_limits)
     }
 
     #[napi]
-    pub fn set_limits<'env>(
-        &self,
-        env: &'env Env,
-        limits: js::StoreLimits,
-    ) -> napi::Result<PromiseRaw<'env, ()>> {
+    pub fn set_limits<'e>(&self, env: &'e Env, limits: js::StoreLimits) -> Result<PromiseRaw<'e, ()>> {
         let work = move |opened: Opened| async move {
             let max_bytes = limits.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
             let max_days = limits.max_days.map(|days| convert::whole(days, "maxDays")).transpose()?;
@@ -148,7 +137,7 @@ impl Store {
 /// Reads an export whole. Rejects with `INVALID_ARGUMENT` if it can't be imported, and `IO`.
 #[napi]
 #[allow(dead_code, reason = "only JavaScript calls it")]
-pub fn check_export(env: &Env, path: String) -> napi::Result<PromiseRaw<'_, ()>> {
+pub fn check_export(env: &Env, path: String) -> Result<PromiseRaw<'_, ()>> {
     let work = async move { Ok(transfer::check(&mut transfer::open(Path::new(&path))?)?) };
     promise(env, work, |_| ())
 }
@@ -161,14 +150,14 @@ fn js_limits(limits: Limits) -> js::StoreLimits {
 }
 
 /// The time this many days ago.
-fn before(days: f64) -> Result<Timestamp, Coded> {
+fn before(days: f64) -> Outcome<Timestamp> {
     let millis = convert::whole(days, "olderThanDays")?.saturating_mul(24 * 60 * 60 * 1_000);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     Ok(Timestamp::from_millis(now.saturating_sub(i64::try_from(millis).unwrap_or(i64::MAX))))
 }
 
-fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
+fn erase(wanted: js::Forgetting) -> Outcome<Erase> {
     match (wanted.id, wanted.path, wanted.text, wanted.session_id) {
         (Some(id), None, None, None) => Ok(Erase::Object(ObjectId::new(id))),
         (None, Some(path), None, None) => Ok(Erase::Path(path)),
@@ -179,11 +168,7 @@ fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
 }
 
 /// Writes next to the target and renames, so that an incomplete export never replaces a complete one.
-async fn export_to(
-    store: &dyn context_store::Store,
-    ids: &[ObjectId],
-    path: &Path,
-) -> Result<Summary, Coded> {
+async fn export_to(store: &dyn context_store::Store, ids: &[ObjectId], path: &Path) -> Outcome<Summary> {
     let mut target = Target::create(path)?;
     let summary = transfer::export(store, ids, &mut target).await?;
     target.finish()?;
