@@ -9,6 +9,8 @@
 //! - `session::commit` is the only way to change what is stored of a session that has begun, and holds the only loop that
 //!   tries again.
 //! - The library prints nothing and reads no environment or home directory.
+//! - A use case may fail with what the store reports, and with `CLOSED` once the instance is closed; the documentation of a
+//!   call names what else it refuses.
 //! - A call costs what is new, never the history, except `assemble` and `stats` (a copy of it), `get` of a chat, `restore`
 //!   and `resync` (the messages of a branch), and opening.
 

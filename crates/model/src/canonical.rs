@@ -71,9 +71,6 @@ pub fn write(value: &Value, out: &mut impl Write) -> std::io::Result<()> {
 }
 
 /// Writes the canonical form of an object with these members.
-///
-/// # Errors
-/// As [`write()`].
 pub fn write_object<'a>(
     members: impl Iterator<Item = (&'a String, &'a Value)>,
     out: &mut impl Write,

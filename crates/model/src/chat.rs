@@ -272,9 +272,6 @@ fn texts_in(content: &Value) -> Vec<&str> {
 }
 
 /// The chat of a session that records what each result and notice says, before its first turn.
-///
-/// # Errors
-/// None: the constructors give well-formed documents.
 pub fn begun(session: &SessionId) -> Result<Document, ModelError> {
     let (id, object_type, source, mut payload) = Document::chat(session).into_parts();
     payload.insert(RECORDS_EVIDENCE.into(), json!(true));

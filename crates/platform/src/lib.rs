@@ -23,17 +23,11 @@ pub use facts::{Facts, Kind};
 
 impl Facts {
     /// Of what is at a path; a link is not followed.
-    ///
-    /// # Errors
-    /// The operating system's.
     pub fn at(path: &Path) -> io::Result<Self> {
         system::facts_at(path)
     }
 
     /// Of an open file.
-    ///
-    /// # Errors
-    /// The operating system's.
     pub fn of(file: &File) -> io::Result<Self> {
         system::facts_of(file)
     }
@@ -74,27 +68,18 @@ pub fn is_special(error: &io::Error) -> bool {
 }
 
 /// Opens a file that only its owner can read and write: mode 0600 whatever the umask, on Windows an access list of its own.
-///
-/// # Errors
-/// The operating system's.
 pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options, path)
 }
 
 /// Makes a folder and its missing parents for their owner alone: mode 0700, on Windows an access list that files in it
 /// inherit. A folder that is there stays as it is.
-///
-/// # Errors
-/// The operating system's.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     let is_there = path.as_os_str().is_empty() || path.is_dir();
     if is_there { Ok(()) } else { system::private_directory(path) }
 }
 
 /// Makes the entries of a folder durable. Where folders can't be synced (Windows), the file system's journal has to do.
-///
-/// # Errors
-/// The operating system's.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     system::sync_directory(if path.as_os_str().is_empty() { Path::new(".") } else { path })
 }

@@ -44,9 +44,6 @@ type Hit = (&'static str, usize, String);
 
 /// Looks for secrets in all versions of a store: texts, arguments and turns. A file's text is searched once,
 /// however many of its versions have it, and an output once, however many calls have it.
-///
-/// # Errors
-/// Those of the store.
 pub async fn in_store(store: &dyn Store) -> Result<Found> {
     let mut found = Found::default();
     // By hash and path, since some rules are for certain files. Texts without secrets have an empty list.

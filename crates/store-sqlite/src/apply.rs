@@ -42,9 +42,6 @@ impl Newest {
 }
 
 /// Runs a transaction. On an error the caller rolls everything back.
-///
-/// # Errors
-/// As [`context_store::Store::transact`].
 pub(super) fn apply(
     connection: &Connection,
     clock: &Clock,

@@ -47,9 +47,6 @@ impl Checkpointer {
     }
 
     /// Copies everything that was written before the call.
-    ///
-    /// # Errors
-    /// `STORE_FULL`, `STORE_UNAVAILABLE`.
     pub fn copy(&mut self) -> Result<()> {
         let (reply, answer) = mpsc::channel();
         self.start()?.send(Some(reply)).map_err(|_| stopped())?;

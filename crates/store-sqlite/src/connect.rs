@@ -59,9 +59,6 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
 }
 
 /// Opens a connection that only reads. The store must have been opened for writing before.
-///
-/// # Errors
-/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -70,9 +67,6 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
 
 /// Opens a connection that copies the log back, and does so durably. It gives up soon if another connection is
 /// copying or reading: while it waits, nobody can write.
-///
-/// # Errors
-/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
 pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
     let mut connection = open(path)?;
     wait_for_locks(&mut connection, || Duration::from_millis(10))?;
@@ -108,9 +102,6 @@ pub(super) fn patiently<T>(step: impl FnMut() -> Result<T>) -> Result<T> {
 }
 
 /// The same with another time limit.
-///
-/// # Errors
-/// As [`patiently`].
 pub(super) fn patiently_for<T>(patience: Duration, mut step: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -146,9 +137,6 @@ fn open(path: &Path) -> Result<Connection> {
 }
 
 /// How long this connection waits for a lock from now on.
-///
-/// # Errors
-/// `STORE_UNAVAILABLE`.
 pub(super) fn wait_for_locks(
     connection: &mut Connection,
     patience: impl Fn() -> Duration + Send + 'static,

@@ -22,9 +22,6 @@ pub(super) struct Forgotten {
 
 impl Forgotten {
     /// All that is forgotten now. Costs a look at the last record, unless there are new ones.
-    ///
-    /// # Errors
-    /// `STORE_CORRUPT`.
     pub fn newest(&mut self, connection: &Connection) -> Result<&Gone> {
         let mut last = connection.prepare_cached("SELECT coalesce(max(record), 0) FROM forgotten")?;
         let last: i64 = last.query_row([], |row| row.get(0))?;
@@ -45,9 +42,6 @@ impl Forgotten {
 
 /// Remembers the needles and the words of these versions: of `whole` ones all, of `touched` ones those with a needle; and the
 /// texts that are to be erased.
-///
-/// # Errors
-/// `STORE_CORRUPT`.
 pub(super) fn remember(
     connection: &Connection,
     whole: &BTreeSet<i64>,

@@ -106,9 +106,6 @@ impl SqliteStore {
     }
 
     /// As [`SqliteStore::open`], with the given clock.
-    ///
-    /// # Errors
-    /// As [`SqliteStore::open`].
     pub fn open_with(path: impl AsRef<Path>, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
         let path = std::path::absolute(path)
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
@@ -132,9 +129,6 @@ impl SqliteStore {
     }
 
     /// Returns what the file contains, and what takes up its space.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
     pub async fn size(&self) -> Result<Size> {
         self.pool.away(size::size).await
     }
@@ -155,17 +149,11 @@ impl SqliteStore {
     }
 
     /// The limits that were set.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`, `CLOSED`.
     pub async fn limits(&self) -> Result<Limits> {
         self.pool.away(prune::limits).await
     }
 
     /// Sets the limits.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
     pub async fn set_limits(&self, limits: Limits) -> Result<()> {
         let json = serde_json::to_string(&limits)
             .map_err(|_| StoreError::Invalid("these limits can't be written".into()))?;
@@ -173,26 +161,17 @@ impl SqliteStore {
     }
 
     /// When the first transaction after this one was made. Reads one row on the caller's thread.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`, `CLOSED`.
     pub fn time_after(&self, tx: TxId) -> Result<Option<Timestamp>> {
         self.here(|connection| read::time_after(connection, tx))
     }
 
     /// The objects that the transactions after this one wrote: at most this many writes, of whole transactions.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`, `CLOSED`.
     pub async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
         self.pool.away(move |connection| page::written_after(connection, tx, most)).await
     }
 
     /// As [`Store::transact`](context_store::Store::transact), with the mark of each whole version that its owner has
     /// erased elsewhere.
-    ///
-    /// # Errors
-    /// As [`Store::transact`](context_store::Store::transact).
     pub async fn transact_marked(
         &self,
         transaction: Transaction,
@@ -204,9 +183,6 @@ impl SqliteStore {
     }
 
     /// How many versions of an object, up to this transaction, have the same valid time and content as this one.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
     pub async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
         let (id, valid_time) = (version.document.id().clone(), version.valid_time);
         let mark = (version.document.content_hash(), version.document.source_hash());

@@ -31,9 +31,6 @@ impl Limit {
     }
 
     /// Makes this connection's statements end with the limit.
-    ///
-    /// # Errors
-    /// SQLite's.
     pub fn govern(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         let limit = self.clone();
         connection.progress_handler(STEPS, Some(move || limit.is_over()))
@@ -48,9 +45,6 @@ impl Limit {
     }
 
     /// Fails once the read must end. Between statements, a read checks this itself.
-    ///
-    /// # Errors
-    /// `CLOSED`, or `STORE_UNAVAILABLE` at the time limit.
     pub fn check(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(StoreError::Closed);

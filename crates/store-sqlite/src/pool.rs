@@ -43,9 +43,6 @@ struct Reader {
 
 impl Pool {
     /// Starts the threads.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`.
     pub fn new(place: Arc<Place>, gate: Arc<Gate>, name: &str) -> Result<Self> {
         let (sender, receiver) = mpsc::channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));

@@ -61,9 +61,6 @@ pub(super) struct Weighed {
 }
 
 /// Chooses the sessions to remove, the oldest first.
-///
-/// # Errors
-/// `STORE_CORRUPT`.
 pub(super) fn choose(connection: &Connection, which: &Which, now: Timestamp) -> Result<(Left, Weighed)> {
     let is_among = |id: &SessionId| which.among.as_ref().is_none_or(|among| among.contains(id));
     let oldest: Vec<_> = ages(connection)?
@@ -93,9 +90,6 @@ pub(super) fn choose(connection: &Connection, which: &Which, now: Timestamp) -> 
 }
 
 /// The limits that were set.
-///
-/// # Errors
-/// `STORE_CORRUPT`.
 pub(super) fn limits(connection: &Connection) -> Result<Limits> {
     let json = read::local(connection, LIMITS)?;
     let unreadable =
@@ -104,9 +98,6 @@ pub(super) fn limits(connection: &Connection) -> Result<Limits> {
 }
 
 /// The oldest session, if the limits that were set are exceeded.
-///
-/// # Errors
-/// `STORE_CORRUPT`.
 pub(super) fn exceeding(connection: &Connection, now: Timestamp) -> Result<Option<Which>> {
     let limits = limits(connection)?;
     if limits == Limits::default() {
@@ -198,9 +189,6 @@ fn weigh(connection: &Connection, order: &[SessionId], now: Timestamp) -> Result
 
 /// Removes the first of the weighed sessions from the store, within the current transaction. The connection must not check
 /// foreign keys, and the search index must be up to date.
-///
-/// # Errors
-/// `STORE_FULL`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
 pub(super) fn prune(connection: &Connection, weighed: &Weighed, count: usize) -> Result<()> {
     let mut stay = connection.prepare(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name IN ('objects_stay', 'versions_stay', 'contents_stay')",

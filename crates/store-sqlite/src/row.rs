@@ -158,9 +158,6 @@ impl<'a> Row<'a> {
 
     /// The document of a whole version, checked against its content hash. An erased one has null content and marks in place
     /// of its long strings; it keeps the hash from before.
-    ///
-    /// # Errors
-    /// `STORE_CORRUPT`.
     pub fn document(&self, connection: &Connection, text: Option<Found>) -> Result<Document> {
         let (mut payload, is_changed) = self.filled_fields(connection)?;
         let mut is_erased = is_changed || self.erased.is_some();
@@ -183,17 +180,11 @@ impl<'a> Row<'a> {
     }
 
     /// The digest in one of the row's columns.
-    ///
-    /// # Errors
-    /// `STORE_CORRUPT`.
     pub fn digest(&self, column: Option<&[u8]>) -> Result<Option<Digest>> {
         column.map(|bytes| Digest::from_bytes(bytes).ok_or_else(|| self.damaged())).transpose()
     }
 
     /// The payload as far as the row has it: without the content, and of a patch only the scalar fields.
-    ///
-    /// # Errors
-    /// `STORE_CORRUPT`.
     pub fn fields(&self, connection: &Connection) -> Result<Map<String, Value>> {
         Ok(self.filled_fields(connection)?.0)
     }
@@ -210,9 +201,6 @@ impl<'a> Row<'a> {
     }
 
     /// The patch of a version that was written as one.
-    ///
-    /// # Errors
-    /// `STORE_CORRUPT`.
     pub fn patch(&self, connection: &Connection) -> Result<Option<Patch>> {
         let Some(patch) = &self.patch else { return Ok(None) };
         let texts = &self.texts[pack::holes(&self.body).min(self.texts.len())..];
@@ -221,9 +209,6 @@ impl<'a> Row<'a> {
     }
 
     /// When and why the version was erased.
-    ///
-    /// # Errors
-    /// `STORE_CORRUPT`.
     pub fn erased(&self) -> Result<Option<Erased>> {
         self.erased.map(serde_json::from_str).transpose().map_err(|_| self.damaged())
     }

@@ -73,9 +73,6 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Takes over the connection that writes.
-    ///
-    /// # Errors
-    /// `STORE_UNAVAILABLE`.
     pub fn new(
         mut connection: Connection,
         place: Arc<Place>,

@@ -87,9 +87,6 @@ impl WriterQueue {
     }
 
     /// Brings the search index up to date on this thread; otherwise says why it may lack something.
-    ///
-    /// # Errors
-    /// `CLOSED`, `STORE_CORRUPT`.
     pub fn complete_index(&self, limit: &Limit) -> error::Result<Option<StoreError>> {
         let unavailable = |what: &str| Ok(Some(StoreError::Unavailable(what.into())));
         let begin = Instant::now();

@@ -32,9 +32,6 @@ impl OwnedStore for XtdbStore {
 
 impl XtdbStore {
     /// As [`OwnedStore::prune`], at this time.
-    ///
-    /// # Errors
-    /// As [`OwnedStore::prune`].
     pub async fn prune_at(&self, wanted: Prune, now: Timestamp) -> Result<Pruned> {
         let inner = Arc::clone(self.open()?);
         let weights = inner.weights().await?;

@@ -43,9 +43,6 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A writer with this name, or with a new one if `None`.
-    ///
-    /// # Errors
-    /// As [`random_name`].
     pub fn new(name: Option<String>) -> Result<Self> {
         let is_known = name.is_none();
         let name = name.map_or_else(random_name, Ok)?;

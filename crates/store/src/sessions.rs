@@ -102,9 +102,6 @@ const PROMPT: usize = 200;
 const FILES: usize = 200;
 
 /// The sessions of a store, most recently written first.
-///
-/// # Errors
-/// Those of the store.
 pub async fn summaries(store: &dyn Store) -> Result<Vec<SessionSummary>> {
     let sessions = Filter { object_type: Some(ObjectType::Session), ..Filter::default() };
     let mut all = Vec::new();
@@ -120,9 +117,6 @@ pub async fn summaries(store: &dyn Store) -> Result<Vec<SessionSummary>> {
 }
 
 /// The newest session that has encountered each of these objects. Objects of no session are absent.
-///
-/// # Errors
-/// Those of the store.
 pub async fn of_objects(
     store: &dyn Store,
     objects: &[ObjectId],

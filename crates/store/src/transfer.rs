@@ -55,9 +55,6 @@ pub async fn session_objects(store: &dyn Store, session: &SessionId) -> Result<V
 }
 
 /// All objects of a store in the order of an export, which is the order of their first transactions.
-///
-/// # Errors
-/// Those of the store.
 pub async fn all_objects(store: &dyn Store) -> Result<Vec<ObjectId>> {
     Ok(store.query(&Filter::default()).await?)
 }
@@ -88,9 +85,6 @@ pub fn check(file: &mut (impl BufRead + Seek)) -> Result<Summary> {
 }
 
 /// The sessions in a file. The file is checked as by [`check`].
-///
-/// # Errors
-/// As [`check`].
 pub fn sessions(file: &mut (impl BufRead + Seek)) -> Result<Vec<SessionId>> {
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;

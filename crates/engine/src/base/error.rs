@@ -65,9 +65,6 @@ impl EngineError {
 
 /// Runs a call so that a panic in it, which is a defect of this library, becomes an error of the call and does not
 /// end the caller's process. The error leaves out the panic message: it may contain a content.
-///
-/// # Errors
-/// The call's own errors; `defect` after a panic.
 pub async fn caught<T, E>(
     call: impl Future<Output = std::result::Result<T, E>>,
     defect: impl FnOnce() -> E,

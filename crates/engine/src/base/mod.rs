@@ -65,9 +65,6 @@ impl Client {
 
     /// Writes a transaction, without the secrets in it if the options say so; `soon` as in
     /// [`context_store::Store::transact_soon`].
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn write(&self, mut transaction: Transaction, soon: bool) -> context_store::Result<Receipt> {
         if let Some(redaction) = &self.redaction {
             redaction.take_out(&mut transaction);

@@ -109,9 +109,6 @@ impl Paths {
     }
 
     /// As [`Paths::resolve`], relative to another directory of the agent.
-    ///
-    /// # Errors
-    /// As [`Paths::resolve`].
     pub fn resolve_from(&self, base: &str, raw: &str) -> Result<Place> {
         if raw.is_empty() || raw.len() > MAX_PATH || raw.contains('\0') {
             return Err(EngineError::Invalid(format!("a path has 1 to {MAX_PATH} bytes and no NUL")));

@@ -27,9 +27,6 @@ impl Engine {
     /// not watch. A file is read only if its size, times or inode number differ from what an earlier comparison saw.
     ///
     /// Returns what was written.
-    ///
-    /// # Errors
-    /// `CLOSED`; what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn reconcile(&self) -> Result<Vec<IndexResult>> {
         Ok(self.inner.reconcile(None).await?.indexed)
@@ -53,9 +50,6 @@ impl Engine {
     /// The same for a transaction of this session and a harness that has removed messages from its conversation's end. What
     /// rolls made of the messages that stay remains in effect, also if they came later than the transaction: the provider has
     /// the messages in its cache as they were last sent, and the model's reasoning may be bound to that form.
-    ///
-    /// # Errors
-    /// As [`Engine::restore`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn go_back(&self, tx: TxId) -> Result<()> {
         self.move_to(self.inner.client.session_id(), tx, None, true).await

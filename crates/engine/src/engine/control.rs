@@ -64,9 +64,6 @@ impl Engine {
     /// `name` is a full ID, a handle, or either followed by `@` and a transaction number: then that version's content
     /// is returned (a static reference), and the sets stay unchanged. They also stay unchanged for prose and
     /// reasoning, which are named by the ID in their shortened form.
-    ///
-    /// # Errors
-    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn activate(&self, name: &str, part: Option<Part>) -> Result<SetChange> {
         let mut state = self.inner.lock().await?;
@@ -122,9 +119,6 @@ impl Engine {
     }
 
     /// Takes an object out of the active set; it stays in the pool.
-    ///
-    /// # Errors
-    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NOT_ACTIVE`) are answers.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn deactivate(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
@@ -139,9 +133,6 @@ impl Engine {
     }
 
     /// Exempts an object from auto-collapse.
-    ///
-    /// # Errors
-    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn pin(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
@@ -152,9 +143,6 @@ impl Engine {
     }
 
     /// Unpins an object. Does nothing if it is not pinned.
-    ///
-    /// # Errors
-    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn unpin(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
@@ -165,9 +153,6 @@ impl Engine {
     }
 
     /// Puts an object of the index into the metadata pool.
-    ///
-    /// # Errors
-    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn promote(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
@@ -178,9 +163,6 @@ impl Engine {
     }
 
     /// Takes an object out of the metadata pool and the active set; the index keeps it.
-    ///
-    /// # Errors
-    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn demote(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {

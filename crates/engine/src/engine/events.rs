@@ -128,9 +128,6 @@ impl Inner {
     }
 
     /// The same, but only for files whose text the model sees.
-    ///
-    /// # Errors
-    /// As [`Inner::look_at_due`].
     #[instrument(level = "debug", skip_all)]
     pub async fn look_at_visible(&self) -> Result<()> {
         let mut reads = self.tracking.due().ready(Instant::now(), true);

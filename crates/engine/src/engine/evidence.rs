@@ -68,9 +68,6 @@ impl Inner {
     /// Returns what a result tells the model of a file: the lines that a read shows, what a write or an edit has left,
     /// or the version that a difference leads to. That is looked up; only where nothing is recorded it is found out,
     /// once.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn note_file(
         &self,
         state: &mut State,
@@ -103,9 +100,6 @@ impl Inner {
 
     /// Looks once more at what reads show whose files nobody had stored: another machine's version may come later than the
     /// result.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input, &one.args).and_then(|path| self.way_of(path)) else {
@@ -251,9 +245,6 @@ impl Inner {
 
     /// Returns what a recorded call says of a file: `None` if that is recorded nowhere, `Some(None)` if it says
     /// nothing.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn evidence_of(&self, call: &ObjectId) -> Result<Option<Option<Evidence>>> {
         {
             let archive = self.archive();

@@ -44,9 +44,6 @@ impl Engine {
     }
 
     /// The same for a tool call with this ID: its result then counts as exactly what was read here.
-    ///
-    /// # Errors
-    /// As [`Engine::index_file`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_file_for(
         &self,
@@ -81,18 +78,12 @@ impl Engine {
     }
 
     /// Indexes a file that the agent has written. It enters the pool but is not activated.
-    ///
-    /// # Errors
-    /// As [`Engine::index_file`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.index_written_for(path, content, None).await
     }
 
     /// The same for a tool call with this ID: its result then counts as exactly this write.
-    ///
-    /// # Errors
-    /// As [`Engine::index_written`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_written_for(
         &self,
@@ -239,9 +230,6 @@ impl Inner {
     /// Meets the files that the request speaks of and the session does not know, once the store has them: while it could not
     /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
     /// the disk, and so is each file of which others have stored another version: that may have come late.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn meet_spoken_of(&self, state: &mut State) -> Result<()> {
         self.note_unread(state).await?;
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();

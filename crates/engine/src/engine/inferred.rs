@@ -23,9 +23,6 @@ use crate::session::Session;
 
 impl Inner {
     /// Returns what a result says of the file that its call names; `None` if it says nothing.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub(super) async fn infer(
         &self,
         state: &State,

@@ -36,9 +36,6 @@ impl Inner {
 
     /// Returns what a call that is about to be recorded shows of a file, or has made of it: found by the call's ID
     /// where the harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn evidence_for(&self, input: &ToolcallInput) -> Result<Option<Evidence>> {
         let ToolcallInput { tool, args, content: output, call_id, .. } = input;
         if matches!(tool.as_str(), "read" | "write" | "edit" | "activate") {

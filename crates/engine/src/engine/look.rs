@@ -88,9 +88,6 @@ pub struct Stats {
 
 impl Engine {
     /// Figures of the session, estimated as characters / 4.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn stats(&self) -> Result<Stats> {
         let view = self.assemble().await?;
@@ -106,35 +103,23 @@ impl Engine {
     }
 
     /// The session's newest own transaction: the point that [`Engine::restore`] can return to.
-    ///
-    /// # Errors
-    /// `CLOSED`.
     pub async fn point(&self) -> Result<TxId> {
         Ok(self.inner.lock().await?.session.point)
     }
 
     /// The valid times of the session's document and of its chat. They identify that point in any store.
-    ///
-    /// # Errors
-    /// `CLOSED`; what the store reports.
     pub async fn point_times(&self) -> Result<[Timestamp; 2]> {
         self.inner.check_open()?;
         self.inner.times().await
     }
 
     /// The latest version of an object, by full ID or handle; `None` if there is none.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn get(&self, name: &str) -> Result<Option<Document>> {
         self.get_as_of(name, AsOf::default()).await
     }
 
     /// The version of an object at a point in valid and transaction time; `None` if there was none.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn get_as_of(&self, name: &str, at: AsOf) -> Result<Option<Document>> {
         let id = self.id_of(name)?;
@@ -142,9 +127,6 @@ impl Engine {
     }
 
     /// All versions of an object in the order in which they were written; none for an unknown object.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn history(&self, name: &str) -> Result<Vec<Version>> {
         let id = self.id_of(name)?;
@@ -155,9 +137,6 @@ impl Engine {
     /// they are large, and none at the end. The versions of one transaction are never split.
     ///
     /// Memory use follows the size of the part; a growing document's whole history takes the square of its length.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn history_page(&self, name: &str, after: TxId, most: usize) -> Result<Vec<Version>> {
         let id = self.id_of(name)?;
@@ -166,9 +145,6 @@ impl Engine {
 
     /// As [`Engine::history`], with each version of a growing document as the patch that made it. `None` if the store can't
     /// give it so.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn history_as_changes(&self, name: &str) -> Result<Option<Vec<Entry>>> {
         let id = self.id_of(name)?;
         Ok(self.inner.store().history_as_changes(&id).await?)

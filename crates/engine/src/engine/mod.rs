@@ -128,9 +128,6 @@ impl Engine {
     }
 
     /// The session's sets as they are now.
-    ///
-    /// # Errors
-    /// `CLOSED`.
     pub async fn session_sets(&self) -> Result<SessionSets> {
         let state = self.inner.lock().await?;
         let sets = &state.session.sets;
@@ -148,9 +145,6 @@ impl Engine {
     ///
     /// If another call holds the state for long, as a write does that waits for another process's lock, this renders what is
     /// in the store: the state before that call.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn assemble(&self) -> Result<Assembled> {
         let inner = &self.inner;
@@ -166,9 +160,6 @@ impl Engine {
 
     /// Waits until the trackers have seen and indexed everything written to disk before the call, and until the store
     /// has nothing left to do.
-    ///
-    /// # Errors
-    /// `CLOSED`; what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn flush(&self) -> Result<()> {
         drop(self.inner.lock().await?);
@@ -179,9 +170,6 @@ impl Engine {
 
     /// Waits until everything that [`Engine::receive`] and [`Engine::advance`] have recorded survives a power loss,
     /// as everything else does once it is acknowledged.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn settle(&self) -> Result<()> {
         Ok(self.inner.store().settle().await?)

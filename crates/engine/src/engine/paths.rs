@@ -32,9 +32,6 @@ enum Found {
 impl Inner {
     /// Finds out which paths that the model knows lead elsewhere now. Asks the disk only about paths through links, and
     /// about those of files that are gone.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn follow_paths(&self, state: &mut State) -> Result<()> {
         let session = &state.session;
         let doubtful = state.known.doubtful_paths(|file| session.hash_of(file).is_none());
@@ -86,9 +83,6 @@ impl Inner {
     }
 
     /// Takes what the model knows of a path to where it leads now, if that is another file than before.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn follow_path(&self, state: &mut State, place: Place) -> Result<()> {
         let way = self.way(&place);
         let Some(old) = state.known.led(&way.path).filter(|old| **old != way.file).cloned() else {

@@ -128,9 +128,6 @@ impl Engine {
     /// [`Engine::advance`]. Messages that were replaced before but are there in full again (the process ended before
     /// the harness stored the edit, or the harness stores no edits) are replaced by the next [`Engine::advance`] that
     /// may roll.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
     pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();

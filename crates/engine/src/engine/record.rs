@@ -74,9 +74,6 @@ impl Engine {
     }
 
     /// Records the system prompt; the same text again writes nothing.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
         let mut state = self.inner.lock().await?;
@@ -91,9 +88,6 @@ impl Engine {
 
 impl Inner {
     /// Records a tool call together with the jobs that are waiting; `soon` leaves fsync to [`Engine::settle`].
-    ///
-    /// # Errors
-    /// As [`Engine::record_toolcall`].
     pub async fn record(&self, input: ToolcallInput, soon: bool) -> Result<ObjectId> {
         self.check_open()?;
         let (job, answer) = self.toolcall_job(input, false).await?;
@@ -101,9 +95,6 @@ impl Inner {
     }
 
     /// The same for a caller that already holds the state. `is_late`: what is on disk now is not what the call has left.
-    ///
-    /// # Errors
-    /// As [`Engine::record_toolcall`].
     pub async fn record_now(
         &self,
         state: &mut State,
@@ -117,9 +108,6 @@ impl Inner {
     }
 
     /// The indexing protocol for files that were looked at, all in one transaction.
-    ///
-    /// # Errors
-    /// `CLOSED`; what the store reports.
     pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
         let (reply, answer) = Reply::new();
         self.perform(Job::Files(seen, entry, reply), answer, false).await
@@ -144,9 +132,6 @@ impl Inner {
 
     /// Takes a recorded call into the current turn if the restored state does not have it: the process ended between
     /// the call's result and the end of its turn.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
         let window = self.client.options.window;
         let join = |session: &mut Session, work: &mut Work| {

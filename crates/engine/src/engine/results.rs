@@ -38,9 +38,6 @@ pub(crate) struct Taking {
 
 impl Inner {
     /// Takes in one result: records it if that has not been done, and finds out what it shows.
-    ///
-    /// # Errors
-    /// What the store reports.
     #[instrument(level = "debug", skip_all)]
     pub async fn take_in_result(
         &self,

@@ -34,9 +34,6 @@ impl Engine {
 
     /// The receipt that [`Engine::roll_now`] would have, for a person who wants to know before; `None` if nothing would be
     /// rolled. Changes nothing.
-    ///
-    /// # Errors
-    /// `CLOSED`.
     pub async fn preview_roll(&self, call: &Call) -> Result<Option<Receipt>> {
         let mut state = self.inner.lock().await?;
         let policy = state.request.policy(call);
@@ -87,9 +84,6 @@ impl Engine {
     }
 
     /// The receipts of the session's rolls that are in effect, oldest first.
-    ///
-    /// # Errors
-    /// `CLOSED`.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn receipts(&self) -> Result<Vec<Receipt>> {
         Ok(self.inner.lock().await?.request.rolled.receipts().to_vec())

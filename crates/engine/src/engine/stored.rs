@@ -17,9 +17,6 @@ const SHORT_NAME_MIN: usize = 4;
 
 /// The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path; else
 /// up to 20 objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so.
-///
-/// # Errors
-/// Those of the store.
 pub async fn find_objects(store: &dyn Store, name: &str) -> Result<Vec<ObjectId>> {
     let exact = ObjectId::new(name);
     if store.outlines(std::slice::from_ref(&exact)).await?.iter().any(Option::is_some) {

@@ -56,9 +56,6 @@ impl Engine {
     }
 
     /// The same for a tool call with this ID, whose result the answer becomes.
-    ///
-    /// # Errors
-    /// As [`Engine::answer_read`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn answer_read_for(
         &self,
@@ -133,9 +130,6 @@ impl Engine {
     }
 
     /// Checks an edit of which nothing but the path is known; see [`Engine::guard_edit`].
-    ///
-    /// # Errors
-    /// As [`Engine::guard_edit`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
         match self.guard_edit(path, None, None).await? {
@@ -219,9 +213,6 @@ impl Engine {
 
     /// Checks a call's arguments. If a whole argument is a marker for collapsed text, returns the sentence to refuse
     /// the call with. `None`: go on.
-    ///
-    /// # Errors
-    /// `CLOSED`.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn check_arguments(&self, args: &Map<String, Value>) -> Result<Option<String>> {
         let state = self.inner.lock().await?;

@@ -41,9 +41,6 @@ impl State {
 impl Inner {
     /// Returns what a call has made of a file, as far as the model knows it, and notes a text that no version has. `before` is
     /// what the model knew; `unsure` stands for bytes of which nobody can say what they are.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn made(
         &self,
         leaves: &Leaves<'_>,
@@ -83,9 +80,6 @@ impl Inner {
 
     /// Returns what the model knew of a path when a tool passed in the thing with this number. `before` is what it knew by its
     /// request; other results of the same answer may have come to more.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn base_of(&self, number: u64, way: &Way, before: Option<Base>) -> Result<Option<Base>> {
         let waiting = self.in_flight().clone();
         let mut base = before;
@@ -202,9 +196,6 @@ impl Inner {
     }
 
     /// A turn has passed and what tools wrote has not come as their results: the model still knows it.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn unclaimed(&self, state: &mut State) -> Result<()> {
         for (file, all) in std::mem::take(&mut state.written) {
             for wrote in all {
@@ -236,9 +227,6 @@ impl Inner {
     }
 
     /// Finds a text again that no version has: what a call of earlier messages has made of the text that the model knew.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn draft_again(
         &self,
         state: &State,

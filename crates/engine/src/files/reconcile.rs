@@ -49,9 +49,6 @@ pub(crate) fn stored_files(
 }
 
 /// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.
-///
-/// # Errors
-/// What the store reports.
 pub(crate) async fn compare_all(
     file_reader: &FileReader,
     note: &StampNote,

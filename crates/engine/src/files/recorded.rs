@@ -18,9 +18,6 @@ use crate::base::paths::Disk;
 
 impl Client {
     /// A version as it was before secrets were taken out, as far as that is known.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         match self.store().get(id, at).await? {
             Some(version) => Ok(Some(self.restored(version).await?)),
@@ -29,9 +26,6 @@ impl Client {
     }
 
     /// The same for many objects, in the order of the IDs.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn recorded_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
         let mut versions = Vec::with_capacity(ids.len());
         for version in self.store().get_many(ids, at).await? {

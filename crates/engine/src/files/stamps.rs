@@ -74,9 +74,6 @@ pub(crate) struct StampNote(Mutex<Option<Arc<Stamps>>>);
 
 impl StampNote {
     /// The stamps of earlier comparisons, by this process and earlier ones.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn read(&self, client: &Client) -> Result<Arc<Stamps>> {
         if let Some(known) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Arc::clone(known));

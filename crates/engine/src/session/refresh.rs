@@ -52,9 +52,6 @@ pub(crate) async fn load(client: &Client, session: &mut Session) -> Result<bool>
 }
 
 /// As [`refresh`], at a turn: this also fetches what other machines wrote.
-///
-/// # Errors
-/// What the store reports.
 pub(crate) async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<()> {
     client.store().pull().await?;
     refresh(client, session).await
@@ -87,9 +84,6 @@ pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()
 }
 
 /// Makes sure that the catalog has what the store knows about these objects.
-///
-/// # Errors
-/// What the store reports.
 pub(crate) async fn learn(
     client: &Client,
     session: &mut Session,
@@ -161,9 +155,6 @@ async fn has_changed(client: &Client, id: &ObjectId, since: TxId) -> Result<bool
 
 /// Recalls of files which are about to be read that they had bytes once and are gone: whoever has met one since takes its path
 /// for one that nobody has read.
-///
-/// # Errors
-/// What the store reports.
 pub(crate) async fn recall_lost(
     client: &Client,
     session: &mut Session,

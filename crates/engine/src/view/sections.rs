@@ -171,9 +171,6 @@ fn first_turn(path: &str, turns: usize) -> Option<usize> {
 
 impl View {
     /// Reads and renders what the view lacks.
-    ///
-    /// # Errors
-    /// What the store reports.
     pub async fn complete(&mut self, client: &Client, session: &Session) -> Result<()> {
         if self.prompt.is_none() {
             let prompt = client.recorded(&client.prompt_id, AsOf::default()).await?;

@@ -29,9 +29,6 @@ pub struct Part {
 /// The parts that a query searches for, each once. Parts without a letter or digit are ignored.
 ///
 /// `texts` returns how many texts contain a word, if that is known; it is called only for long queries.
-///
-/// # Errors
-/// Those of `texts`.
 pub fn wanted<E>(query: &str, mut texts: impl FnMut(&str) -> Result<Option<u64>, E>) -> Result<Vec<Part>, E> {
     let mut known = HashSet::new();
     let mut parts: Vec<Part> = query
