@@ -6,17 +6,21 @@ import { folder, FILESYSTEM, sqlite, write } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
+import { lossOf } from '../rig/strict.ts'
+import { modelNamed } from '../../lib/models/model.ts'
+import { PIXEL } from './conversation.ts'
 import { drivers, redact, turns } from './drivers.ts'
 import type { Driver, Start } from './drivers.ts'
-import { obedient, output } from './script.ts'
+import { BOUND } from './models.ts'
+import { obedient, output, thoughtful } from './script.ts'
 
 afterEach(cleanUp)
 
 const MODEL = { name: 'scripted', contextWindow: 200_000, input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
 
-/** A host with a context of its own, on a server of its own. */
+/** A host with a context of its own, on a server of its own; in a format that signs reasoning, on one that binds it. */
 async function started(name: string, options: Partial<HostOptions> = {}, more: Partial<Start> = {}) {
-  const server = await startModelServer(obedient)
+  const server = await (more.format === undefined ? startModelServer(obedient) : startModelServer(thoughtful, {}))
   const warnings: string[] = []
   let rolls = 0
   const context: HostOptions = {
@@ -138,14 +142,15 @@ describe.each(NAMES)('%s', (name) => {
     expect((await b.history(id)).length).toBe(2)
   })
 
-  test.each([true, 'parts'] as const)('an edit beside an unseen change is made and told, and one that meets it is refused once (%s)', async (edits) => {
+  test.each([true, 'parts', 'image'] as const)('an edit beside an unseen change is made and told, and one that meets it is refused once (%s)', async (edits) => {
     const cwd = folder()
     const rows = Array.from({ length: 20 }, (_, n) => `row_${n + 1} a`)
     const path = write(cwd, 'shop.txt', `${rows.join('\n')}\n`)
     let row = 15
     const change = (): void => void write(cwd, 'shop.txt', readFileSync(path, 'utf8').replace(`row_${row} a`, `row_${row} b`))
     const show = (of: string): string => (of === 'change' ? (change(), 'changed') : output(of))
-    const { server, driver, warnings } = await started(name, { cwd }, { edits, show })
+    const format = edits !== 'image' ? undefined : name === 'openai-agents' ? 'openai-responses' : 'anthropic-messages'
+    const { server, driver, warnings } = await started(name, { cwd, ...(format && { model: modelNamed(BOUND[format]) }) }, { edits, show, ...(format && { format }) })
     await prompts(driver, [`read ${path}`, `edit ${path} row_3 ROW_3 1`])
     expect(readFileSync(path, 'utf8')).toContain('ROW_3 a\n')
     const beside = results(server).at(-1)!.text
@@ -162,6 +167,11 @@ describe.each(NAMES)('%s', (name) => {
     await driver.prompt('say on')
     expect(server.requests.at(-1)!.messages.map(({ text }) => text).join('\n')).not.toMatch(/^stale id=/m)
     expect(warnings).toEqual([])
+    if (edits !== 'image') return
+    // Beside the image, and without a change to what was sent before.
+    expect(server.requests.at(-1)!.messages.filter(({ json }) => json.includes(PIXEL))).toHaveLength(2)
+    expect(server.requests.every(({ verdict }) => verdict !== undefined)).toBe(true)
+    expect(lossOf(server.requests)).toEqual({ refused: 0, lost: 0, lostRunning: 0 })
   })
 
   test('where the model has no way to bring anything back, nothing collapses, and one warning says so', async () => {

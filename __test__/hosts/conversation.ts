@@ -16,7 +16,8 @@ export interface Call {
 /** What happens in a conversation. */
 export type Step = { user: string } | { reasoning?: string; text?: string; calls: Call[] }
 
-const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+/** An image, in base64. */
+export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 /**
  * A conversation of a seed: prompts, reasoning, parallel calls, images, errors, long arguments and long outputs. `long`:

@@ -4,6 +4,7 @@ import type { AgentInputItem } from '@openai/agents'
 import type { ModelMessage } from 'ai'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { HostContext, HostOptions } from '../../lib/hosts/context.ts'
+import { PIXEL } from './conversation.ts'
 import { aiSdkModel, ASKING, BOUND, langchainModel, piModel } from './models.ts'
 import type { SignedFormat } from './models.ts'
 
@@ -36,8 +37,8 @@ export interface Start {
   show: (name: string) => string | Promise<string>
   /** The tool is not `show` but a shell in which `cat NAME.txt` does the same, as in agents that have nothing else. */
   isShell?: boolean
-  /** There is a tool `edit`, under the guard of the host's entry. With `parts` and `schema`, its result is no text. */
-  edits?: true | 'parts' | 'schema'
+  /** There is a tool `edit`, under the guard of the host's entry. Its result is a text, or one with an image, or no text. */
+  edits?: true | 'parts' | 'image' | 'schema'
   /** There is a tool `delegate`, which has a subagent with this session do what its `input` says. */
   childId?: string
 }
@@ -64,8 +65,14 @@ function edit(input: unknown): string {
   writeFileSync(path, parts.join(newText))
   return 'edited'
 }
-/** The same, with the result that is asked for. */
-const editIn = ({ edits }: Start) => (input: unknown) => (edits === 'parts' ? [{ type: 'text', text: edit(input) }] : edits === 'schema' ? { done: edit(input) } : edit(input))
+/** The same, with the result that is asked for; `image`: with the host's words for one. */
+const editIn = ({ edits }: Start, image?: object) => (input: unknown) => {
+  const text = edit(input)
+  if (edits === 'parts') return [{ type: 'text', text }]
+  if (edits === 'image' && image !== undefined) return [{ type: 'text', text }, image]
+  return edits === 'schema' ? { done: text } : text
+}
+const imageUrl = `data:image/png;base64,${PIXEL}`
 const EDIT_RESULT = { type: 'object' as const, properties: { done: { type: 'string' as const } }, required: ['done'], additionalProperties: false as const }
 const EDITS = 'Replaces a text in a file'
 const EDIT = {
@@ -97,6 +104,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const model = context === undefined ? plain : wrapLanguageModel({ model: plain, middleware: context.middleware })
     const history: ModelMessage[] = []
     const { name, description, parameters, run } = shower(start)
+    const withImage = ({ output }: { output: string }) => ({ type: 'content', value: [{ type: 'text', text: output }, { type: 'image-data', data: PIXEL, mediaType: 'image/png' }] })
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
     const delegate = aiTool({
       description: DELEGATES,
@@ -111,7 +119,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       ...(child === undefined ? {} : { delegate }),
       [name]: aiTool({ description, inputSchema: jsonSchema<object>(parameters), execute: run }),
       read: aiTool({ description: 'Reads a file', inputSchema: jsonSchema<{ path: string }>(PATH), execute: ({ path }) => read(path) }),
-      ...(start.edits !== undefined ? context!.guard({ edit: aiTool({ description: EDITS, inputSchema: jsonSchema<object>(EDIT), execute: editIn(start) }) }) : {}),
+      ...(start.edits !== undefined ? context!.guard({ edit: aiTool({ description: EDITS, inputSchema: jsonSchema<object>(EDIT), execute: editIn(start), ...(start.edits === 'image' ? { toModelOutput: withImage } : {}) } as any) }) : {}),
       ...(context === undefined || withoutRecall === true ? {} : context.tools),
     }
     return {
@@ -182,7 +190,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
     const agent = started(context, [
       ...[giver, reader],
-      ...(start.edits !== undefined ? [{ ...reader, name: 'edit', label: 'edit', description: EDITS, parameters: EDIT as never, execute: async (_id: string, input: unknown) => ({ content: [{ type: 'text' as const, text: edit(input) }], details: undefined }) }] : []),
+      ...(start.edits !== undefined ? [{ ...reader, name: 'edit', label: 'edit', description: EDITS, parameters: EDIT as never, execute: async (_id: string, input: unknown) => ({ content: [{ type: 'text' as const, text: edit(input) }, ...(start.edits === 'image' ? [{ type: 'image' as const, data: PIXEL, mimeType: 'image/png' }] : [])], details: undefined }) }] : []),
       ...(child === undefined ? [] : [delegate]),
       ...(context === undefined || withoutRecall === true ? [] : context.tools),
     ])
@@ -210,7 +218,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run: give } = shower(start)
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
-    const editor = agentsTool({ name: 'edit', description: EDITS, parameters: { ...EDIT, additionalProperties: false as const }, strict: true, execute: editIn(start), ...(start.edits === 'schema' ? { outputSchema: EDIT_RESULT } : {}) } as any)
+    const editor = agentsTool({ name: 'edit', description: EDITS, parameters: { ...EDIT, additionalProperties: false as const }, strict: true, execute: editIn(start, { type: 'image', image: imageUrl }), ...(start.edits === 'schema' ? { outputSchema: EDIT_RESULT } : {}) } as any)
     const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never
     const model = start.format === undefined ? new OpenAIChatCompletionsModel(client, 'scripted') : new OpenAIResponsesModel(client, BOUND['openai-responses'])
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
@@ -249,13 +257,15 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
 
   async langchain(start) {
     const { context: options, withoutRecall } = start
-    const { createAgent, tool: langTool } = await import('langchain')
+    const { createAgent, tool: langTool, ToolMessage } = await import('langchain')
     const { contextMiddleware } = await import('../../lib/hosts/langchain.ts')
     const middleware = options === undefined ? undefined : contextMiddleware(options)
     const { name, description, parameters, run } = shower(start)
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
-    const editor = langTool(editIn(start) as never, { name: 'edit', description: EDITS, schema: EDIT })
+    const edits = editIn(start, { type: 'image_url', image_url: { url: imageUrl } })
+    const edited = (input: unknown, { toolCall }: any) => (start.edits === 'image' ? new ToolMessage({ content: edits(input) as never, tool_call_id: toolCall.id, name: 'edit' }) : edits(input))
+    const editor = langTool(edited as never, { name: 'edit', description: EDITS, schema: EDIT })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const model = await langchainModel(start)
     const child = start.childId === undefined ? undefined : middleware?.child({ sessionId: start.childId })

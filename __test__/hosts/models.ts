@@ -58,7 +58,7 @@ export async function piModel({ url, format, asks = false }: ModelStart): Promis
     // Anthropic's client adds `/v1` itself.
     baseUrl: format === 'anthropic-messages' ? url.replace(/\/v1$/, '') : url,
     reasoning: format !== undefined,
-    input: ['text' as const],
+    input: ['text' as const, 'image' as const],
     cost: { input: 1, output: 1, cacheRead: 0.1, cacheWrite: 1.25 },
     contextWindow: 200_000,
     maxTokens: 1000,

@@ -24,6 +24,13 @@ export function obedient(request: ModelRequest): Answer {
   return calls(...names.map((name, index): [string, object, string] => (verb === 'bring' ? ['activate', { id: name }, `call_${n}_${index}`] : ['show', { name }, `call_${n}_${index}`])))
 }
 
+/** Does what it is told, and thinks first. */
+export function thoughtful(request: ModelRequest) {
+  const answer = obedient(request)
+  const thinking = `thought ${request.n} ${'hm '.repeat(100)}`
+  return typeof answer === 'string' ? { thinking, text: answer } : { thinking, ...answer }
+}
+
 /** The output of `show`: long, and different for each name. */
 export function output(name: string): string {
   return Array.from({ length: 40 }, (_, n) => `${name} line ${n + 1}: ${'lorem ipsum '.repeat(3)}`).join('\n')

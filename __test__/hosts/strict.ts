@@ -12,12 +12,11 @@ import type { Fate } from '../rig/fate.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
 import { PlainLoop } from '../rig/plain-loop.ts'
-import type { ModelRequest } from '../rig/request.ts'
 import { BINDING_BETA } from '../rig/strict.ts'
 import { drivers } from './drivers.ts'
 import { BOUND } from './models.ts'
 import type { SignedFormat } from './models.ts'
-import { obedient, output } from './script.ts'
+import { output, thoughtful } from './script.ts'
 
 /** What a session does. */
 export interface StrictSession {
@@ -41,13 +40,6 @@ export interface StrictOutcome extends Fate {
   warnings: string[]
   /** Prompts that failed. */
   failed: number
-}
-
-/** Does what it is told, and thinks first. */
-export function thoughtful(request: ModelRequest) {
-  const answer = obedient(request)
-  const thinking = `thought ${request.n} ${'hm '.repeat(100)}`
-  return typeof answer === 'string' ? { thinking, text: answer } : { thinking, ...answer }
 }
 
 /** The prompts of a session: each makes so many calls, one after the other. */

@@ -87,8 +87,15 @@ impl Inner {
         }
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
-        if is_reference || has_image(message) {
+        if is_reference {
             state.request.segments.push_fixed(key, message_tokens(message));
+            return Ok(());
+        }
+        if has_image(message) {
+            // It stays as it is. What its text says of a file counts like that of any other.
+            let output = state.session.without_header(&object, &text).to_owned();
+            self.note_file(state, &object, &input, (&args, &output), taking).await?;
+            state.request.segments.push_pictured(key, message_tokens(message), object);
             return Ok(());
         }
         let excerpt = match state.request.gated.remove(&object) {

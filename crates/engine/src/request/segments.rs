@@ -23,6 +23,8 @@ pub(crate) struct Segments {
     pub(super) segments: Vec<Segment>,
     /// Where an object's result, and the arguments of its call, are.
     pub(super) places: HashMap<ObjectId, Vec<usize>>,
+    /// Calls whose results always stay, because they have images.
+    pictured: HashSet<ObjectId>,
     /// The places where another call's result brought an object back.
     pub(super) carriers: HashMap<ObjectId, Vec<usize>>,
     /// The arguments that wait for a call's result, by call ID.
@@ -118,6 +120,12 @@ impl Segments {
     /// Appends text that always stays.
     pub fn push_fixed(&mut self, key: &str, tokens: u64) {
         self.push(key, SegmentKind::Fixed, Item::fixed(tokens));
+    }
+
+    /// Appends a result that always stays.
+    pub fn push_pictured(&mut self, key: &str, tokens: u64, call: ObjectId) {
+        self.push_fixed(key, tokens);
+        self.pictured.insert(call);
     }
 
     /// A user's message comes next. The previous one is no longer the newest.
@@ -346,7 +354,7 @@ impl Segments {
 
     /// Returns whether a call's result is in the request as it came.
     pub fn shows(&self, call: &ObjectId) -> bool {
-        self.born_at(self.places.get(call)).next().is_some()
+        self.pictured.contains(call) || self.born_at(self.places.get(call)).next().is_some()
     }
 
     /// The calls whose results are at these places.

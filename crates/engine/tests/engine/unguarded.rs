@@ -16,6 +16,8 @@ use crate::truth::{chat, lines};
 enum Host {
     /// It hands over messages, and nothing else.
     Messages,
+    /// The same, and each result has an image beside its text.
+    Images,
     /// It reports results, too.
     Results,
     /// It also reports what a call has written, by the call's ID.
@@ -34,15 +36,22 @@ impl Host {
                 chat.engine.index_written_for(path, None, call).await.unwrap();
             }
         }
-        let (name, args) = call;
-        if self == Self::Messages {
-            let block = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
-            chat.say(json!({ "role": "assistant", "content": [block], "timestamp": chat.now_ms }));
-            let content = json!([{ "type": "text", "text": "done" }]);
-            chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
-        } else {
-            chat.answered(id, name, args, "done", Status::Ok).await;
+        self.answers(chat, id, call, "done").await;
+    }
+
+    /// The model's call and its result, whatever it has done.
+    async fn answers(self, chat: &mut Chat, id: &str, (name, args): (&str, Value), text: &str) {
+        if !matches!(self, Self::Messages | Self::Images) {
+            chat.answered(id, name, args, text, Status::Ok).await;
+            return;
         }
+        let block = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
+        chat.say(json!({ "role": "assistant", "content": [block], "timestamp": chat.now_ms }));
+        let mut content = vec![json!({ "type": "text", "text": text })];
+        if self == Self::Images {
+            content.push(json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" }));
+        }
+        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
     }
 }
 
@@ -145,7 +154,7 @@ async fn what_others_changed_is_told_after_an_edit_once(
     #[case] others: Others,
     #[case] expected: &[&str],
     #[case] then: &str,
-    #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
+    #[values(Host::Messages, Host::Images, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
     #[values("\n", "\r\n")] ends: &str,
 ) {
     let bench = Bench::new(Backend::Sqlite);
@@ -165,7 +174,7 @@ async fn what_others_changed_is_told_after_an_edit_once(
         if matches!(host, Host::Writes | Host::WritesOfNobody) {
             chat.engine.index_written_for(&path, None, id).await.unwrap();
         }
-        chat.answered("edit", call.0, call.1, &format!("done\n\n{text}"), Status::Ok).await;
+        host.answers(&mut chat, "edit", call, &format!("done\n\n{text}")).await;
     } else {
         host.calls(&mut chat, "edit", call, &[(&path, &left)]).await;
     }
