@@ -267,12 +267,3 @@ describe('stores', () => {
     }
   })
 })
-
-test('a file that is no export is refused', async () => {
-  const cwd = folder()
-  const options = { sessionId: 's', cwd, store: { kind: 'memory' as const } }
-  const path = write(cwd, 'x.jsonl', '{"not":"an export"}\n')
-  expect(await outcome(() => ContextManager.importSession(path, options))).toMatchObject({ code: 'INVALID_ARGUMENT' })
-  const missing = join(cwd, 'missing.jsonl')
-  expect(await outcome(() => ContextManager.importSession(missing, options))).toMatchObject({ code: 'IO' })
-})

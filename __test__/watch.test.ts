@@ -1,5 +1,5 @@
 /** What a listener hears of the session's files. */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { ContextManager, WatchEvent } from '../lib/index.ts'
@@ -77,35 +77,6 @@ test('a touch is told before the file is read, and ends when it is asked to', as
   expect(heard).toEqual(['touched', 'updated'])
 })
 
-test('flush waits until what is on disk is stored', async () => {
-  const { manager, path, id } = await tracked()
-  for (let n = 0; n < 20; n++) {
-    writeFileSync(path, `number ${n}`)
-    await manager.flush()
-    expect((await manager.get(id))?.content).toBe(`number ${n}`)
-  }
-})
-
-test('a file whose directory is moved away is deleted', async () => {
-  const { cwd, manager, id } = await tracked()
-  const { until } = listen(manager)
-  renameSync(join(cwd, 'dir'), join(cwd, 'away'))
-  await until('deleted', id)
-  expect((await manager.get(id))?.content).toBeNull()
-})
-
-test('a renamed file is deleted under its old name and discovered under the new one', async () => {
-  const { cwd, manager, path, id } = await tracked()
-  const { until, events } = listen(manager)
-  renameSync(path, join(cwd, 'dir', 'b'))
-  await until('deleted', id)
-  const sets = () => manager.sessionSets().then((all) => all.metadataPool)
-  while ((await sets()).length < 2) await manager.flush()
-  const [, discovered] = await sets()
-  expect((await until('created', discovered!)).path).toBe(shown(join(cwd, 'dir', 'b')))
-  expect(events.filter((event) => event.id === id).map((event) => event.action)).toEqual(['deleted'])
-})
-
 test('who has ended it hears nothing any more, and others go on', async () => {
   const { manager, path, id } = await tracked()
   const [one, two] = [listen(manager), listen(manager)]
@@ -114,16 +85,6 @@ test('who has ended it hears nothing any more, and others go on', async () => {
   writeFileSync(path, '2')
   await two.until('updated', id)
   expect(one.events).toEqual([])
-})
-
-test('the agent’s own reads and writes are no news', async () => {
-  const { manager, path, id } = await tracked()
-  const { events } = listen(manager)
-  writeFileSync(path, '2')
-  await manager.indexWritten(path, '2')
-  await manager.flush()
-  expect((await manager.history(id)).map((version) => version.document.content)).toEqual(['1', '2'])
-  expect(events.filter((event) => event.action === 'created' || event.action === 'deleted')).toEqual([])
 })
 
 test('another client’s version is news', async () => {
@@ -163,26 +124,4 @@ test('without watch a comparison finds what has changed', async () => {
   const results = await manager.reconcile()
   expect(results.map(({ id, action }) => `${action} ${id}`).sort()).toEqual([`deleted ${other}`, `updated ${id}`])
   expect((await manager.get(id))?.content).toBe('2')
-})
-
-test('without watch nothing is tracked', async () => {
-  const cwd = folder()
-  const manager = await opened({ cwd, watch: false })
-  const path = write(cwd, 'a', '1')
-  const { id } = await manager.indexFile(path)
-  writeFileSync(path, '2')
-  await manager.flush()
-  expect((await manager.get(id))?.content).toBe('1')
-})
-
-test('many files change at once', async () => {
-  const cwd = folder()
-  const manager = await opened({ cwd, store: sqlite(), watch: true })
-  mkdirSync(join(cwd, 'many'))
-  const paths = Array.from({ length: 300 }, (_, n) => write(cwd, `many/${n}`, 'old'))
-  const ids: string[] = []
-  for (const path of paths) ids.push((await manager.indexFile(path)).id)
-  for (const path of paths) writeFileSync(path, `new ${path}`)
-  await manager.flush()
-  for (const [n, id] of ids.entries()) expect((await manager.get(id))?.content).toBe(`new ${paths[n]}`)
 })
