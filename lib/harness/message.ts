@@ -60,6 +60,11 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** The number of a field, or 0 if it is none. */
+export function numberOf(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0
+}
+
 /** Parses arguments that a provider sends as JSON text. Anything but a JSON object has no arguments that could collapse. */
 export function argumentsOf(text: unknown): object {
   if (isFields(text)) return text

@@ -1,4 +1,5 @@
 /** Which files a call of a host is about to change, and which texts it replaces there. */
+import type { Fields } from '../harness/message.ts'
 import { engineCall } from './tools.ts'
 
 /** A file that a call changes. */
@@ -8,8 +9,6 @@ export interface Change {
   /** The texts that the call replaces; undefined if it replaces the whole file, or says nothing of them. */
   oldTexts?: string[]
 }
-
-type Fields = Record<string, unknown>
 
 /** The changes that a call would make; none for a tool that changes no file. */
 export function changesOf(name: string, args: Fields): Change[] {

@@ -2,10 +2,9 @@
  * The tools of coding agents: which names they give to tools and arguments, and what the engine calls the same things. The
  * only place that knows them; the gateway, the hosts' entry points and the replay share it.
  */
+import { isFields } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
 import { patchedFiles, scriptCommands } from './patches.ts'
-
-/** The fields of an object of which only some are used. */
-type Fields = Record<string, unknown>
 
 /** A call under the engine's names. */
 export interface EngineCall {
@@ -156,8 +155,4 @@ function patchCall(name: string, args: Fields): EngineCall {
   const commands = name === 'exec' ? scriptCommands(text) : []
   const own = commands.length === 0 ? { tool: name, args } : { tool: 'bash', args: { command: commands.join('\n') } }
   return writes.length === 0 ? own : { ...own, writes }
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

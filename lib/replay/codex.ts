@@ -5,6 +5,7 @@
  * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`. Rollouts of
  * 2025's first versions begin with a line `{ id, timestamp, instructions }`, and their other lines are the items themselves.
  */
+import { isFields, textOf } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { jsonLines } from './lines.ts'
 import { LeftOut } from './recording.ts'
@@ -33,14 +34,14 @@ const LINES = new Set(['session_meta', 'response_item', 'event_msg', 'turn_conte
 
 /** Returns whether a line is one of a conversation in this format. */
 export function isCodexLine(value: Line): boolean {
-  return LINES.has(String(value['type'])) && isObject(value['payload'])
+  return LINES.has(String(value['type'])) && isFields(value['payload'])
 }
 
 /** Returns what the first line says about its session. Throws {@link LeftOut} for a subagent's session. */
 export function codexOrigin(value: Line): Origin {
   const payload = value['payload'] as Line
   const { cwd, id, source } = payload
-  const isSubagent = (isObject(source) && 'subagent' in source) || payload['thread_source'] === 'subagent'
+  const isSubagent = (isFields(source) && 'subagent' in source) || payload['thread_source'] === 'subagent'
   if (isSubagent) throw new LeftOut(`the conversation of a subagent of Codex, ${String(id)}`)
   return {
     format: 'codex',
@@ -89,10 +90,10 @@ class Rollout {
     const before = this.#at
     const at = Date.parse(String(line['timestamp']))
     if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
-    const payload = isObject(line['payload']) ? line['payload'] : {}
+    const payload = isFields(line['payload']) ? line['payload'] : {}
     if (line['payload'] === undefined) {
       if (isOldCodexHeader(line)) return
-      if (ITEMS.has(text(line['type']))) {
+      if (ITEMS.has(textOf(line['type']))) {
         yield* this.#item(line, before === 0 ? this.#at : before)
         return
       }
@@ -132,17 +133,17 @@ class Rollout {
         return
       case 'reasoning': {
         const thinking = [...textsOf(item['summary']), ...textsOf(item['content'])].join('\n')
-        yield* this.#answer({ type: 'thinking', thinking, thinkingSignature: text(item['encrypted_content']) }, asked)
+        yield* this.#answer({ type: 'thinking', thinking, thinkingSignature: textOf(item['encrypted_content']) }, asked)
         return
       }
       case 'function_call':
-        yield* this.#call(item, piCall(text(item['name']), argumentsOf(item['arguments'])), asked)
+        yield* this.#call(item, piCall(textOf(item['name']), argumentsOf(item['arguments'])), asked)
         return
       case 'custom_tool_call':
-        yield* this.#call(item, [text(item['name']), { input: item['input'] }], asked)
+        yield* this.#call(item, [textOf(item['name']), { input: item['input'] }], asked)
         return
       case 'local_shell_call': {
-        const { type: _, ...action } = isObject(item['action']) ? item['action'] : {}
+        const { type: _, ...action } = isFields(item['action']) ? item['action'] : {}
         yield* this.#call(item, piCall('shell', action), asked)
         return
       }
@@ -151,7 +152,7 @@ class Rollout {
         this.#output(item)
         return
       default:
-        this.#skip(text(item['type']) || 'items without a type')
+        this.#skip(textOf(item['type']) || 'items without a type')
     }
   }
 
@@ -182,14 +183,14 @@ class Rollout {
   }
 
   *#call(item: Line, [name, args]: [string, Line], asked: number): Generator<Step> {
-    const id = text(item['call_id']) || text(item['id'])
+    const id = textOf(item['call_id']) || textOf(item['id'])
     this.#calls.set(id, name)
     yield* this.#answer({ type: 'toolCall', id, name, arguments: args }, asked)
     if (this.#open !== undefined) this.#open.message.stopReason = 'toolUse'
   }
 
   #output(item: Line): void {
-    const id = text(item['call_id'])
+    const id = textOf(item['call_id'])
     const { content, failed } = outputOf(item['output'])
     const message: Message = {
       role: 'toolResult',
@@ -205,8 +206,8 @@ class Rollout {
 
   /** The provider's token count for the open response; later events only repeat it. */
   #tokens(info: unknown): void {
-    const last = isObject(info) ? info['last_token_usage'] : undefined
-    if (!isObject(last) || this.#open === undefined || this.#open.message.usage !== undefined) return
+    const last = isFields(info) ? info['last_token_usage'] : undefined
+    if (!isFields(last) || this.#open === undefined || this.#open.message.usage !== undefined) return
     const count = (name: string): number => (typeof last[name] === 'number' ? last[name] : 0)
     const cached = count('cached_input_tokens')
     const usage: RecordedUsage = {
@@ -221,8 +222,8 @@ class Rollout {
   *#compacted(payload: Line): Generator<Step> {
     yield* this.end()
     const history = Array.isArray(payload['replacement_history']) ? payload['replacement_history'] : []
-    const kept = history.flatMap((item) => (isObject(item) ? textsOf(item['content']) : []))
-    const summary = text(payload['message']) || kept.join('\n')
+    const kept = history.flatMap((item) => (isFields(item) ? textsOf(item['content']) : []))
+    const summary = textOf(payload['message']) || kept.join('\n')
     yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }
 
@@ -236,32 +237,25 @@ class Rollout {
   }
 }
 
-function isObject(value: unknown): value is Line {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
 
 /** The texts of `[{ type, text }]`. */
 function textsOf(value: unknown): string[] {
-  return Array.isArray(value) ? value.flatMap((one) => (isObject(one) && text(one['text']) !== '' ? [text(one['text'])] : [])) : []
+  return Array.isArray(value) ? value.flatMap((one) => (isFields(one) && textOf(one['text']) !== '' ? [textOf(one['text'])] : [])) : []
 }
 
 function contentOf(value: unknown): ContentBlock[] {
   if (typeof value === 'string') return [{ type: 'text', text: value }]
   if (!Array.isArray(value)) return []
-  return value.filter(isObject).flatMap((one): ContentBlock[] => {
-    if (one['type'] === 'input_image') return [{ type: 'image', data: text(one['image_url']), mimeType: 'image/png' }]
-    return text(one['text']) === '' ? [] : [{ type: 'text', text: text(one['text']) }]
+  return value.filter(isFields).flatMap((one): ContentBlock[] => {
+    if (one['type'] === 'input_image') return [{ type: 'image', data: textOf(one['image_url']), mimeType: 'image/png' }]
+    return textOf(one['text']) === '' ? [] : [{ type: 'text', text: textOf(one['text']) }]
   })
 }
 
 function argumentsOf(value: unknown): Line {
   try {
-    const parsed: unknown = JSON.parse(text(value) || '{}')
-    return isObject(parsed) ? parsed : { input: parsed }
+    const parsed: unknown = JSON.parse(textOf(value) || '{}')
+    return isFields(parsed) ? parsed : { input: parsed }
   } catch {
     return { input: value }
   }
@@ -274,11 +268,11 @@ const HEAD_CHARS = 400
 
 /** An output: a text, a list of texts and images, or (for shells in older rollouts) JSON with text and exit code. */
 function outputOf(value: unknown): { content: ContentBlock[]; failed: boolean } {
-  if (isObject(value)) return { ...outputOf(value['content'] ?? value['body']), failed: value['success'] === false }
+  if (isFields(value)) return { ...outputOf(value['content'] ?? value['body']), failed: value['success'] === false }
   if (typeof value === 'string' && value.startsWith('{"output":')) {
     const { output, metadata } = argumentsOf(value)
-    const code = isObject(metadata) ? metadata['exit_code'] : 0
-    return { content: [{ type: 'text', text: text(output) }], failed: typeof code === 'number' && code !== 0 }
+    const code = isFields(metadata) ? metadata['exit_code'] : 0
+    return { content: [{ type: 'text', text: textOf(output) }], failed: typeof code === 'number' && code !== 0 }
   }
   const content = contentOf(value)
   const code = EXIT_CODE.exec((content[0]?.text ?? '').slice(0, HEAD_CHARS))?.[1]

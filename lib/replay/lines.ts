@@ -1,7 +1,8 @@
-/** JSON Lines, plain or gzipped, read as a stream: one line in memory at a time. */
+/** JSON files, plain or gzipped: JSON Lines, read as a stream with one line in memory at a time, and whole documents. */
 import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { createGunzip } from 'node:zlib'
+import { createGunzip, gunzipSync } from 'node:zlib'
 import { NotReplayable } from './recording.ts'
 import type { Problem } from './recording.ts'
 
@@ -72,5 +73,15 @@ function parsed(line: string): Record<string, unknown> | undefined {
       : undefined
   } catch {
     return undefined
+  }
+}
+
+/** Reads a JSON document. Throws {@link NotReplayable} for anything else. */
+export async function jsonDocument(file: string): Promise<unknown> {
+  const bytes = await readFile(file)
+  try {
+    return JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').replace(/^\uFEFF/, ''))
+  } catch {
+    throw new NotReplayable('it is no JSON document, or is cut off')
   }
 }

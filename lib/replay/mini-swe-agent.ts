@@ -3,30 +3,19 @@
  * mini-swe-agent). The agent has one tool, a shell. In older runs a command is a code block in the answer and its output a
  * user's message; in newer ones they are tool calls. Both are read as if Pi had held the conversation.
  */
-import { readFile } from 'node:fs/promises'
-import { gunzipSync } from 'node:zlib'
+import { isFields, numberOf, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
+import { jsonDocument } from './lines.ts'
 import { NotReplayable } from './recording.ts'
 import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
 
-type Fields = Record<string, unknown>
-
 /** Returns whether a JSON document is a trajectory: its messages have roles. */
 export function isTrajectory(document: unknown): document is Fields {
-  if (!isObject(document) || !Array.isArray(document['messages'])) return false
+  if (!isFields(document) || !Array.isArray(document['messages'])) return false
   const { trajectory_format: format, messages } = document
   if (typeof format === 'string') return format.startsWith('mini-swe-agent')
   const first: unknown = messages[0]
-  return isObject(first) && typeof first['role'] === 'string'
-}
-
-/** Reads a JSON document, gzipped or not. Throws {@link NotReplayable} for anything else. */
-export async function jsonDocument(file: string): Promise<unknown> {
-  const bytes = await readFile(file)
-  try {
-    return JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').replace(/^\uFEFF/, ''))
-  } catch {
-    throw new NotReplayable('it is no JSON document, or is cut off')
-  }
+  return isFields(first) && typeof first['role'] === 'string'
 }
 
 /** A recording by mini-swe-agent. */
@@ -38,8 +27,8 @@ export class MiniSweAgentRecording implements Recording {
   constructor(file: string, document: Fields) {
     this.file = file
     const environment = at(document, 'info', 'config', 'environment')
-    const cwd = isObject(environment) ? text(environment['cwd']) : ''
-    const id = text(document['instance_id'])
+    const cwd = isFields(environment) ? textOf(environment['cwd']) : ''
+    const id = textOf(document['instance_id'])
     this.origin = { format: 'mini-swe-agent', version: 0, id: id === '' ? 'unknown' : id, cwd: cwd.startsWith('/') ? cwd : '/' }
   }
 
@@ -47,9 +36,9 @@ export class MiniSweAgentRecording implements Recording {
     this.skipped.clear()
     const document = await jsonDocument(this.file)
     if (!isTrajectory(document)) throw new NotReplayable('no trajectory of mini-swe-agent')
-    const model = text(at(document, 'info', 'config', 'model', 'model_name'))
+    const model = textOf(at(document, 'info', 'config', 'model', 'model_name'))
     const run = new Run(model, this.skipped)
-    for (const message of document['messages'] as unknown[]) if (isObject(message)) yield* run.take(message)
+    for (const message of document['messages'] as unknown[]) if (isFields(message)) yield* run.take(message)
   }
 }
 
@@ -80,7 +69,7 @@ class Run {
         yield this.#step(this.#answer(message))
         return
       case 'tool':
-        yield this.#step(this.#output(message, text(message['tool_call_id'])))
+        yield this.#step(this.#output(message, textOf(message['tool_call_id'])))
         return
       case 'user': {
         const [call] = this.#waiting
@@ -88,7 +77,7 @@ class Run {
         return
       }
       default: {
-        const kind = text(message['role']) || text(message['type']) || text(message['object']) || 'messages without a role'
+        const kind = textOf(message['role']) || textOf(message['type']) || textOf(message['object']) || 'messages without a role'
         this.#skipped.set(kind, (this.#skipped.get(kind) ?? 0) + 1)
       }
     }
@@ -101,11 +90,11 @@ class Run {
   }
 
   #answer(message: Fields): Message {
-    const said = textOf(message['content'])
-    const calls = callsIn(message, said, this.#count)
+    const whole = joinedText(message['content'])
+    const calls = callsIn(message, whole, this.#count)
     this.#waiting = calls.map(({ id }) => id)
-    const thinking = text(message['reasoning_content'])
-    const prose = calls.some(({ isInText }) => isInText) ? said.replace(COMMAND, '').trim() : said
+    const thinking = textOf(message['reasoning_content'])
+    const prose = calls.some(({ isInText }) => isInText) ? whole.replace(COMMAND, '').trim() : whole
     const content: ContentBlock[] = [
       ...(thinking === '' ? [] : [{ type: 'thinking', thinking }]),
       ...(prose === '' ? [] : [{ type: 'text', text: prose }]),
@@ -142,18 +131,18 @@ interface Command {
   isInText: boolean
 }
 
-function callsIn(message: Fields, said: string, count: number): Command[] {
-  const called = Array.isArray(message['tool_calls']) ? message['tool_calls'].filter(isObject) : []
+function callsIn(message: Fields, whole: string, count: number): Command[] {
+  const called = Array.isArray(message['tool_calls']) ? message['tool_calls'].filter(isFields) : []
   if (called.length > 0) {
     return called.map((call, index) => ({
-      id: text(call['id']) || `call-${count}-${index}`,
+      id: textOf(call['id']) || `call-${count}-${index}`,
       command: commandOf(at(call, 'function', 'arguments')),
       isInText: false,
     }))
   }
-  const found = COMMAND.exec(said)
+  const found = COMMAND.exec(whole)
   const actions = at(message, 'extra', 'actions')
-  const listed = Array.isArray(actions) ? actions.flatMap((one) => (isObject(one) ? [text(one['command'])] : typeof one === 'string' ? [one] : [])) : []
+  const listed = Array.isArray(actions) ? actions.flatMap((one) => (isFields(one) ? [textOf(one['command'])] : typeof one === 'string' ? [one] : [])) : []
   const commands = listed.length > 0 ? listed : found === null ? [] : [found[1] ?? found[2] ?? '']
   return commands.map((command, index) => ({ id: `call-${count}-${index}`, command, isInText: found !== null }))
 }
@@ -161,44 +150,32 @@ function callsIn(message: Fields, said: string, count: number): Command[] {
 function commandOf(value: unknown): string {
   try {
     const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value
-    return isObject(parsed) ? text(parsed['command']) : ''
+    return isFields(parsed) ? textOf(parsed['command']) : ''
   } catch {
-    return text(value)
+    return textOf(value)
   }
 }
 
 /** The counts of an answer as LiteLLM has them: OpenAI's names, and Anthropic's for the cache. */
 function usageOf(usage: unknown): RecordedUsage | undefined {
-  if (!isObject(usage)) return undefined
-  const prompt = number(usage['prompt_tokens'])
-  const cacheRead = number(usage['cache_read_input_tokens']) || number(at(usage, 'prompt_tokens_details', 'cached_tokens'))
-  const cacheWrite = number(usage['cache_creation_input_tokens'])
+  if (!isFields(usage)) return undefined
+  const prompt = numberOf(usage['prompt_tokens'])
+  const cacheRead = numberOf(usage['cache_read_input_tokens']) || numberOf(at(usage, 'prompt_tokens_details', 'cached_tokens'))
+  const cacheWrite = numberOf(usage['cache_creation_input_tokens'])
   if (prompt === 0) return undefined
-  return { input: Math.max(0, prompt - cacheRead - cacheWrite), output: number(usage['completion_tokens']), cacheRead, cacheWrite }
+  return { input: Math.max(0, prompt - cacheRead - cacheWrite), output: numberOf(usage['completion_tokens']), cacheRead, cacheWrite }
 }
 
 function contentOf(value: unknown): ContentBlock[] {
-  return [{ type: 'text', text: textOf(value) }]
+  return [{ type: 'text', text: joinedText(value) }]
 }
 
 /** A content that is a text, or a list of `{ type: 'text', text }`. */
-function textOf(value: unknown): string {
-  if (!Array.isArray(value)) return text(value)
-  return value.flatMap((part) => (isObject(part) && typeof part['text'] === 'string' ? [part['text']] : [])).join('\n')
+function joinedText(value: unknown): string {
+  if (!Array.isArray(value)) return textOf(value)
+  return value.flatMap((part) => (isFields(part) && typeof part['text'] === 'string' ? [part['text']] : [])).join('\n')
 }
 
 function at(value: unknown, ...path: string[]): unknown {
-  return path.reduce((inner: unknown, name) => (isObject(inner) ? inner[name] : undefined), value)
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-function number(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0
+  return path.reduce((inner: unknown, name) => (isFields(inner) ? inner[name] : undefined), value)
 }

@@ -3,13 +3,12 @@
  * each with its parts (sst/opencode, `packages/opencode/src/session/message-v2.ts`). They are read as if Pi had held
  * the conversation: tools and arguments get Pi's names, and each step of a message is an answer.
  */
-import { readFile } from 'node:fs/promises'
-import { gunzipSync } from 'node:zlib'
+import { isFields, numberOf, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
+import { jsonDocument } from './lines.ts'
 import { LeftOut, NotReplayable } from './recording.ts'
 import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
-
-type Fields = Record<string, unknown>
 
 /** Returns whether a JSON document that begins so is an export. */
 export function isOpenCodeExport(beginning: string): boolean {
@@ -26,7 +25,7 @@ export async function openOpenCode(file: string): Promise<Recording> {
   return new OpenCodeRecording(file, {
     format: 'opencode',
     version: 0,
-    id: text(info['id']) || 'unknown',
+    id: textOf(info['id']) || 'unknown',
     cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
   })
 }
@@ -49,16 +48,16 @@ export class OpenCodeRecording implements Recording {
   }
 
   *#message({ info, parts }: { info: Fields; parts: Fields[] }): Generator<Step> {
-    const time = isObject(info['time']) ? info['time'] : {}
-    const at = number(time['created'])
+    const time = isFields(info['time']) ? info['time'] : {}
+    const at = numberOf(time['created'])
     if (info['role'] === 'user') {
       const content = parts.flatMap((part) => this.#userBlock(part))
       // The request for a compaction is not a message to the model.
-      if (content.length > 0) yield message(text(info['id']), { role: 'user', content }, at)
+      if (content.length > 0) yield message(textOf(info['id']), { role: 'user', content }, at)
       return
     }
     if (info['summary'] === true) {
-      const summary = parts.flatMap((part) => (part['type'] === 'text' ? [text(part['text'])] : [])).join('\n')
+      const summary = parts.flatMap((part) => (part['type'] === 'text' ? [textOf(part['text'])] : [])).join('\n')
       yield { kind: 'compaction', summary, firstKept: undefined, at }
       return
     }
@@ -67,14 +66,14 @@ export class OpenCodeRecording implements Recording {
   }
 
   *#answer(info: Fields, parts: Fields[], index: number, at: number, steps: number): Generator<Step> {
-    const id = `${text(info['id'])}-${index}`
+    const id = `${textOf(info['id'])}-${index}`
     const content: ContentBlock[] = []
     const results: Entry[] = []
     let usage = steps === 1 ? usageOf(info['tokens']) : undefined
     for (const part of parts) {
       const type = part['type']
-      if (type === 'text') content.push({ type: 'text', text: text(part['text']) })
-      else if (type === 'reasoning') content.push({ type: 'thinking', thinking: text(part['text']) })
+      if (type === 'text') content.push({ type: 'text', text: textOf(part['text']) })
+      else if (type === 'reasoning') content.push({ type: 'thinking', thinking: textOf(part['text']) })
       else if (type === 'tool') this.#tool(part, content, results, at)
       else if (type === 'step-finish') usage = usageOf(part['tokens']) ?? usage
       else if (type !== 'step-start') this.#skip(type)
@@ -83,8 +82,8 @@ export class OpenCodeRecording implements Recording {
     const answer: Message = {
       role: 'assistant',
       content,
-      provider: text(info['providerID']) || 'unknown',
-      model: text(info['modelID']) || 'unknown',
+      provider: textOf(info['providerID']) || 'unknown',
+      model: textOf(info['modelID']) || 'unknown',
       stopReason: results.length > 0 ? 'toolUse' : 'stop',
       ...(usage !== undefined && { usage }),
     }
@@ -93,13 +92,13 @@ export class OpenCodeRecording implements Recording {
   }
 
   #tool(part: Fields, content: ContentBlock[], results: Entry[], at: number): void {
-    const state = isObject(part['state']) ? part['state'] : {}
-    const id = text(part['callID'])
-    const [name, args] = piCall(text(part['tool']), isObject(state['input']) ? state['input'] : {})
+    const state = isFields(part['state']) ? part['state'] : {}
+    const id = textOf(part['callID'])
+    const [name, args] = piCall(textOf(part['tool']), isFields(state['input']) ? state['input'] : {})
     content.push({ type: 'toolCall', id, name, arguments: args })
     const failed = state['status'] !== 'completed'
-    const output = failed ? text(state['error']) || 'the call was aborted' : text(state['output'])
-    const end = isObject(state['time']) ? number(state['time']['end']) : 0
+    const output = failed ? textOf(state['error']) || 'the call was aborted' : textOf(state['output'])
+    const end = isFields(state['time']) ? numberOf(state['time']['end']) : 0
     const result: Message = {
       role: 'toolResult',
       toolCallId: id,
@@ -111,35 +110,29 @@ export class OpenCodeRecording implements Recording {
   }
 
   #userBlock(part: Fields): ContentBlock[] {
-    if (part['type'] === 'text' && part['ignored'] !== true) return [{ type: 'text', text: text(part['text']) }]
-    if (part['type'] === 'file' && text(part['mime']).startsWith('image/')) {
-      return [{ type: 'image', data: text(part['url']), mimeType: text(part['mime']) }]
+    if (part['type'] === 'text' && part['ignored'] !== true) return [{ type: 'text', text: textOf(part['text']) }]
+    if (part['type'] === 'file' && textOf(part['mime']).startsWith('image/')) {
+      return [{ type: 'image', data: textOf(part['url']), mimeType: textOf(part['mime']) }]
     }
     if (part['type'] !== 'text') this.#skip(part['type'])
     return []
   }
 
   #skip(type: unknown): void {
-    const kind = text(type) || 'parts without a type'
+    const kind = textOf(type) || 'parts without a type'
     this.skipped.set(kind, (this.skipped.get(kind) ?? 0) + 1)
   }
 }
 
 async function documentOf(file: string): Promise<{ info: Fields; messages: { info: Fields; parts: Fields[] }[] }> {
-  const bytes = await readFile(file)
-  let found: unknown
-  try {
-    found = JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').replace(/^\uFEFF/, ''))
-  } catch {
-    throw new NotReplayable('it is no JSON document, or is cut off')
-  }
-  const { info, messages } = isObject(found) ? found : {}
-  if (!isObject(info) || !Array.isArray(messages)) throw new NotReplayable('no export of an OpenCode session')
+  const found = await jsonDocument(file)
+  const { info, messages } = isFields(found) ? found : {}
+  if (!isFields(info) || !Array.isArray(messages)) throw new NotReplayable('no export of an OpenCode session')
   return {
     info,
-    messages: messages.filter(isObject).map((one) => ({
-      info: isObject(one['info']) ? one['info'] : {},
-      parts: Array.isArray(one['parts']) ? one['parts'].filter(isObject) : [],
+    messages: messages.filter(isFields).map((one) => ({
+      info: isFields(one['info']) ? one['info'] : {},
+      parts: Array.isArray(one['parts']) ? one['parts'].filter(isFields) : [],
     })),
   }
 }
@@ -159,20 +152,8 @@ function message(key: string, own: Message, at: number): Step {
 }
 
 function usageOf(tokens: unknown): RecordedUsage | undefined {
-  if (!isObject(tokens)) return undefined
-  const cache = isObject(tokens['cache']) ? tokens['cache'] : {}
-  const output = number(tokens['output']) + number(tokens['reasoning'])
-  return { input: number(tokens['input']), output, cacheRead: number(cache['read']), cacheWrite: number(cache['write']) }
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-function number(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0
+  if (!isFields(tokens)) return undefined
+  const cache = isFields(tokens['cache']) ? tokens['cache'] : {}
+  const output = numberOf(tokens['output']) + numberOf(tokens['reasoning'])
+  return { input: numberOf(tokens['input']), output, cacheRead: numberOf(cache['read']), cacheWrite: numberOf(cache['write']) }
 }

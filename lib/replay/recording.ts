@@ -153,7 +153,7 @@ export interface Recording {
 }
 
 /** The messages of a branch that the recorded program kept sending. */
-export function keysInSight({ keys, compaction }: BranchStep): readonly string[] {
+export function keysShown({ keys, compaction }: BranchStep): readonly string[] {
   if (compaction === undefined) return keys
   const from = compaction.kept === undefined ? -1 : keys.indexOf(compaction.kept)
   return from < 0 ? [] : keys.slice(from)

@@ -1,7 +1,7 @@
 /** The size of the requests that the recorded program sent, followed step by step. */
 import { blocksOf, unitsOf } from './blocks.ts'
 import type { Calls } from './blocks.ts'
-import { isSent, keysInSight } from './recording.ts'
+import { isSent, keysShown } from './recording.ts'
 import type { BranchStep, EditStep, Entry, Message } from './recording.ts'
 
 /** A message without its content. */
@@ -50,7 +50,7 @@ export class RecordedRequest {
 
   /** The conversation continues from an earlier point. */
   branch(step: BranchStep): void {
-    this.#path = [...keysInSight(step)]
+    this.#path = [...keysShown(step)]
     this.#edited.clear()
     this.units = 0
     for (const [key, content] of step.edits ?? []) this.edit(key, content)

@@ -220,18 +220,13 @@ export class Bound {
       cacheHit: this.#sent === 0 ? 0 : this.#cached / this.#sent,
       tokensSent: Math.round(this.#sent),
       peakTokens: Math.round(this.#peak),
-      compactions: 0,
-      rolls: 0,
-      reasoningLost: 0,
-      reasoningLostRunning: 0,
-      refused: 0,
-      rereads: 0,
-      rereadCost: 0,
-      answeredReads: 0,
-      overWindow: 0,
+      ...NOTHING,
     }
   }
 }
+
+/** The figures of a layout that does nothing. */
+const NOTHING = { compactions: 0, rolls: 0, reasoningLost: 0, reasoningLostRunning: 0, refused: 0, rereads: 0, rereadCost: 0, answeredReads: 0, overWindow: 0 }
 
 function perToken(pricePerMillion: number): number {
   return pricePerMillion / 1_000_000

@@ -3,7 +3,7 @@
  * words, from memory. In the other classes the recording shows that the text came anyway, or that there was less to miss. The
  * classes go by what the recorded agent did next; docs/economics.md says what they can't know.
  */
-import type { Source } from './sight.ts'
+import type { Source } from './sources.ts'
 
 /** The classes, in the order in which they are tried. */
 export const HARM_CLASSES = [

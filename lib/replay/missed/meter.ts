@@ -8,13 +8,13 @@ import type { Block, Calls } from '../blocks.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import type { Prices } from '../prices.ts'
 import type { BranchStep, Entry, Message } from '../recording.ts'
-import { keysInSight } from '../recording.ts'
+import { keysShown } from '../recording.ts'
 import { partsOf, Reader, textsOf } from './answer.ts'
 import { OpenUse } from './harm.ts'
 import type { OwnPhrases } from './phrases.ts'
 import { Shown } from './shown.ts'
-import { kindOf, OWN_WORDS, Sight, SUMMARY } from './sight.ts'
-import type { Source } from './sight.ts'
+import { kindOf, OWN_WORDS, Sources, SUMMARY } from './sources.ts'
+import type { Source } from './sources.ts'
 import { classify, count, isStrong, noUses } from './uses.ts'
 import type { MissedUses } from './uses.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -58,7 +58,7 @@ export interface Missed {
 export class Meter {
   readonly #setting: MeterSetting
   readonly #reader: Reader
-  readonly #sight: Sight
+  readonly #sources: Sources
   readonly #ids = new WeakMap<Block, Uint32Array>()
   readonly #lanes = new Map<PolicyName, Lane>()
   #call = 0
@@ -68,7 +68,7 @@ export class Meter {
   constructor(setting: MeterSetting) {
     this.#setting = setting
     this.#reader = new Reader(setting.vocabulary, setting.cwd)
-    this.#sight = new Sight(setting.vocabulary.size)
+    this.#sources = new Sources(setting.vocabulary.size)
   }
 
   /** An answer is about to be added to the conversation; `sent` is what each policy has sent for it. */
@@ -98,13 +98,13 @@ export class Meter {
 
   /** The recorded program replaced everything before a message with a summary. */
   compaction(firstKept: string | undefined, summary: Block): void {
-    this.#sight.from(firstKept)
+    this.#sources.from(firstKept)
     this.#summary(summary)
   }
 
   /** The recorded conversation continued from an earlier point; `summary` is that of its newest compaction. */
   branch(step: BranchStep, summary: Block | undefined): void {
-    this.#sight.only(keysInSight(step))
+    this.#sources.only(keysShown(step))
     if (summary !== undefined) this.#summary(summary)
   }
 
@@ -146,7 +146,7 @@ export class Meter {
   /** The newest source of what a policy does not show; undefined if the agent had it from elsewhere. */
   #missing(id: number, lane: Lane): Source | undefined {
     let newest: Source | undefined
-    for (const source of this.#sight.with(id)) {
+    for (const source of this.#sources.with(id)) {
       if (source.kind === SUMMARY || lane.back.has(source.key)) return undefined
       newest ??= source
     }
@@ -170,7 +170,7 @@ export class Meter {
     const isResult = entry.message.role === 'toolResult'
     const path = block.path ?? (isResult ? this.#setting.calls.of(entry.message.toolCallId)?.path : undefined)
     const ids = this.#idsOf(block)
-    this.#sight.add({ key: entry.key, kind, path, born: this.#call, units, inSight: true }, ids)
+    this.#sources.add({ key: entry.key, kind, path, born: this.#call, units, isShown: true }, ids)
     if (!isResult) return
     for (const lane of this.#lanes.values()) for (const use of lane.open) use.result(kind, path, this.#call, ids)
   }
@@ -179,7 +179,7 @@ export class Meter {
     this.#summaries += 1
     const key = `recorded-summary-${this.#summaries}`
     const units = block.units
-    this.#sight.add({ key, kind: SUMMARY, born: this.#call, units, inSight: true }, this.#idsOf(block))
+    this.#sources.add({ key, kind: SUMMARY, born: this.#call, units, isShown: true }, this.#idsOf(block))
   }
 
   #idsOf(block: Block): Uint32Array {

@@ -60,7 +60,7 @@ const MAX_PHRASES = 24_000_000
 export class OwnPhrases {
   readonly #once = new Sieve(1 << 28)
   readonly #twice = new Sieve(1 << 26)
-  readonly #inSight = new Sieve(1 << 26)
+  readonly #shown = new Sieve(1 << 26)
   readonly #written = new Sieve(1 << 24)
   readonly #scanner = new Scanner()
 
@@ -72,16 +72,16 @@ export class OwnPhrases {
   /** Learns from a session. */
   async learn(recording: Recording): Promise<void> {
     if (this.#once.size > MAX_PHRASES) return
-    this.#inSight.clear()
+    this.#shown.clear()
     this.#written.clear()
     const { cwd } = recording.origin
     const calls = new Calls()
     const see: Sink = {
-      quote: (high, low) => void this.#inSight.add(high, low),
-      name: (high, low) => void this.#inSight.add(high, low),
+      quote: (high, low) => void this.#shown.add(high, low),
+      name: (high, low) => void this.#shown.add(high, low),
     }
     const write = (high: number, low: number): void => {
-      if (this.#inSight.has(high, low) || this.#written.add(high, low)) return
+      if (this.#shown.has(high, low) || this.#written.add(high, low)) return
       if (this.#once.add(high, low)) this.#twice.add(high, low)
     }
     const answer: Sink = { quote: write, name: write }

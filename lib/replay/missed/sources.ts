@@ -15,7 +15,7 @@ export interface Source {
   path?: string | undefined
   /** UTF-16 units of its texts. */
   units: number
-  inSight: boolean
+  isShown: boolean
 }
 
 /** Kinds of sources that are not tool text. */
@@ -27,7 +27,7 @@ export const SUMMARY = 'summary'
 const NONE = 0xffffffff
 
 /** The sources of one session. */
-export class Sight {
+export class Sources {
   readonly #sources: Source[] = []
   readonly #byKey = new Map<string, Source[]>()
   /** The newest place of each vocabulary number, and for each place the one before it. */
@@ -61,8 +61,8 @@ export class Sight {
 
   /** Only the blocks of these messages are in sight now. */
   only(keys: Iterable<string>): void {
-    for (const source of this.#sources) source.inSight = false
-    for (const key of keys) for (const source of this.#byKey.get(key) ?? []) source.inSight = true
+    for (const source of this.#sources) source.isShown = false
+    for (const key of keys) for (const source of this.#byKey.get(key) ?? []) source.isShown = true
   }
 
   /** Everything before a message goes out of sight; if it is undefined, everything does. */
@@ -70,7 +70,7 @@ export class Sight {
     let keeps = false
     for (const [own, sources] of this.#byKey) {
       keeps ||= own === key
-      if (!keeps) for (const source of sources) source.inSight = false
+      if (!keeps) for (const source of sources) source.isShown = false
     }
   }
 
@@ -78,7 +78,7 @@ export class Sight {
   *with(id: number): Generator<Source> {
     for (let place = this.#newest[id] as number; place !== NONE; place = this.#before[place] as number) {
       const source = this.#sources[this.#source[place] as number] as Source
-      if (source.inSight) yield source
+      if (source.isShown) yield source
     }
   }
 }
