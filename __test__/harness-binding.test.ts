@@ -1,7 +1,7 @@
 /** Reasoning in a projected conversation: which binding holds, and what happens once it is refused. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Reasoning } from '../lib/harness/reasoning.ts'
-import type { SaidModel } from '../lib/harness/reasoning.ts'
+import type { KnownModel } from '../lib/harness/reasoning.ts'
 import { Projection } from '../lib/harness.ts'
 import type { ProjectedModel } from '../lib/harness.ts'
 import type { Binding } from '../lib/models/rules.ts'
@@ -115,7 +115,7 @@ test('old_account_loses_nothing', async () => {
 describe('binding', () => {
   const thinking = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }] }
   const sdk = (provider: string, options: object) => ({ role: 'assistant', content: [{ type: 'reasoning', text: 'hm', providerOptions: { [provider]: options } }] })
-  test.each<[string, object[], SaidModel, Binding]>([
+  test.each<[string, object[], KnownModel, Binding]>([
     ['what the host says', [thinking], { name: 'claude-opus-5-5', binding: 'keeps' }, 'keeps'],
     ['a bound name', [], { name: 'claude-opus-5-5' }, 'refuses'],
     ['a name that is not bound', [thinking], { name: 'claude-opus-4-6' }, 'none'],
@@ -148,7 +148,7 @@ describe('binding', () => {
   })
 
   const DROPS = { thinking: { block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
-  test.each<[string, SaidModel, object, Binding]>([
+  test.each<[string, KnownModel, object, Binding]>([
     ['a bound model', { name: 'claude-opus-5-5' }, DROPS, 'drops'],
     ['one that the host says refuses', { name: 'claude-opus-5-5', binding: 'refuses' }, DROPS, 'refuses'],
     ['one that is not bound', { name: 'claude-opus-4-6' }, DROPS, 'none'],

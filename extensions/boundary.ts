@@ -377,11 +377,11 @@ function withEdits(
       .filter((m) => m.role !== 'system')
       .map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
   )
-  const said = messages.filter((message) => message.role !== 'system')
-  if (flat.length !== said.length || flat.some((one, index) => one.role !== said[index]?.role)) {
+  const sent = messages.filter((message) => message.role !== 'system')
+  if (flat.length !== sent.length || flat.some((one, index) => one.role !== sent[index]?.role)) {
     return [...messages]
   }
-  const ids = new Map<PiMessage, string>(said.map((message, index) => [message, flat[index]?.id ?? '']))
+  const ids = new Map<PiMessage, string>(sent.map((message, index) => [message, flat[index]?.id ?? '']))
   return messages.flatMap((message) => {
     const replacement = edits.get(ids.get(message) ?? '')
     if (replacement === null) return []

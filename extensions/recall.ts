@@ -111,8 +111,8 @@ export async function keptText(manager: ContextManager, name: string): Promise<s
   const found = await manager.get(name)
   // Prose and reasoning are not objects, so bringing them back activates nothing.
   if (found === null) {
-    const said = await manager.activate(name)
-    if (said.content !== undefined) return said.content
+    const found = await manager.activate(name)
+    if (found.content !== undefined) return found.content
   }
   if (found === null) throw new Error(`no object has the id ${name}`)
   if (typeof found.content !== 'string') throw new Error(`${name} has no text`)

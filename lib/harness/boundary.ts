@@ -5,8 +5,8 @@ import { handed } from './crossing.ts'
 import { recordable } from './message.ts'
 import { isReworded, objectFor } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
-import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, saidBy } from './recorded.ts'
-import type { Said } from './recorded.ts'
+import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
+import type { TurnMessage } from './recorded.ts'
 import type { Part, Unit } from './table.ts'
 
 /** How many objects are fetched at once. */
@@ -29,11 +29,11 @@ export class Boundary {
    * Throws `INVALID_ARGUMENT` if the conversation is one that another has followed in the record.
    */
   async of(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
-    const saidIn = await inPieces(units, (unit, index) => saidOf(unit).map((one) => ({ ...one, index })))
-    const said = saidIn.flat()
-    const record = remembering(await recordOf(this.#manager), said)
-    const count = recordedOf(record, said) ?? (await this.#diverged(record, said))
-    let boundary = count === 0 ? 0 : (said[count - 1]?.index ?? -1) + 1
+    const grouped = await inPieces(units, (unit, index) => turnMessages(unit).map((one) => ({ ...one, index })))
+    const messages = grouped.flat()
+    const record = remembering(await recordOf(this.#manager), messages)
+    const count = recordedOf(record, messages) ?? (await this.#diverged(record, messages))
+    let boundary = count === 0 ? 0 : (messages[count - 1]?.index ?? -1) + 1
     const objects = await this.#index()
     for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen, objects)); unit = units[boundary]) boundary += 1
     return boundary
@@ -46,15 +46,15 @@ export class Boundary {
   async behind(kept: readonly Unit[], removed: readonly Unit[]): Promise<number | undefined> {
     const manager = this.#manager
     const record = await recordOf(manager)
-    const end = placesOf(record, removed.flatMap(saidOf))?.[0]
-    const places = placesOf(record.slice(0, end), kept.flatMap(saidOf))
+    const end = placesOf(record, removed.flatMap(turnMessages))?.[0]
+    const places = placesOf(record.slice(0, end), kept.flatMap(turnMessages))
     if (end === undefined || places === undefined) return undefined
     const point = await lastCommon(manager, record.slice(0, end))
     const { length } = await recordOf(manager, point)
     // What the point does not have yet is handed over again.
     let missing = places.filter((place) => place >= length).length
     let boundary = kept.length
-    while (missing > 0) missing -= saidOf(kept[(boundary -= 1)] as Unit).length
+    while (missing > 0) missing -= turnMessages(kept[(boundary -= 1)] as Unit).length
     await manager.goBack(point)
     return boundary
   }
@@ -72,13 +72,13 @@ export class Boundary {
   }
 
   /** How many messages of a conversation are in the record, after the record was made to agree with it. */
-  async #diverged(record: readonly Said[], said: readonly Said[]): Promise<number> {
+  async #diverged(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Promise<number> {
     const manager = this.#manager
-    const point = await lastCommon(manager, said)
+    const point = await lastCommon(manager, messages)
     const common = (await recordOf(manager, point)).length
     // A record of which nothing is left is not what another conversation goes on after: each restart would make it longer.
     const isLeft = record.some(({ isErased, calls }) => isErased !== true || calls.length > 0)
-    if (common === 0 && isLeft && said.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
+    if (common === 0 && isLeft && messages.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
       this.#starts.push(record.length)
       return 0
     }
@@ -88,8 +88,8 @@ export class Boundary {
       )
     }
     await manager.goBack(point)
-    const left = remembering(await recordOf(manager), said)
-    if (isPrefix(left, said)) return left.length
+    const left = remembering(await recordOf(manager), messages)
+    if (isPrefix(left, messages)) return left.length
     await manager.restore(manager.sessionId, 0)
     return 0
   }
@@ -108,6 +108,6 @@ export class Boundary {
 }
 
 /** The messages of the user and the model in a unit, as they are compared with the record. */
-function saidOf({ parts }: Unit): Said[] {
-  return parts.flatMap(({ message }) => saidBy(recordable(handed(message))) ?? [])
+function turnMessages({ parts }: Unit): TurnMessage[] {
+  return parts.flatMap(({ message }) => turnMessage(recordable(handed(message))) ?? [])
 }

@@ -11,7 +11,7 @@ import { Withheld } from '../models/withheld.ts'
 import { isFields, textOf } from './message.ts'
 
 /** What a host says about its model. */
-export interface SaidModel {
+export interface KnownModel {
   name?: string
   binding?: Binding
 }
@@ -45,7 +45,7 @@ export class Reasoning {
    * The binding of the next call: what a refusal has shown, what the host says, what answers have reported, what the last
    * request asked for, or what the model's name and the format of its reasoning say.
    */
-  binding({ name = this.#route.name ?? '', binding }: SaidModel): Binding {
+  binding({ name = this.#route.name ?? '', binding }: KnownModel): Binding {
     this.#model = name
     // What was seen before the first call, of a conversation that goes on, has no name yet.
     const { binding: unasked, askedBinding } = rulesOf(name, this.#route)

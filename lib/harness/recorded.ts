@@ -1,4 +1,4 @@
-/** Finds out how much of a conversation is in the session's record, by comparing what was said. */
+/** Finds out how much of a conversation is in the session's record, by comparing messages. */
 import type { ContextManager } from '../../index.js'
 import { callsOf } from './call-ids.ts'
 import { isEqual } from './identity.ts'
@@ -7,7 +7,7 @@ import { isFields } from './message.ts'
 import { inPieces } from './pieces.ts'
 
 /** A message of the user or the model. */
-export interface Said {
+export interface TurnMessage {
   role: 'user' | 'assistant'
   /** The part of its content that is compared. */
   words: unknown
@@ -21,11 +21,11 @@ export interface Said {
 const ERASED = '[erased]'
 
 /** The messages in the session's record, in their order. */
-export async function recordOf(manager: ContextManager, txId?: number): Promise<Said[]> {
+export async function recordOf(manager: ContextManager, txId?: number): Promise<TurnMessage[]> {
   const id = `chat:${manager.sessionId}`
   const chat = await (txId === undefined ? manager.get(id) : manager.getAsOf(id, { txId }))
   const turns = (chat?.['turns'] ?? []) as { user: unknown; assistant: { content?: unknown }[]; toolcall_ids?: string[] }[]
-  const said = turns.flatMap((turn) => {
+  const messages = turns.flatMap((turn) => {
     const calls = turn.toolcall_ids ?? []
     return [
       // If the model begins the conversation, its first turn has no user message.
@@ -33,11 +33,11 @@ export async function recordOf(manager: ContextManager, txId?: number): Promise<
       ...turn.assistant.map(({ content }) => ({ role: 'assistant' as const, content: content ?? null, calls })),
     ]
   })
-  return inPieces(said, ({ role, content, calls }) => ({ role, words: comparable(content), calls, ...(isErased(content) ? { isErased: true as const } : {}) }))
+  return inPieces(messages, ({ role, content, calls }) => ({ role, words: comparable(content), calls, ...(isErased(content) ? { isErased: true as const } : {}) }))
 }
 
 /** The message as it is compared with the record; undefined for results and other roles. */
-export function saidBy({ role, content }: EngineMessage): Said | undefined {
+export function turnMessage({ role, content }: EngineMessage): TurnMessage | undefined {
   return role === 'user' || role === 'assistant' ? { role, words: comparable(content ?? null), calls: callsIn(content) } : undefined
 }
 
@@ -45,11 +45,11 @@ export function saidBy({ role, content }: EngineMessage): Said | undefined {
  * The record, with the words of this conversation where its own were forgotten. That it is the same conversation shows in
  * what was not forgotten, or in the calls of a turn, whose IDs stay; without either, what was forgotten is like nothing.
  */
-export function remembering(record: readonly Said[], said: readonly Said[]): readonly Said[] {
-  const calls = new Set(said.flatMap((one) => one.calls))
+export function remembering(record: readonly TurnMessage[], messages: readonly TurnMessage[]): readonly TurnMessage[] {
+  const calls = new Set(messages.flatMap((one) => one.calls))
   let isSame = false
   const remembered = record.map((one, at) => {
-    const other = said[at]
+    const other = messages[at]
     if (other === undefined || one.role !== other.role) return one
     const isLike = one.isErased === true || isForgottenForm(one.words, other.words)
     isSame ||= one.isErased === true ? one.calls.some((id) => callsOf(id).some((call) => calls.has(call))) : isLike
@@ -80,37 +80,37 @@ function isWithout([first = '', ...parts]: string[], text: string): boolean {
 }
 
 /**
- * How many messages of `said` are in the record: those up to the record's last entry. A host may have removed old
+ * How many of the messages are in the record: those up to the record's last entry. A host may have removed old
  * messages, so if the beginnings differ, the ends are compared. Undefined if record and conversation diverge.
  */
-export function recordedOf(record: readonly Said[], said: readonly Said[]): number | undefined {
-  if (isPrefix(record, said)) return record.length
-  if (isPrefix(said, record)) return undefined
+export function recordedOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number | undefined {
+  if (isPrefix(record, messages)) return record.length
+  if (isPrefix(messages, record)) return undefined
   // A common beginning proves nothing; compare what follows it.
-  const alike = commonOf(record, said)
+  const alike = commonOf(record, messages)
   let [best, length] = [0, 0]
-  for (let end = said.length; end > alike; end -= 1) {
+  for (let end = messages.length; end > alike; end -= 1) {
     let run = 0
-    while (run < end - alike && run < record.length - alike && isSaid(record[record.length - 1 - run], said[end - 1 - run])) run += 1
+    while (run < end - alike && run < record.length - alike && isSame(record[record.length - 1 - run], messages[end - 1 - run])) run += 1
     if (run > length) [best, length] = [end, run]
   }
   if (length >= 2) return best
   // A single prompt can match by chance, and so can an answer after a common beginning.
-  return length === 1 && said[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
+  return length === 1 && messages[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
 }
 
 /** Returns whether the second list starts with the first one. */
-export function isPrefix(record: readonly Said[], said: readonly Said[]): boolean {
-  return record.length <= said.length && record.every((one, index) => isSaid(one, said[index]))
+export function isPrefix(record: readonly TurnMessage[], messages: readonly TurnMessage[]): boolean {
+  return record.length <= messages.length && record.every((one, index) => isSame(one, messages[index]))
 }
 
 /** Where some messages are in the record, in this order and as late as possible; undefined if it does not have them all. */
-export function placesOf(record: readonly Said[], said: readonly Said[]): number[] | undefined {
+export function placesOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number[] | undefined {
   const places: number[] = []
   let place = record.length
-  for (const one of said.toReversed()) {
+  for (const one of messages.toReversed()) {
     place -= 1
-    while (place >= 0 && !isSaid(record[place], one)) place -= 1
+    while (place >= 0 && !isSame(record[place], one)) place -= 1
     if (place < 0) return undefined
     places.push(place)
   }
@@ -128,13 +128,13 @@ interface Point {
 }
 
 /** The transaction at which the record was the longest prefix of this conversation; 0 if there is none. */
-export async function lastCommon(manager: ContextManager, said: readonly Said[]): Promise<number> {
+export async function lastCommon(manager: ContextManager, messages: readonly TurnMessage[]): Promise<number> {
   const at = async (tx: number): Promise<Point> => {
-    const record = remembering(await recordOf(manager, tx), said)
-    return { tx, length: record.length, isPrefix: isPrefix(record, said) }
+    const record = remembering(await recordOf(manager, tx), messages)
+    return { tx, length: record.length, isPrefix: isPrefix(record, messages) }
   }
   const newest = await manager.point()
-  const common = commonOf(remembering(await recordOf(manager, newest), said), said)
+  const common = commonOf(remembering(await recordOf(manager, newest), messages), messages)
   const found = await lastPrefix(at, { tx: 0, length: 0, isPrefix: true }, newest)
   if (found.length === common) return found.tx
   // The record has gone back before, so that it was a prefix more than once.
@@ -177,12 +177,12 @@ async function prefixOnBranch(at: (tx: number) => Promise<Point>, newest: number
 }
 
 /** How many messages two lists have in common at their beginnings. */
-function commonOf(record: readonly Said[], said: readonly Said[]): number {
-  const different = record.findIndex((one, index) => !isSaid(one, said[index]))
+function commonOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number {
+  const different = record.findIndex((one, index) => !isSame(one, messages[index]))
   return different < 0 ? record.length : different
 }
 
-function isSaid(one: Said | undefined, other: Said | undefined): boolean {
+function isSame(one: TurnMessage | undefined, other: TurnMessage | undefined): boolean {
   if (one?.role !== other?.role) return false
   return isEqual(one?.words, other?.words)
 }

@@ -82,7 +82,7 @@ const opencode: Omit<Shape, 'read'> = {
 
   content(message) {
     const { info, parts } = message as HostMessage
-    return { id: info.id, role: info.role, parts: parts.map((part) => (part['type'] === 'tool' ? said(part) : part)) }
+    return { id: info.id, role: info.role, parts: parts.map((part) => (part['type'] === 'tool' ? toolPart(part) : part)) }
   },
 }
 
@@ -117,7 +117,7 @@ function renamed(fields: object, names: ReadonlyMap<string, string>): Fields {
 }
 
 /** The parts of a call that the model sees. Its title and times change while it runs. */
-function said(part: Fields): Fields {
+function toolPart(part: Fields): Fields {
   const state = part['state'] as Fields
   return { type: 'tool', callID: part['callID'], tool: part['tool'], status: state['status'], input: state['input'], output: outputOf(state) }
 }

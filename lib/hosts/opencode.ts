@@ -151,7 +151,7 @@ function asking(model: Fields, options: Fields): object {
 }
 
 /** OpenCode's model in the form that the projection takes: its prices and limits, and what else its name says. */
-function modelOf(model: Fields | undefined, said: Binding | undefined): ProjectedModel {
+function modelOf(model: Fields | undefined, told: Binding | undefined): ProjectedModel {
   const cost = isFields(model?.['cost']) ? model['cost'] : {}
   const cache = isFields(cost['cache']) ? cost['cache'] : {}
   const limit = isFields(model?.['limit']) ? model['limit'] : {}
@@ -167,6 +167,6 @@ function modelOf(model: Fields | undefined, said: Binding | undefined): Projecte
     cacheRead: number(cache['read']),
     cacheWrite: number(cache['write']),
     ...(api === '@ai-sdk/anthropic' ? { lookbackBlocks: 20 } : {}),
-    ...(said === undefined ? {} : { binding: said }),
+    ...(told === undefined ? {} : { binding: told }),
   }
 }

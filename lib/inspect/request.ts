@@ -43,8 +43,8 @@ export async function rebuild(file: string, call: number): Promise<{ calls: numb
   if (answer === undefined) return { calls: answers.length, request: undefined }
   const message = answer['message'] as Message
   const branch = branchTo(entries, answer['parentId'] as string | null)
-  const said = branch.flatMap((entry) => (entry['type'] === 'message' ? [entry['message'] as Message] : []))
-  const withheld = withheldOn(said)
+  const recorded = branch.flatMap((entry) => (entry['type'] === 'message' ? [entry['message'] as Message] : []))
+  const withheld = withheldOn(recorded)
   // What the provider has refused is taken out when the request goes, and not by a replacement.
   const messages = withheld.without(project(branch))
   const whole = project(branch.filter(({ type }) => type !== 'context_edit'))

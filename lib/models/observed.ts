@@ -78,12 +78,12 @@ export class ObservedBinding {
   }
 
   /**
-   * The binding of a model: `refuses` if the provider has refused, whatever else is said; then what the user or the host
+   * The binding of a model: `refuses` if the provider has refused, whatever else is known; then what the user or the host
    * says; then what else was seen; and if nothing is known so, what the table says.
    */
-  binding(model: string, table: Binding, said?: Binding): Binding {
+  binding(model: string, table: Binding, told?: Binding): Binding {
     const seen = this.#seen.get(model)
-    return seen === 'refuses' ? seen : (said ?? seen ?? table)
+    return seen === 'refuses' ? seen : (told ?? seen ?? table)
   }
 }
 

@@ -109,7 +109,7 @@ function withText(content: unknown, text: string): unknown {
 
 /** A user message: its results, then what the user says. */
 function answered(blocks: readonly Fields[], edits: ReadonlyMap<number, PartEdit>): Fields[] {
-  const said = edits.get(blocks.filter(isResult).length)
+  const own = edits.get(blocks.filter(isResult).length)
   const numbers = new Map(blocks.filter((block) => !isResult(block)).map((block, number) => [block, number]))
   let number = -1
   const whole = blocks.flatMap((block) => {
@@ -119,7 +119,7 @@ function answered(blocks: readonly Fields[], edits: ReadonlyMap<number, PartEdit
     if (edit?.kind === 'gone') return []
     return edit?.kind === 'result' ? [{ ...block, content: withText(block['content'], edit.text) }] : [block]
   })
-  return shortened(whole, said, undefined, (block) => numbers.get(block))
+  return shortened(whole, own, undefined, (block) => numbers.get(block))
 }
 
 function withArguments(blocks: readonly Fields[], edit: PartEdit | undefined): Fields[] {
