@@ -107,8 +107,33 @@ describe('a conversation', () => {
     const id = handles(server)[0]
     expect(await callTool(second.gateway, 'activate', { id })).toMatch(/^n\d+ line 0 /)
     same.calls = 100
-    await same.call('Bash', { command: 'cat more' }, long('more'))
-    expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, resumed.length)).toEqual(resumed)
+    await same.call('Bash', { command: 'cat more' }, 'nothing')
+    const rolls = second.gateway.ledger.sessions.flatMap(({ rolls: own }) => own)
+    expect(breaks(server, -2)).toBe(rolls.length)
+  })
+
+  test('a new process for each turn rolls as one process does, also within the bounds of a model that binds its reasoning', async () => {
+    const server = await startModelServer(() => 'ok')
+    const sizes: number[] = []
+    for (const restarts of [false, true]) {
+      const place = lasting()
+      let { gateway } = await gatewayTo(server.url, place)
+      const messages: object[] = []
+      let sent = 0
+      for (let turn = 0; turn < 12; turn += 1) {
+        if (restarts) {
+          await gateway.close()
+          ;({ gateway } = await gatewayTo(server.url, place))
+        }
+        const loop = Object.assign(new AnthropicLoop(gateway), { messages, calls: 100 * turn, model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'adaptive' } } })
+        await loop.prompt(`prompt ${turn}`)
+        for (let n = 0; n < 8; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`))
+        messages.push({ role: 'assistant', content: [{ type: 'text', text: 'done' }] })
+        sent += server.requests.slice(-9).reduce((sum, { raw }) => sum + raw.length, 0)
+      }
+      sizes.push(sent)
+    }
+    expect(sizes[1]! / sizes[0]!).toBeLessThan(1.05)
   })
 
   test.each([{ sessionId: 'session-1' }, {}])('what the host has compacted before this process comes back; the call says %o', async (meta) => {

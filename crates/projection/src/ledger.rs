@@ -96,6 +96,8 @@ pub struct Ledger {
     /// Sum of the cached-read prices of all calls. An account is the item's saving times the advance of this clock, so a call
     /// need not visit the accounts.
     clock: f64,
+    /// The clock after each call of the transcript from which the contents were rebuilt.
+    rebuilt: Vec<f64>,
 }
 
 /// What a stale item pays.
@@ -175,6 +177,19 @@ impl Ledger {
         true
     }
 
+    /// Makes an item stale that has been so since a number of calls, counted from the first one. If these calls are in the
+    /// transcript from which the contents were rebuilt, it has paid since then; otherwise it begins now.
+    pub fn set_stale_since(&mut self, place: usize, calls: u64) {
+        if !self.set_stale(place, true) {
+            return;
+        }
+        let last = usize::try_from(calls).unwrap_or(usize::MAX).checked_sub(1);
+        let since = last.and_then(|last| self.rebuilt.get(last));
+        if let (Some(since), Some(account)) = (since, self.stale.get_mut(&place)) {
+            account.since = *since;
+        }
+    }
+
     /// Accounts for one model call with the current request: stale items that were shown before pay their rent, and everything
     /// counts as shown and cached from now on. Returns what the call read and wrote.
     pub fn charge_call(&mut self, policy: &Policy) -> Charge {
@@ -187,6 +202,9 @@ impl Ledger {
         self.spent += charge.cost(&policy.prices) * factor;
         self.debt -= self.removed as f64 * price * factor;
         self.clock += policy.prices.read * factor;
+        if self.is_rebuilding {
+            self.rebuilt.push(self.clock);
+        }
         for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
             account.since = self.clock;
         }
@@ -298,13 +316,10 @@ impl Ledger {
         self.is_rebuilding = true;
     }
 
-    /// The contents were rebuilt from a transcript: they have been in requests, and stale items have paid nothing yet.
+    /// The contents were rebuilt from a transcript: they have been in requests, and what is stale has paid its rent there.
     /// `is_cached` says whether the provider still has everything up to the last answer cached; otherwise nothing is.
     pub fn assume_shown(&mut self, is_cached: bool) {
         self.is_rebuilding = false;
-        for account in self.stale.values_mut() {
-            *account = Account { paid: 0.0, since: self.clock };
-        }
         if !is_cached {
             self.shown = self.slots.len();
             self.system_cached = false;

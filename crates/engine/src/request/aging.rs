@@ -100,11 +100,13 @@ impl Segments {
             self.schedule.set(place, None);
             return;
         };
-        let next = forms.iter().rev().find(|(_, due)| due.warm <= self.calls).map(|(form, _)| *form);
-        if let Some(form) = next {
-            self.aim(place, form);
+        match forms.iter().rev().find(|(_, due)| due.warm <= self.calls) {
+            Some((form, due)) => {
+                self.aim(place, *form);
+                self.ledger.set_stale_since(place, due.warm);
+            }
+            None => _ = self.ledger.set_stale(place, false),
         }
-        self.ledger.set_stale(place, next.is_some());
         let later = forms.iter().map(|(_, due)| *due).find(|due| due.warm > self.calls);
         self.schedule.set(place, later);
     }

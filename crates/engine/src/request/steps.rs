@@ -89,10 +89,11 @@ impl Segments {
     pub(super) fn aim_step(&mut self, number: usize, session: &Session) {
         let Some(step) = self.steps.get(number).filter(|step| step.page.is_none()) else { return };
         let leaves = step.is_ripe && self.carrier_of(number).is_some();
+        let since = self.ready(number, session).map_or(self.calls, |due| due.warm);
         for place in step.range().into_iter().flatten() {
             if leaves {
                 self.aim(place, Form::Gone);
-                self.ledger.set_stale(place, true);
+                self.ledger.set_stale_since(place, since);
             } else if self.segments[place].next == Form::Gone {
                 self.judge_alone(place, session);
             }

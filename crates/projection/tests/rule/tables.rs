@@ -290,8 +290,9 @@ fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
     ledger.push(Item::new(500, 0));
     ledger.guess_system_tokens(0);
     ledger.set_system_tokens(1_000);
+    let paid = rent(&ledger);
     ledger.assume_shown(true);
-    assert_eq!(rent(&ledger), 0.0);
+    assert_eq!(rent(&ledger), paid);
     assert_eq!(ledger.decide(&policy), None);
     let charge = ledger.charge_call(&policy);
     assert_eq!((charge.read_tokens, charge.written_tokens), (11_000, 500));
@@ -313,6 +314,39 @@ fn a_rebuilt_ledger_has_the_form_that_was_sent_in_the_cache() {
         ledger.set_rolled(1, true);
         assert_eq!(ledger.charge_call(&policy).read_tokens, 1_010, "what changes from then on breaks it");
     }
+}
+
+/// A process that goes on knows from the transcript since when text was stale.
+#[test]
+fn what_a_transcript_shows_to_have_been_stale_has_paid_since_then() {
+    let policy = Policy::new(EXACT);
+    let transcript = |rebuilds: bool| {
+        let mut ledger = Ledger::new(1_000);
+        if rebuilds {
+            ledger.rebuild();
+        }
+        ledger
+    };
+    let (mut going, mut again) = (transcript(false), transcript(true));
+    for call in 0..8 {
+        for ledger in [&mut going, &mut again] {
+            ledger.push(Item::new(1_000, 10));
+            ledger.charge_call(&policy);
+        }
+        if call >= 2 {
+            going.set_stale(call - 2, true);
+        }
+    }
+    again.assume_shown(true);
+    (0..6).for_each(|place| again.set_stale_since(place, place as u64 + 3));
+    assert_eq!(rent(&again), rent(&going));
+    assert!(rent(&again) > 0.0);
+    for ledger in [&mut going, &mut again] {
+        ledger.charge_call(&policy);
+        ledger.set_stale_since(6, 0);
+    }
+    assert_eq!(rent(&again), rent(&going), "what is found later begins then");
+    assert_eq!(again.decide(&policy), going.decide(&policy));
 }
 
 /// Until the first call it is only known what the system part was before.
