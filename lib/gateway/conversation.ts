@@ -106,6 +106,8 @@ export class Conversation {
   #hasRolled = false
   /** The request before this one went out without the projection. */
   #wasMissed = false
+  /** The session has to be opened anew, because another process has gone on with it. */
+  #isOutdated = false
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
@@ -168,6 +170,9 @@ export class Conversation {
   /** Goes on with what another one has sent for the same first messages. */
   takeOver(messages: readonly object[], items: readonly Item[], { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
     const { length } = messages
+    const { raw, items: own } = this.#last
+    // What the other one has rolled is in the record, and not in a session that was open meanwhile.
+    if (!isEqual(cutItems(items, length, raw.length), own)) this.#isOutdated = this.isOpen
     this.#chain.length = Math.min(this.#chain.length, commonLength(this.#last.raw, messages) + 1)
     this.#beginning = beginningOf(items, length, length)
     this.#last = { raw: messages, items: [...this.#beginning.items, ...asTheyAre(this.#beginning.length, length)] }
@@ -241,6 +246,10 @@ export class Conversation {
 
   async close(): Promise<void> {
     await this.#queue
+    await this.#leave()
+  }
+
+  async #leave(): Promise<void> {
     const opened = await this.#opened?.catch(() => undefined)
     // Who goes on from it may still ask: then only the record is left.
     this.#opened = undefined
@@ -274,6 +283,11 @@ export class Conversation {
   async #project(request: ModelRequest, common: number, pass: Pass): Promise<Form> {
     this.#request = request
     const { messages } = request
+    if (this.#isOutdated) {
+      this.#isOutdated = false
+      this.#old = [...this.#old, ...this.#new.splice(0)]
+      await this.#leave()
+    }
     const { manager, projection } = await this.#open()
     // What changed on disk before this request is told in it.
     await within(FLUSH_MS, pass.looked ?? manager.flush()).catch(() => undefined)

@@ -51,8 +51,6 @@ export class Forms {
   readonly #files = new Map<string, Known>()
   /** What is in no file, by name. */
   readonly #memory = new Map<string, readonly Remembered[]>()
-  /** Files that were erased under this process, as by `forget`: what was in them is not written again. */
-  readonly #erased = new Set<string>()
 
   /** Tidies the folder up. */
   constructor(folder?: string) {
@@ -110,20 +108,15 @@ export class Forms {
   /** Returns false if the form has to stay in memory. */
   #write(key: string, named: Named, form: LastForm, remembered: Remembered): boolean {
     const name = formFile(key, named.id)
-    if (this.#folder === undefined || this.#erased.has(name)) return false
+    if (this.#folder === undefined) return false
     const path = join(this.#folder, name)
     const { own, state } = this.#files.get(name) ?? {}
     if (own !== undefined) {
       const [kept, linked] = [commonLength(own.form.items, form.items), sameLinks(own.form.chain, form.chain)]
       const count = own.count + form.items.length - kept
       const line = this.#line(form, kept, linked)
-      const after = count > MOST_DEAD * form.items.length + 100 ? 'other' : appended(path, state as string, line)
-      if (after === 'erased' || (after === 'other' && statSync(path, { throwIfNoEntry: false }) === undefined)) {
-        this.#erased.add(name)
-        this.#files.delete(name)
-        return false
-      }
-      if (after !== 'other') {
+      const after = count > MOST_DEAD * form.items.length + 100 ? undefined : appended(path, state as string, line)
+      if (after !== undefined) {
         this.#know(name, { state: after, remembered, own: { form, count } })
         return true
       }
@@ -159,19 +152,19 @@ function dropFirst(map: Map<string, unknown>): void {
 }
 
 /**
- * Appends a line to a file that is as this process knows it. Returns its new state; `erased` if it is no longer there, and
- * `other` if somebody else has written to it.
+ * Appends a line to a file that is as this process knows it. Returns its new state; undefined if somebody has erased it, or
+ * written to it.
  */
-function appended(path: string, state: string, line: Line): string {
+function appended(path: string, state: string, line: Line): string | undefined {
   let file: number
   try {
     file = openSync(path, constants.O_WRONLY | constants.O_APPEND)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'erased'
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
   try {
-    if (stateOf(fstatSync(file)) !== state) return 'other'
+    if (stateOf(fstatSync(file)) !== state) return undefined
     writeSync(file, `${JSON.stringify(line)}\n`)
     return stateOf(fstatSync(file))
   } finally {
