@@ -50,12 +50,15 @@ export class Bills {
   }
 
   async #write(): Promise<void> {
-    // What can't be written is lost; the request that it belongs to has been answered.
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 }).catch(() => {})
     while (this.#waiting !== '') {
       const lines = this.#waiting
       this.#waiting = ''
-      await appendFile(this.#path, lines, { mode: 0o600 }).catch(() => {})
+      const write = (): Promise<void> => appendFile(this.#path, lines, { mode: 0o600 })
+      // What can't be written is lost; the request that it belongs to has been answered.
+      await write().catch(async () => {
+        await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
+        await write()
+      }).catch(() => {})
     }
     this.#writing = undefined
   }

@@ -1,4 +1,5 @@
 /** Bodies of requests: read up to a limit, decoded, encoded again. */
+import { isAscii } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
@@ -52,6 +53,11 @@ export function canDecode(coding: string | undefined): boolean {
 export async function decoded(bytes: Buffer, coding: string | undefined): Promise<Buffer> {
   const decode = DECODERS.get(coding?.toLowerCase() ?? '')
   return decode === undefined ? bytes : decode(bytes, { maxOutputLength: LARGEST_DECODED })
+}
+
+/** The text of a body. One byte for each character is several times faster to read. */
+export function textOf(bytes: Buffer): string {
+  return bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8')
 }
 
 /** A stream that decodes an answer for us while it passes; undefined for a plain one, `null` for an unknown coding. */

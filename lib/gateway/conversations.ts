@@ -13,7 +13,7 @@ import type { Sender } from './identity.ts'
 import { chainOf, commonLength, linkOf } from './prefix.ts'
 import { isWhole } from '../harness/edit.ts'
 import type { Item } from '../harness/edit.ts'
-import { folderOf } from './request.ts'
+import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 
 /** What goes out for a request, and the conversation that it belongs to. */
@@ -73,6 +73,7 @@ export class Conversations {
     const chain = once(() => chainOf(request.messages))
     const closest = this.#closest(key, request, chain)
     const { found, common, left } = closest
+    if (found !== undefined && left === undefined) share(request, found.raw, common)
     if (left === undefined && (found === undefined || common < found.raw.length)) {
       const branched = this.#isBranch(key, request.messages, common)
       if (found !== undefined && !branched) {

@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs'
 import type { HostName } from '../host-tools.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { Bills, hostSession } from './bills.ts'
-import { canDecode, decoded, readBody } from './body.ts'
+import { canDecode, decoded, readBody, textOf } from './body.ts'
 import type { Body } from './body.ts'
 import { sentenceOf } from './conversation.ts'
 import type { Conversation } from './conversation.ts'
@@ -255,7 +255,7 @@ export class Gateway {
     let plain: Plain
     try {
       const bytes = await decoded(body.bytes, coding)
-      plain = { text: bytes.toString('utf8'), bytes: bytes.length }
+      plain = { text: textOf(bytes), bytes: bytes.length }
       request = readRequest(api, JSON.parse(plain.text))
     } catch {
       // The provider says what is wrong with it.

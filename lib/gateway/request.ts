@@ -1,4 +1,5 @@
 /** Model requests of the three formats that the gateway knows, and the parts of them that it looks at. */
+import { likeness } from '../harness/identity.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { applied, editOf, isEdited } from '../harness/edit.ts'
@@ -40,7 +41,7 @@ export function apiOf(path: string): Api | undefined {
  */
 export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
   if (!isFields(body)) return undefined
-  const messages = api === 'responses' ? body['input'] : body['messages']
+  const messages = body[listOfApi(api)]
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isFields)) return undefined
   if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
@@ -57,15 +58,34 @@ export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
   }
 }
 
+/** The field of a body that has the conversation. */
+function listOfApi(api: Api): 'input' | 'messages' {
+  return api === 'responses' ? 'input' : 'messages'
+}
+
 /** A message with its text as a block: Claude Code writes the same message in either way, depending on its cache marker. */
 function inBlocks(message: Fields): Fields {
   const { content } = message
   return typeof content === 'string' && content !== '' ? { ...message, content: [{ type: 'text', text: content }] } : message
 }
 
+/**
+ * Lets messages that are as they were in an earlier request be the same objects: they are held once, the collector of garbage
+ * need not copy them, and whoever compares them sees at once that they are the same.
+ */
+export function share({ api, body, messages }: ModelRequest, before: readonly object[], common: number): void {
+  const own = body[listOfApi(api)] as unknown[]
+  for (let at = 0; at < common; at += 1) {
+    const one = before[at] as object
+    if (likeness(one, messages[at]) !== 'same') continue
+    if (own[at] === messages[at]) own[at] = one
+    messages[at] = one
+  }
+}
+
 /** The edit of the body that makes its conversation go out in another form. Everything else keeps its place and value. */
 export function listEdit({ api, body, messages }: ModelRequest, items: readonly Item[]): Edit {
-  const name = api === 'responses' ? 'input' : 'messages'
+  const name = listOfApi(api)
   const own = body[name] as readonly unknown[]
   const ofOwn = items.map((item): Item => {
     if (!isEdited(item) || own[item[0]] === messages[item[0]]) return item

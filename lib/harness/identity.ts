@@ -71,8 +71,9 @@ function copy(value: unknown): unknown {
 }
 
 function compare(kept: unknown, now: unknown): Likeness {
+  if (kept === now) return 'same'
   if (typeof kept !== 'object' || typeof now !== 'object' || kept === null || now === null) {
-    return kept === now || Object.is(kept, now) ? 'same' : 'different'
+    return Object.is(kept, now) ? 'same' : 'different'
   }
   if (Array.isArray(kept)) return Array.isArray(now) ? compareLists(kept, now) : 'different'
   if (Array.isArray(now)) return 'different'
