@@ -2,15 +2,13 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { inStore } from '../lib/cli/store.ts'
 import { plain, shown } from '../lib/cli/terminal.ts'
 import { ContextManager } from '../lib/index.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
-import { findNode } from '../pi-runtime/index.mjs'
 import { inTerminal } from './rig/process.ts'
-import { cli, fixture } from './replay/support.ts'
+import { cli, fixture, program } from './replay/support.ts'
 
 afterEach(cleanUp)
 
@@ -94,9 +92,7 @@ describe('words on a terminal', () => {
 test('a replay has its colours on a terminal, and shows none of a name', async () => {
   const path = join(temporaryFolder('cli-'), 'a\x1b[31m.jsonl')
   copyFileSync(fixture('pi-version-3.jsonl'), path)
-  const main = fileURLToPath(new URL('../lib/cli/main.ts', import.meta.url))
-  const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-  const [file, args] = inTerminal([findNode(), ...flags, main, 'replay', path], { columns: 200, rows: 40 })
+  const [file, args] = inTerminal(program('replay', path).flat(), { columns: 200, rows: 40 })
   const env = { ...process.env, TERM: 'xterm-256color', NO_COLOR: '' }
   const { status, stdout } = spawnSync(file, args, { env, encoding: 'utf8' })
   expect([status, stdout]).toEqual([0, expect.stringContaining('a\\u001b[31m.jsonl')])

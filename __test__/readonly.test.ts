@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { ContextManager, Store } from '../lib/index.ts'
-import { findNode } from '../pi-runtime/index.mjs'
-import { MAIN } from './replay/support.ts'
+import { program } from './replay/support.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { byReader } from './rig/process.ts'
 
 afterEach(cleanUp)
 
@@ -72,12 +72,10 @@ test.skipIf(process.platform !== 'linux')('the MCP server reads a store on a dis
   for (const one of [disk, temporary]) mkdirSync(one)
   const path = await storeIn(disk)
   for (const [file, mode] of [[folder, 0o755], [temporary, 0o777], [path, 0o444], [disk, 0o555]] as const) chmodSync(file, mode)
-  // Root may write anything, so the server runs as somebody else then.
-  const server = [findNode(), '--experimental-strip-types', '--disable-warning=ExperimentalWarning', MAIN, 'mcp', '--store', path, '--session', 's']
-  const [command, ...args] = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...server] : server
+  const [command, args] = byReader(...program('mcp', '--store', path, '--session', 's'))
   const env = { PATH: process.env['PATH'] ?? '', TMPDIR: temporary, HOME: temporary }
   const client = new Client({ name: 'test', version: '1' })
-  await client.connect(new StdioClientTransport({ command: command!, args, env, stderr: 'inherit' }))
+  await client.connect(new StdioClientTransport({ command, args, env, stderr: 'inherit' }))
   const answer = await client.callTool({ name: 'show', arguments: { id: 'c1' } })
   expect(JSON.stringify(answer.content)).toContain('a pelican')
   await client.close()

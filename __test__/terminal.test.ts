@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
-import { MAIN } from './replay/support.ts'
-import { findNode } from './../pi-runtime/index.mjs'
+import { program } from './replay/support.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { inTerminal } from './rig/process.ts'
 
 afterEach(cleanUp)
 
@@ -25,13 +25,12 @@ async function storeIn(folder: string): Promise<string> {
   return path
 }
 
-/** Runs the program in a terminal of its own (`script` of util-linux); what it shows, and its exit code. */
-function inTerminal(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; screen: string }> {
-  const quoted = [findNode(), '--experimental-strip-types', '--disable-warning=ExperimentalWarning', MAIN, ...args]
-  const command = quoted.map((arg) => `'${arg.replaceAll("'", "'\\''")}'`).join(' ')
+/** Runs the program in a terminal of its own; what it shows, and its exit code. */
+function shownBy(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; screen: string }> {
+  const [file, own] = program(...args)
   return new Promise((resolve, reject) => {
     const { PAGER: _pager, LESS: _less, NO_COLOR: _colour, ...rest } = process.env
-    const child = spawn('script', ['-qec', command, '/dev/null'], { env: { ...rest, TERM: 'xterm', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(...inTerminal([file, ...own], { columns: 80, rows: 24 }), { env: { ...rest, TERM: 'xterm', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
     let screen = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (screen += text))
     child.on('error', reject)
@@ -42,15 +41,15 @@ function inTerminal(args: string[], env: Record<string, string> = {}): Promise<{
 describe.runIf(process.platform === 'linux')('in a terminal', () => {
   test('lists are coloured, and stored text controls nothing', async () => {
     const store = await storeIn(temporaryFolder('terminal-'))
-    const { code, screen } = await inTerminal(['search', '--store', store, 'pelican'], { PAGER: 'cat' })
+    const { code, screen } = await shownBy(['search', '--store', store, 'pelican'], { PAGER: 'cat' })
     expect(code).toBe(0)
     expect(screen).toMatch(/^\x1b\[33m\w{8}@\d+\x1b\[m \x1b\[36m\S+a\.txt\x1b\[m/)
     expect(screen).toContain('\\u001b[2J\\u202epelican')
     expect(screen.replaceAll(/\x1b\[\d*m/g, '')).not.toMatch(/[\x1b\u202e]/)
-    const log = await inTerminal(['log', '--store', store, '--limit', '1', join(store, '../../a.txt')], { PAGER: 'cat' })
+    const log = await shownBy(['log', '--store', store, '--limit', '1', join(store, '../../a.txt')], { PAGER: 'cat' })
     expect(log.screen).toContain('\x1b[31m-one\x1b[m\n\x1b[32m+two\x1b[m')
     for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
-      const bare = await inTerminal(['search', '--store', store, 'pelican'], { PAGER: 'cat', ...env })
+      const bare = await shownBy(['search', '--store', store, 'pelican'], { PAGER: 'cat', ...env })
       expect(bare.screen).not.toContain('\x1b')
     }
   })
@@ -63,14 +62,14 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
     ['an empty PAGER is none', { PAGER: '' }, /^\x1b\[2mPi .*\n\\u001b.*\n(line\n){20000}two\n$/],
   ])('%s', async (_name, env, expected) => {
     const store = await storeIn(temporaryFolder('terminal-'))
-    const { code, screen } = await inTerminal(['show', '--store', store, join(store, '../../a.txt')], env)
+    const { code, screen } = await shownBy(['show', '--store', store, join(store, '../../a.txt')], env)
     expect(screen).toMatch(expected)
     expect(code).toBe(0)
   })
 
   test('a file without text says why', async () => {
     const store = await storeIn(temporaryFolder('terminal-'))
-    const { code, screen } = await inTerminal(['show', '--store', store, join(store, '../../named.log')])
+    const { code, screen } = await shownBy(['show', '--store', store, join(store, '../../named.log')])
     expect({ code, screen: screen.replace(/\S*\/named\.log/, 'FILE') }).toEqual({
       code: 1,
       screen: 'pi-context-manager: FILE has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command\n',

@@ -7,14 +7,11 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { inStore } from '../../lib/cli/store.ts'
 import { ContextManager } from '../../lib/index.ts'
-import { findNode } from '../../pi-runtime/index.mjs'
-import { cli, MAIN } from '../replay/support.ts'
+import { cli, MAIN, NODE } from '../replay/support.ts'
 import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 import { onCleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
-
-const FLAGS = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
 
 /** More than a pipe holds, so that an export to one that nobody reads waits. */
 const LARGE = 'a secret that must not stay\n'.repeat(20_000)
@@ -32,7 +29,7 @@ async function given(): Promise<{ folder: string; store: string; temporary: stri
 }
 
 function started(args: string[], env: Record<string, string>): ChildProcess {
-  const child = spawn(findNode(), [...FLAGS, ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(NODE[0]!, [...NODE.slice(1), ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
   onCleanUp(() => void child.kill('SIGKILL'))
   return child
 }

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../lib/cli/commands.ts'
 import { ContextManager } from '../../lib/index.ts'
-import { findNode } from '../../pi-runtime/index.mjs'
-import { cli, MAIN } from '../replay/support.ts'
+import { cli, program } from '../replay/support.ts'
 import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { byReader } from '../rig/process.ts'
 
 afterEach(cleanUp)
 
@@ -95,8 +95,7 @@ describe('a reader that stops reading', () => {
     const folder = temporaryFolder('outcome-')
     const store = await storeIn(folder, 'line after line\n'.repeat(100_000))
     const args = name === 'export' ? ['export', '--store', store, '-'] : ['show', '--store', store, 'call_1']
-    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-    const child = spawn(findNode(), [...flags, MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(...program(...args), { stdio: ['ignore', 'pipe', 'pipe'] })
     let stderr = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
     child.stdout.once('data', () => child.stdout.destroy())
@@ -106,12 +105,8 @@ describe('a reader that stops reading', () => {
 })
 
 describe('a store that can only be read', () => {
-  /** Runs the program as somebody who may not write: root may write anything. */
   const asReader = (args: string[], temporary: string): { code: number | null; stdout: string; stderr: string } => {
-    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-    const own = [findNode(), ...flags, MAIN, ...args]
-    const [command, ...rest] = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...own] : own
-    const { status, stdout, stderr } = spawnSync(command!, rest, { encoding: 'utf8', env: { ...process.env, TMPDIR: temporary, HOME: temporary } })
+    const { status, stdout, stderr } = spawnSync(...byReader(...program(...args)), { encoding: 'utf8', env: { ...process.env, TMPDIR: temporary, HOME: temporary } })
     return { code: status, stdout, stderr }
   }
 

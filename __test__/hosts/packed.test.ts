@@ -1,22 +1,29 @@
-/** What needs nothing from the network, from the packed packages: the plain loop, and the MCP server as docs/hosts.md configures it. */
+/**
+ * What npm would publish, installed into an empty folder without a Rust toolchain and without the network: it loads, Pi runs with
+ * it, and so do the plain loop and the MCP server as docs/hosts.md configures it.
+ */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { execFile } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { findRuntime } from '../../pi-runtime/index.mjs'
 import { installHere } from '../../scripts/release/install.mjs'
 import { folder, opened, sqlite, write } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { createPiHome } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
 import { READS_A, startPlainServer } from './plain-server.ts'
 import { output } from './script.ts'
 
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Both tests run in one installation, so it is not one of the folders that go after each test. */
+/** All tests run in one installation, so it is not one of the folders that go after each test. */
 const place = realpathSync(mkdtempSync(join(tmpdir(), 'packed-')))
 let project = ''
 
@@ -26,13 +33,53 @@ beforeAll(async () => {
 afterEach(cleanUp)
 afterAll(() => rmSync(place, { recursive: true, force: true }))
 
+/** Runs a program without input: one that waits for it would wait for ever. */
+function run(file: string, args: string[], options: { cwd: string; env?: Record<string, string> }) {
+  const running = execute(file, args, { ...options, encoding: 'utf8' })
+  running.child.stdin?.end()
+  return running
+}
+
+test('the packed packages load without cargo and run in Pi', async () => {
+  const main = join(project, 'node_modules', 'pi-context-manager')
+  expect(existsSync(join(main, 'crates'))).toBe(false)
+  expect(readdirSync(main).filter((name) => name.endsWith('.node'))).toEqual([])
+
+  const script = `
+    import { ContextManager, defaultStorePath } from 'pi-context-manager'
+    import { ContextManager as Outputs } from 'pi-context-manager/storage'
+    const manager = await ContextManager.open({ sessionId: 's', cwd: '/', store: { kind: 'memory' }, watch: false })
+    const id = await manager.recordToolcall({ id: 'c', tool: 'bash', args: {}, content: 'out', status: 'ok' })
+    console.log(id, (await manager.get(id)).content, typeof defaultStorePath(), Outputs.hashQuery('q').length)
+    await manager.close()`
+  writeFileSync(join(project, 'try.mjs'), script)
+  const { stdout } = await run(process.execPath, ['try.mjs'], { cwd: project })
+  expect(stdout.trim()).toBe('c out string 12')
+
+  const server = await startModelServer([calls(['read', { path: 'a.txt' }]), 'done'])
+  const home = createPiHome({ server })
+  writeFileSync(join(home.cwd, 'a.txt'), 'a line of the file\n'.repeat(40))
+  const [file = '', ...first] = findRuntime().command
+  const pi = (...args: string[]) => run(file, [...first, ...args], { cwd: home.cwd, env: home.env })
+  await pi('install', main)
+  const settings = JSON.parse(readFileSync(join(home.agentDir, 'settings.json'), 'utf8')) as { packages?: unknown[] }
+  expect(settings.packages).toHaveLength(1)
+  expect((await pi('-p', 'Read the file.')).stdout.trim()).toBe('done')
+  server.check()
+
+  const request = server.agentRequests[1]
+  const results = request?.messages.filter((message) => message.role === 'tool') ?? []
+  expect(JSON.stringify(results)).toMatch(/id=[0-9a-f]{8}\\na line/)
+  expect(request?.tools).toContain('read')
+  expect(existsSync(join(home.home, '.local', 'share', 'pi-context-manager', 'context.db'))).toBe(true)
+})
+
 test('messages.mjs', async () => {
   copyFileSync(join(project, 'node_modules/pi-context-manager/examples/messages.mjs'), join(project, 'messages.mjs'))
   writeFileSync(join(project, 'a.txt'), output('a'))
   const { url, requests } = await startPlainServer(READS_A)
-  const { stdout, stderr } = await execute(process.execPath, ['messages.mjs', 'Read a.txt'], {
+  const { stdout, stderr } = await run(process.execPath, ['messages.mjs', 'Read a.txt'], {
     cwd: project,
-    encoding: 'utf8',
     env: { PATH: process.env['PATH'] ?? '', HOME: project, OPENAI_BASE_URL: url, OPENAI_API_KEY: 'none', MODEL: 'scripted' },
   })
   expect(stdout.trim()).toBe('a.txt has 40 lines')

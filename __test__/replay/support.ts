@@ -13,8 +13,17 @@ import type { ReplayOptions } from '../../lib/replay/run.ts'
 import { findNode } from '../../pi-runtime/index.mjs'
 import { onCleanUp } from '../rig/cleanup.ts'
 
-/** The program, to be run from its sources. */
+/** Node with what it takes to run sources. */
+export const NODE: readonly string[] = [findNode(), '--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+
+/** The program, to be run from its sources by {@link NODE}. */
 export const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
+
+/** A command that runs the program. */
+export function program(...args: readonly string[]): [file: string, args: string[]] {
+  const [file = '', ...flags] = NODE
+  return [file, [...flags, MAIN, ...args]]
+}
 
 /** How a program ended, and what it printed. */
 export interface Outcome {
@@ -26,8 +35,7 @@ export interface Outcome {
 /** Runs the program itself. */
 export function cli(args: string[], env: Record<string, string> = {}, output: 'pipe' | number = 'pipe'): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-    const child = spawn(findNode(), [...flags, MAIN, ...args], { env: { ...process.env, ...env }, stdio: ['pipe', output, 'pipe'] })
+    const child = spawn(...program(...args), { env: { ...process.env, ...env }, stdio: ['pipe', output, 'pipe'] })
     let stdout = ''
     let stderr = ''
     child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))

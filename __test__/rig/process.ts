@@ -111,6 +111,11 @@ export function inTerminal(command: string[], size: StartOptions['terminal']): [
     : ['script', ['-q', '/dev/null', 'sh', '-c', line]]
 }
 
+/** A command, run by somebody who may not write: root may write anything. */
+export function byReader(file: string, args: readonly string[]): [file: string, args: string[]] {
+  return process.getuid?.() === 0 ? ['setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', file, ...args]] : [file, [...args]]
+}
+
 /** The last 4000 characters, where something went wrong. */
 function tail(text: string): string {
   return text.length <= 4000 ? text : `...${text.slice(-4000)}`
