@@ -96,7 +96,7 @@ impl ContextManager {
         let content = content.map(convert::bytes);
         self.call(
             env,
-            |open| async move { Ok(open.engine.index_file_for(&path, content, call_id.as_deref()).await?) },
+            |open| async move { Ok(open.engine.index_file(&path, content, call_id.as_deref()).await?) },
             convert::index_result,
         )
     }
@@ -112,7 +112,7 @@ impl ContextManager {
         let content = content.map(convert::bytes);
         self.call(
             env,
-            |open| async move { Ok(open.engine.index_written_for(&path, content, call_id.as_deref()).await?) },
+            |open| async move { Ok(open.engine.index_written(&path, content, call_id.as_deref()).await?) },
             convert::index_result,
         )
     }

@@ -210,7 +210,7 @@ impl ContextManager {
     ) -> Result<PromiseRaw<'e, Option<String>>> {
         let work = move |open: Open| async move {
             let (offset, limit) = (offset.map(|n| n as usize), limit.map(|n| n as usize));
-            Ok(open.engine.answer_read_for(&path, offset, limit, call_id.as_deref()).await?)
+            Ok(open.engine.answer_read(&path, offset, limit, call_id.as_deref()).await?)
         };
         self.call(env, work, |answer| answer.map(|answer| answer.text))
     }

@@ -73,13 +73,11 @@ impl<'a> Chat<'a> {
     }
 
     /// How many turns there are.
-    #[must_use]
     pub fn len(self) -> usize {
         self.turns.len()
     }
 
     /// Returns whether there is no turn yet.
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.turns.is_empty()
     }
@@ -113,7 +111,6 @@ impl<'a> Chat<'a> {
     }
 
     /// The text with this [`said_id`]: a user's, or the model's prose or reasoning.
-    #[must_use]
     pub fn said(self, id: &str) -> Option<&'a str> {
         self.texts().find(|text| said_id(text) == id)
     }
@@ -128,7 +125,6 @@ impl<'a> Chat<'a> {
 
     /// What rolls say of the conversation up to this chat's end, without the calls and texts that only `later` has, a chat
     /// that goes on from here.
-    #[must_use]
     pub fn rolls_before(self, later: Chat<'_>, rolls: &[RollEntry]) -> Vec<RollEntry> {
         let own: HashSet<&str> = self.turns().flat_map(Turn::toolcalls).collect();
         let calls = later.turns().flat_map(Turn::toolcalls).filter(|id| !own.contains(id)).collect();
@@ -149,7 +145,6 @@ pub struct Turn<'a>(&'a Value);
 
 impl<'a> Turn<'a> {
     /// The content of the user's message; `None` if the conversation started with an answer or a call.
-    #[must_use]
     pub fn user(self) -> Option<&'a Value> {
         self.0.get(USER).filter(|content| !content.is_null())
     }
@@ -186,7 +181,6 @@ impl<'a> Turn<'a> {
 
     /// The conversation in order: the user's message, then each answer with a reference for each of its recorded calls, and
     /// last the calls that no answer made.
-    #[must_use]
     pub fn conversation(self) -> Vec<Message<'a>> {
         let mut messages: Vec<Message<'a>> = self.user().map(Message::User).into_iter().collect();
         let ids: Vec<&str> = self.toolcalls().collect();
@@ -234,13 +228,11 @@ pub struct Answer<'a>(&'a Value);
 
 impl<'a> Answer<'a> {
     /// The content from the harness; null if there is none.
-    #[must_use]
     pub fn content(self) -> &'a Value {
         self.0.get("content").unwrap_or(&Value::Null)
     }
 
     /// The harness's other fields: provider, model, usage, stop reason.
-    #[must_use]
     pub fn meta(self) -> Option<&'a Map<String, Value>> {
         self.0.get("meta").and_then(Value::as_object)
     }

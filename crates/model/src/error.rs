@@ -55,7 +55,6 @@ impl ErrorCode {
     ];
 
     /// The code's text, for instance `UNKNOWN_OBJECT`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidArgument => "INVALID_ARGUMENT",
@@ -100,7 +99,6 @@ pub enum ModelError {
 
 impl ModelError {
     /// `INVALID_ARGUMENT` for values from outside, `STORE_CORRUPT` for a patch that can't be applied.
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Invalid(_) => ErrorCode::InvalidArgument,

@@ -30,7 +30,6 @@ impl Digest {
     }
 
     /// The raw 32 bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -51,19 +50,16 @@ impl HashedText {
     }
 
     /// The text.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// SHA-256 of its UTF-8 bytes.
-    #[must_use]
     pub fn hash(&self) -> Digest {
         self.hash
     }
 
     /// The text, and SHA-256 of its UTF-8 bytes.
-    #[must_use]
     pub fn into_parts(self) -> (String, Digest) {
         (self.text, self.hash)
     }
@@ -129,7 +125,6 @@ impl Hasher {
     }
 
     /// The digest of all that was added.
-    #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }

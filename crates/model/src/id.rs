@@ -77,7 +77,6 @@ impl ObjectId {
     }
 
     /// Returns whether this is the object of a call with this call ID.
-    #[must_use]
     pub fn is_toolcall(&self, call_id: &str) -> bool {
         let first = Self::toolcall(call_id);
         // A call ID may itself end like a mark.
@@ -85,7 +84,6 @@ impl ObjectId {
     }
 
     /// The ID as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -137,7 +135,6 @@ impl SessionId {
     }
 
     /// The ID as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

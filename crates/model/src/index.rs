@@ -23,7 +23,6 @@ pub enum Observation {
 
 impl Observation {
     /// The `source_hash` of the version that it makes, if it makes one.
-    #[must_use]
     pub fn source_hash(self) -> Option<Digest> {
         if let Self::Read(hash) = self { Some(hash) } else { None }
     }
@@ -45,7 +44,6 @@ pub enum Action {
 
 impl Action {
     /// `created`, `updated`, `unchanged` or `deleted`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",

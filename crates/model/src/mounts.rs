@@ -63,7 +63,6 @@ impl Mounts {
     }
 
     /// The namespace of paths that no mapping covers.
-    #[must_use]
     pub fn default_filesystem(&self) -> &str {
         &self.default_filesystem
     }
@@ -76,7 +75,6 @@ impl Mounts {
     /// Forward translation: the longest agent prefix that covers the path at a segment border wins.
     ///
     /// `path` is absolute and normalised (see [`normalise`](crate::path::normalise)).
-    #[must_use]
     pub fn resolve(&self, path: &str) -> Resolved {
         for mapping in &self.mappings {
             if let Some(rest) = below(path, &mapping.agent_prefix) {
@@ -100,7 +98,6 @@ impl Mounts {
 
     /// The binding of a canonical path that the client itself has found (a renamed file), if a mapping leads there: that with
     /// the longest canonical prefix.
-    #[must_use]
     pub fn reached(&self, canonical: &str) -> Option<FilesystemSource> {
         self.mappings
             .iter()
@@ -119,7 +116,6 @@ impl Mounts {
     /// If several mappings match, the one with the longest canonical prefix whose forward translation leads back is used, so
     /// that a path hidden by another mount is never shown. `None` if no mapping matches; the canonical path is then
     /// displayed.
-    #[must_use]
     pub fn reverse(&self, source: &FilesystemSource) -> Option<String> {
         self.mappings
             .iter()

@@ -181,7 +181,6 @@ impl Document {
     }
 
     /// The document's JSON form: the envelope's fields, then the payload's.
-    #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         let mut map = self.payload.clone();
         map.insert("xt/id".into(), self.id.as_str().into());
@@ -192,73 +191,61 @@ impl Document {
     }
 
     /// The object's ID.
-    #[must_use]
     pub fn id(&self) -> &ObjectId {
         &self.id
     }
 
     /// The object's type.
-    #[must_use]
     pub fn object_type(&self) -> ObjectType {
         self.object_type
     }
 
     /// The source binding; `None` for an unsourced object.
-    #[must_use]
     pub fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
 
     /// SHA-256 of the envelope.
-    #[must_use]
     pub fn identity_hash(&self) -> Digest {
         self.identity_hash
     }
 
     /// All payload fields, including `source_hash` and `content_hash`.
-    #[must_use]
     pub fn payload(&self) -> &Map<String, Value> {
         &self.payload
     }
 
     /// One payload field.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.payload.get(name)
     }
 
     /// One payload field, if it is text.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.field(name).and_then(Value::as_str)
     }
 
     /// The content, if it is not null.
-    #[must_use]
     pub fn content(&self) -> Option<&str> {
         self.text("content")
     }
 
     /// The hash of the source's raw bytes, if they are known.
-    #[must_use]
     pub fn source_hash(&self) -> Option<Digest> {
         self.text("source_hash").and_then(|t| t.parse().ok())
     }
 
     /// The hash of the payload; see [`content_hash`].
-    #[must_use]
     pub fn content_hash(&self) -> Digest {
         self.text("content_hash").and_then(|t| t.parse().ok()).unwrap_or_else(|| content_hash(&self.payload))
     }
 
     /// SHA-256 of the content, if there is one: known for a [`Document::text_file`], otherwise computed.
-    #[must_use]
     pub fn text_hash(&self) -> Option<Digest> {
         self.text_hash.or_else(|| self.content().map(|text| Digest::of(text.as_bytes())))
     }
 
     /// Splits the document into ID, type, source and payload.
-    #[must_use]
     pub fn into_parts(self) -> (ObjectId, ObjectType, Option<Source>, Map<String, Value>) {
         (self.id, self.object_type, self.source, self.payload)
     }
@@ -318,7 +305,6 @@ pub enum Status {
 
 impl Status {
     /// `ok` or `fail`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -26,13 +26,11 @@ pub enum ObjectType {
 impl ObjectType {
     /// Returns whether objects of this type have context levels: `file` and `toolcall` do, the session's
     /// infrastructure does not.
-    #[must_use]
     pub fn is_content(self) -> bool {
         matches!(self, Self::File | Self::Toolcall)
     }
 
     /// The type's name in a document.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",

@@ -128,7 +128,6 @@ impl Patch {
 
     /// Returns whether the patch only adds, removes and replaces, at most this many levels deep. Other operations can
     /// copy values, so a short text could create a document of any length.
-    #[must_use]
     pub fn is_plain(&self, most_levels: usize) -> bool {
         self.0.0.iter().all(|operation| {
             let plain = matches!(
@@ -145,7 +144,6 @@ impl Patch {
     }
 
     /// Returns whether the patch has no operation.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }

@@ -34,19 +34,16 @@ enum Undo {
 
 impl Change {
     /// The change as a patch of the session document.
-    #[must_use]
     pub fn patch(&self) -> &Patch {
         &self.patch
     }
 
     /// The objects whose place in a set has changed, in order; an object may occur several times.
-    #[must_use]
     pub fn touched(&self) -> &[ObjectId] {
         &self.touched
     }
 
     /// Returns whether nothing changed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()
     }
@@ -87,25 +84,21 @@ pub struct Sets {
 
 impl Sets {
     /// Every content object the session has encountered; append-only.
-    #[must_use]
     pub fn index(&self) -> &IndexSet<ObjectId> {
         &self.index
     }
 
     /// The objects that are visible as metadata.
-    #[must_use]
     pub fn pool(&self) -> &IndexSet<ObjectId> {
         &self.pool
     }
 
     /// The objects whose content is loaded.
-    #[must_use]
     pub fn active(&self) -> &IndexSet<ObjectId> {
         &self.active
     }
 
     /// The objects that are exempt from auto-collapse.
-    #[must_use]
     pub fn pinned(&self) -> &IndexSet<ObjectId> {
         &self.pinned
     }
@@ -193,7 +186,6 @@ impl Sets {
     }
 
     /// The session wrapper object with these sets.
-    #[must_use]
     pub fn document(&self, session: &SessionId) -> Document {
         let mut payload = Map::new();
         payload.insert("session_id".into(), json!(session));
@@ -241,7 +233,6 @@ impl Sets {
     }
 
     /// Returns whether the invariants hold.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.active.is_subset(&self.pool)
             && self.pool.is_subset(&self.index)

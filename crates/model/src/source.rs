@@ -32,7 +32,6 @@ impl Source {
     }
 
     /// The filesystem binding, if it is one.
-    #[must_use]
     pub fn as_filesystem(&self) -> Option<&FilesystemSource> {
         match self {
             Self::Filesystem(file) => Some(file),

@@ -20,7 +20,6 @@ impl Timestamp {
     }
 
     /// Milliseconds since the epoch.
-    #[must_use]
     pub fn millis(self) -> i64 {
         self.0
     }

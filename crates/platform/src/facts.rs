@@ -36,7 +36,6 @@ pub enum Kind {
 
 impl Kind {
     /// Its name with an article.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::File => "a regular file",
@@ -51,7 +50,6 @@ impl Kind {
 
 impl Facts {
     /// Returns what tells the file from all others that exist at this moment.
-    #[must_use]
     pub const fn identity(&self) -> (u64, u64) {
         (self.device, self.number)
     }

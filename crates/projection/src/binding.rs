@@ -33,7 +33,6 @@ impl Binding {
     }
 
     /// A changed prefix costs the model its reasoning, or the request.
-    #[must_use]
     pub fn is_strict(self) -> bool {
         matches!(self, Self::Drops | Self::Refuses)
     }

@@ -82,7 +82,6 @@ impl Need {
 
     /// The expected cost of needing text of `chars` chars (UTF-16 units) again at the first call that shows it, in fresh input
     /// tokens. For several texts that leave together, add them up.
-    #[must_use]
     pub fn wanted(&self, curve: Curve, chars: u64) -> f64 {
         self.lambda * curve.a * (chars as f64 / 1_000.0).powf(curve.c) * self.prices.fetch_tokens()
     }
@@ -90,7 +89,6 @@ impl Need {
     /// The age, in model calls, from which on text is stale, given how much it is [`wanted`](Self::wanted) and that its next
     /// form saves `saved_tokens` (estimated). The age is 0 at the first call that shows it. The result is at least 1, and
     /// `u64::MAX` if nothing is saved.
-    #[must_use]
     pub fn age_at(&self, wanted: f64, saved_tokens: u64, cache_dead: bool) -> u64 {
         if saved_tokens == 0 {
             return u64::MAX;
@@ -104,7 +102,6 @@ impl Need {
 
     /// Returns what is lost, in fresh input tokens as the ledger estimates them, if text of this [age](Self::age_at)
     /// leaves before it is stale: what it is expected to be needed until then, less what keeping it would have cost.
-    #[must_use]
     pub fn loss(&self, wanted: f64, saved_tokens: u64, age: u64) -> f64 {
         let stale = self.age_at(wanted, saved_tokens, false);
         if age >= stale {

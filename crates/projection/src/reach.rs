@@ -15,7 +15,6 @@ pub enum Reach {
 
 impl Reach {
     /// The system part is found in the cache even if nothing after it is.
-    #[must_use]
     pub fn marks_system(self) -> bool {
         !matches!(self, Self::Endings(_))
     }

@@ -33,13 +33,11 @@ impl PriceSteps {
     }
 
     /// Returns what a request of this many input tokens costs, as a multiple of its price below the first step.
-    #[must_use]
     pub fn factor_at(&self, tokens: u64) -> f64 {
         self.0.iter().rev().find(|step| tokens > step.input_tokens_above).map_or(1.0, |step| step.factor)
     }
 
     /// The first step that a request of this many tokens does not exceed.
-    #[must_use]
     pub fn next_after(&self, tokens: u64) -> Option<PriceStep> {
         self.0.iter().find(|step| tokens <= step.input_tokens_above).copied()
     }

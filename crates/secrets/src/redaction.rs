@@ -43,7 +43,6 @@ impl Redaction {
     }
 
     /// Puts back what this process has taken out of a version. A version of which it knows nothing stays as it is.
-    #[must_use]
     pub fn put_back(&self, version: Version) -> Version {
         let originals = self.originals.lock().unwrap_or_else(PoisonError::into_inner);
         let id = version.document.id();

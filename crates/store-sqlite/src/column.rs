@@ -5,7 +5,6 @@ use rusqlite::types::ValueRef;
 use super::error::{Result, Trouble};
 use context_store::StoreError;
 
-/// A text.
 pub(super) fn text<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<&'a str> {
     optional(row, index)?.ok_or_else(wrong_type)
 }

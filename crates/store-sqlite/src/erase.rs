@@ -93,7 +93,6 @@ fn objects(connection: &Connection, wanted: &[Erase]) -> Result<BTreeSet<i64>> {
     Ok(objects)
 }
 
-/// The number of an object.
 pub(super) fn number_of(connection: &Connection, id: &ObjectId) -> Result<Option<i64>> {
     let mut find = connection.prepare_cached("SELECT object FROM objects WHERE object_id = ?")?;
     Ok(find.query_row([id.as_str()], |row| row.get(0)).optional()?)

@@ -28,7 +28,6 @@ pub(super) fn row_of(root: i64, place: i64) -> i64 {
     root * FAMILY + place
 }
 
-/// The root of a row of the index.
 pub(super) fn root_of(row: i64) -> i64 {
     row / FAMILY
 }

@@ -26,7 +26,6 @@ pub(super) enum Text {
 
 /// The index of the text's form in a statement of [`select`]: its codec, its bytes and its root.
 pub(super) const TEXT: usize = 18;
-/// The index of the text's length.
 pub(super) const LENGTH: usize = 21;
 /// The index of the text's number.
 pub(super) const CONTENT: usize = 22;

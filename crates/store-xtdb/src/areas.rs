@@ -59,7 +59,6 @@ struct Changes {
 }
 
 impl Area {
-    /// That of an object.
     pub fn of(document: &Document) -> Self {
         let chat = document.field("chat_ref").and_then(Value::as_str);
         Self::of_parts(document.id(), document.object_type(), document.source(), chat)

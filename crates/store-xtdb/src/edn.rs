@@ -56,7 +56,6 @@ impl Edn {
     }
 }
 
-/// A text as an EDN string.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -45,7 +45,6 @@ pub(crate) struct Erasures {
 }
 
 impl Erasures {
-    /// None.
     pub fn none() -> Self {
         Self { notice: None, all: Record::default(), seen: Instant::now() }
     }
@@ -84,12 +83,10 @@ impl Erasures {
     }
 }
 
-/// The document of a record.
 pub(super) fn record_document(number: u64, record: &Record) -> Value {
     json!({ "xt/id": record_id(number), RECORD: serde_json::to_string(record).unwrap_or_default() })
 }
 
-/// The ID of a record.
 pub(super) fn record_id(number: u64) -> String {
     format!("erasure:{number}")
 }

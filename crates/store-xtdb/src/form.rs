@@ -76,7 +76,6 @@ impl Form {
         Self { value: Some(Arc::new(value)), mark, ..self }
     }
 
-    /// The form of a whole document.
     pub fn whole(document: &Document) -> Self {
         Self { since: None, whole: document_length(document), patches: 0, value: None, mark: None }
     }

@@ -114,7 +114,6 @@ impl XtdbStore {
     }
 
     /// The URL of the node that the next request goes to first.
-    #[must_use]
     pub fn current_url(&self) -> &str {
         self.inner.nodes.current()
     }

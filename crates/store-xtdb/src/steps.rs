@@ -101,7 +101,6 @@ impl Inner {
     }
 }
 
-/// The ID of a part.
 pub(super) fn part_id(step: &str, place: usize) -> String {
     format!("{step}/{place}")
 }

@@ -38,7 +38,6 @@ pub enum StoreError {
 
 impl StoreError {
     /// The stable code.
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Conflict(_) => ErrorCode::Conflict,

@@ -34,7 +34,6 @@ pub struct Search {
 
 impl Search {
     /// Returns whether an object's contents may be hits.
-    #[must_use]
     pub fn covers(&self, id: &ObjectId, object_type: ObjectType) -> bool {
         self.object_type.is_none_or(|wanted| wanted == object_type)
             && self.within.as_ref().is_none_or(|within| within.contains(id))

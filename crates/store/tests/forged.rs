@@ -332,7 +332,6 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// All places in a value.
 fn places(value: &Value, at: &str, all: &mut Vec<String>) {
     all.push(at.to_owned());
     match value {

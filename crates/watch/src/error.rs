@@ -26,7 +26,6 @@ pub enum WatchError {
 
 impl WatchError {
     /// The stable code of this error, from the one list that every layer shares.
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::InvalidPath { .. } => ErrorCode::InvalidArgument,

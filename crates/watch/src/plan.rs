@@ -26,7 +26,6 @@ pub enum Presence {
 
 impl Presence {
     /// The directory's identity, if it is there.
-    #[must_use]
     pub fn identity(self) -> Option<Identity> {
         match self {
             Self::Absent => None,
@@ -137,7 +136,6 @@ impl Plan {
     }
 
     /// Returns what an event of `path` is about.
-    #[must_use]
     pub fn meaning(&self, path: &Utf8Path) -> Meaning {
         let tracked = split(path).is_some_and(|(parent, name)| {
             self.directories.get(parent.as_str()).is_some_and(|directory| directory.names.contains(name))
@@ -168,7 +166,6 @@ impl Plan {
     }
 
     /// Returns whether a directory is to be watched, if it is there.
-    #[must_use]
     pub fn needs_watch(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(|directory| {
             directory.needed() || (!directory.quiet && !directory.children.is_empty())
@@ -176,7 +173,6 @@ impl Plan {
     }
 
     /// The absent directories that are the only reason to watch a quiet directory; empty if there are other reasons.
-    #[must_use]
     pub fn awaited(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         let quiet =
             |directory: &&Directory| directory.quiet && !directory.pinned && directory.names.is_empty();
@@ -187,19 +183,16 @@ impl Plan {
 
     /// Returns whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
     /// an absent child.
-    #[must_use]
     pub fn is_needed(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(Directory::needed)
     }
 
     /// Returns what is known about a directory; `None` if it is not in the plan.
-    #[must_use]
     pub fn presence(&self, path: &Utf8Path) -> Option<Presence> {
         self.directories.get(path.as_str()).map(|directory| directory.presence)
     }
 
     /// The tracked paths directly in a directory, in no order.
-    #[must_use]
     pub fn tracked_in(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         self.directories.get(path.as_str()).map_or_else(Vec::new, |directory| {
             directory.names.iter().map(|name| path.join(&**name)).collect()
@@ -207,7 +200,6 @@ impl Plan {
     }
 
     /// The directories of the plan directly in a directory, in no order.
-    #[must_use]
     pub fn children(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         self.directories.get(path.as_str()).map_or_else(Vec::new, |directory| {
             directory.children.iter().map(|name| path.join(&**name)).collect()
@@ -215,7 +207,6 @@ impl Plan {
     }
 
     /// All directories, ancestors before descendants.
-    #[must_use]
     pub fn directories(&self) -> Vec<Utf8PathBuf> {
         let mut all: Vec<_> = self.directories.keys().map(|path| Utf8PathBuf::from(&**path)).collect();
         all.sort_unstable();
@@ -223,7 +214,6 @@ impl Plan {
     }
 
     /// The directories that are polled, ancestors before descendants.
-    #[must_use]
     pub fn polled(&self) -> Vec<Utf8PathBuf> {
         let polled = |directory: &Directory| matches!(directory.presence, Presence::Polled(_));
         let mut all: Vec<_> = self
@@ -237,13 +227,11 @@ impl Plan {
     }
 
     /// How many paths are tracked.
-    #[must_use]
     pub fn tracked(&self) -> usize {
         self.tracked
     }
 
     /// How many directories are watched, polled and absent.
-    #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         self.directories.values().fold((0, 0, 0), |(watched, polled, absent), directory| {
             match directory.presence {

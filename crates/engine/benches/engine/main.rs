@@ -106,11 +106,11 @@ fn unchanged(runtime: &Runtime) {
     let engine = runtime.block_on(place.open("s", false));
     for (size, what) in [(1 << 20, "an unchanged file of 1 MiB"), (64 << 10, "an unchanged file of 64 KiB")] {
         let path = place.file(what, &Words(1).text(size));
-        runtime.block_on(engine.index_file(&path, None)).unwrap();
+        runtime.block_on(engine.index_file(&path, None, None)).unwrap();
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         for _ in 0..rounds(200) {
             peer.push(timed(|| black_box(Digest::of(&fs::read(&path).unwrap()))).1);
-            ours.push(timed(|| runtime.block_on(engine.index_file(&path, None)).unwrap()).1);
+            ours.push(timed(|| runtime.block_on(engine.index_file(&path, None, None)).unwrap()).1);
         }
         Figure {
             name: "G2",
@@ -133,7 +133,7 @@ fn saved(runtime: &Runtime) {
     let place = Place::new(Durability::Power);
     let engine = runtime.block_on(place.open("s", true));
     let path = place.file("tracked.rs", &Words(1).text(10_000));
-    runtime.block_on(engine.index_file(&path, None)).unwrap();
+    runtime.block_on(engine.index_file(&path, None, None)).unwrap();
     let (sender, versions) = mpsc::channel();
     engine.subscribe(move |event| {
         if matches!(event.kind, FileEventKind::Indexed(_)) {
@@ -200,7 +200,7 @@ fn assembled(runtime: &Runtime) {
         engine.discover(&paths).await.unwrap();
         for n in 0..50 {
             let path = format!("/project/src/active_{n}.rs");
-            engine.index_file(&path, Some(words.text(8_000).into_bytes())).await.unwrap();
+            engine.index_file(&path, Some(words.text(8_000).into_bytes()), None).await.unwrap();
         }
         for _ in 0..rounds(200) {
             engine.append_turn(json!({ "role": "user", "content": words.text(600) })).await.unwrap();

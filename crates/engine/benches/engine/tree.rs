@@ -120,7 +120,7 @@ pub async fn index_singly(engine: &Engine, paths: &[String]) {
             running.join_next().await.unwrap().unwrap();
         }
         let (engine, path) = (engine.clone(), path.clone());
-        running.spawn(async move { drop(engine.index_file(&path, None).await.unwrap()) });
+        running.spawn(async move { drop(engine.index_file(&path, None, None).await.unwrap()) });
     }
     running.join_all().await;
 }

@@ -60,7 +60,7 @@ impl Agent {
         }
         let bytes = fs::read(&path).unwrap();
         let (path, call_id) = (path.to_str().unwrap(), format!("{}-call-{n}", self.name));
-        self.engine.index_file_for(path, Some(bytes), Some(&call_id)).await.unwrap();
+        self.engine.index_file(path, Some(bytes), Some(&call_id)).await.unwrap();
         let (tool, output) = ("bash", self.words.text(2_000));
         let args = Map::from_iter([("command".to_owned(), json!(format!("make part-{n}")))]);
         let born = self.engine.receive(ToolcallInput {

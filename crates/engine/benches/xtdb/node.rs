@@ -19,7 +19,6 @@ pub struct Node {
     data: TempDir,
 }
 
-/// The script that starts a node, and whether it is there.
 pub fn script() -> Option<PathBuf> {
     let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/xtdb/start");
     let script = std::env::var_os("CONTEXT_XTDB_START").map_or(usual, PathBuf::from);

@@ -48,7 +48,6 @@ pub enum EngineError {
 
 impl EngineError {
     /// The stable code.
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),

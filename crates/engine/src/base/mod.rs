@@ -19,6 +19,15 @@ use error::{EngineError, Result};
 use options::Options;
 use paths::Paths;
 
+/// When a write is to survive a power loss. It survives the end of the process at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Before it is acknowledged.
+    Now,
+    /// At the next [`crate::Engine::settle`].
+    WithSettle,
+}
+
 /// One client of a store, as every layer knows it: the store, the options, the agent's paths, and the IDs of the session's own objects.
 pub(crate) struct Client {
     pub options: Options,
@@ -63,15 +72,18 @@ impl Client {
         &*self.options.store
     }
 
-    /// Writes a transaction, without the secrets in it if the options say so; `soon` as in
-    /// [`context_store::Store::transact_soon`].
-    pub async fn write(&self, mut transaction: Transaction, soon: bool) -> context_store::Result<Receipt> {
+    /// Writes a transaction, without the secrets in it if the options say so.
+    pub async fn write(
+        &self,
+        mut transaction: Transaction,
+        durability: Durability,
+    ) -> context_store::Result<Receipt> {
         if let Some(redaction) = &self.redaction {
             redaction.take_out(&mut transaction);
         }
-        match soon {
-            true => self.store().transact_soon(transaction).await,
-            false => self.store().transact(transaction).await,
+        match durability {
+            Durability::Now => self.store().transact(transaction).await,
+            Durability::WithSettle => self.store().transact_soon(transaction).await,
         }
     }
 

@@ -140,7 +140,6 @@ impl Paths {
 
     /// The place of a file that the client found itself, at its path on disk without links. `None` if the agent has
     /// no path for it.
-    #[must_use]
     pub fn reached(&self, path: &Utf8Path) -> Option<Place> {
         let canonical = of_disk(path);
         if let Some(source) = self.mounts.reached(&canonical) {
@@ -152,7 +151,6 @@ impl Paths {
     }
 
     /// Returns whether a directory on disk is, or is in, the working directory or a mapped one.
-    #[must_use]
     pub fn is_in_session(&self, directory: &Utf8Path) -> bool {
         let mapped = self.mounts.canonical_prefixes().map(to_disk);
         let own = self.shares_unmapped.then(|| real_path(&to_disk(&self.cwd)));
@@ -167,7 +165,6 @@ impl Paths {
     }
 
     /// Where the client finds the file of a binding it knows, for trackers and reconciliation.
-    #[must_use]
     pub fn locate(&self, source: &FilesystemSource) -> Disk {
         self.not_own(match self.mounts.reverse(source) {
             Some(agent_path) => self.follow_inside_mounts(&agent_path).1,
@@ -179,7 +176,6 @@ impl Paths {
     }
 
     /// The path to show for a binding when the session has not used another one.
-    #[must_use]
     pub fn display(&self, source: &FilesystemSource) -> String {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
     }

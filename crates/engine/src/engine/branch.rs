@@ -13,6 +13,7 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::{Engine, Inner};
+use crate::base::Durability;
 use crate::base::error::{EngineError, Result};
 use crate::base::paths::Place;
 use crate::files::index::{Entry, IndexResult};
@@ -100,7 +101,7 @@ impl Engine {
             }
             Ok(())
         };
-        inner.commit(&mut state, restore).await?;
+        inner.commit(&mut state, Durability::Now, restore).await?;
         state.session.read_chat(&chat);
         inner.read_chat(&mut state, Some(&chat));
         state.leave_branch();

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
+use crate::base::Durability;
 use crate::base::blocking::blocking;
 use crate::base::error::Result;
 use crate::base::paths::{Disk, Place};
@@ -105,7 +106,7 @@ impl Engine {
             session.activate(&id, work);
             Ok(())
         };
-        self.inner.commit(&mut state, activate).await?;
+        self.inner.commit(&mut state, Durability::Now, activate).await?;
         let text = version.document.content().unwrap_or_default();
         let within = state.request.segments.whole_in(&id, version.document.source_hash(), text);
         let within = within.cloned();
@@ -190,7 +191,7 @@ impl Engine {
             Err(refusal) => return Ok(refusal),
         };
         let decide = |session: &mut Session, work: &mut Work| Ok(apply(session, &id, work));
-        Ok(match self.inner.commit(&mut state, decide).await? {
+        Ok(match self.inner.commit(&mut state, Durability::Now, decide).await? {
             Ok(outcome) => done(id, name, outcome, None),
             Err((code, why)) => {
                 if code == ErrorCode::NotActive {

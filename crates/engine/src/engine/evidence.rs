@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::job::{ToolcallInput, Unread};
 use super::results::Taking;
 use super::{Inner, State, Written};
+use crate::base::Durability;
 use crate::base::error::Result;
 use crate::base::paths::Place;
 use crate::files::seen::file_id;
@@ -272,7 +273,7 @@ impl Inner {
             return;
         }
         let add = |_: &mut Session, work: &mut Work| Ok(work.chat.evidence(&entries));
-        match self.commit(state, add).await {
+        match self.commit(state, Durability::WithSettle, add).await {
             Ok(true) => self.archive().kept(entries.len()),
             Ok(false) => {}
             Err(error) => tracing::debug!(%error, "what results say of files is recorded later"),

@@ -12,6 +12,7 @@ use tracing::instrument;
 
 use super::job::Job;
 use super::{Engine, Inner, State};
+use crate::base::Durability;
 use crate::base::error::{EngineError, Result};
 use crate::base::paths::{Disk, Place};
 use crate::files::index::{Entry, IndexResult, Need, refusal};
@@ -33,19 +34,14 @@ pub struct Indexed {
 impl Engine {
     /// Indexes a file that the agent has read, and activates it.
     ///
-    /// `content` is everything that the tool read; without it, the client reads the file itself.
+    /// `content` is everything that the tool read; without it, the client reads the file itself. With the ID of the tool
+    /// call, its result counts as exactly what was read here.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path, `IO` if there is no readable regular file and no content was given;
     /// the state is then as before. What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
-        self.index_file_for(path, content, None).await
-    }
-
-    /// The same for a tool call with this ID: its result then counts as exactly what was read here.
-    #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn index_file_for(
+    pub async fn index_file(
         &self,
         path: &str,
         content: Option<Vec<u8>>,
@@ -77,15 +73,10 @@ impl Engine {
         Ok(indexed?.remove(0))
     }
 
-    /// Indexes a file that the agent has written. It enters the pool but is not activated.
+    /// Indexes a file that the agent has written. It enters the pool but is not activated. With the ID of the tool call, its
+    /// result counts as exactly this write.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
-        self.index_written_for(path, content, None).await
-    }
-
-    /// The same for a tool call with this ID: its result then counts as exactly this write.
-    #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn index_written_for(
+    pub async fn index_written(
         &self,
         path: &str,
         content: Option<Vec<u8>>,
@@ -211,7 +202,7 @@ impl Inner {
 
     /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need
     /// the text has only stored the hash.
-    pub async fn read_waived(&self, state: &mut State) -> Result<()> {
+    pub async fn read_waived(&self, state: &mut State, durability: Durability) -> Result<()> {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
@@ -221,7 +212,7 @@ impl Inner {
             let disk = self.locate(source.clone()).await?;
             let place = Place { agent_path: self.client.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {
-                self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+                self.perform_now(state, durability, &mut Job::files(vec![seen], Entry::Tracked)).await?;
             }
         }
         Ok(())
@@ -230,7 +221,7 @@ impl Inner {
     /// Meets the files that the request speaks of and the session does not know, once the store has them: while it could not
     /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
     /// the disk, and so is each file of which others have stored another version: that may have come late.
-    pub async fn meet_spoken_of(&self, state: &mut State) -> Result<()> {
+    pub async fn meet_spoken_of(&self, state: &mut State, durability: Durability) -> Result<()> {
         self.note_unread(state).await?;
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
@@ -245,7 +236,7 @@ impl Inner {
                 let disk = self.locate(source.clone()).await?;
                 let place = Place { agent_path: self.client.paths.display(&source), source, disk };
                 if let Some(seen) = self.read_now(place).await? {
-                    self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+                    self.perform_now(state, durability, &mut Job::files(vec![seen], Entry::Tracked)).await?;
                 }
             }
             state.session.foreign.remove(&file);

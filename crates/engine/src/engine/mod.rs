@@ -37,8 +37,8 @@ use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
-use crate::base::Client;
 use crate::base::error::Result;
+use crate::base::{Client, Durability};
 use crate::files::index::FileReader;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
@@ -122,7 +122,6 @@ pub struct SessionSets {
 
 impl Engine {
     /// The session's ID.
-    #[must_use]
     pub fn session_id(&self) -> &SessionId {
         self.inner.client.session_id()
     }
@@ -218,9 +217,8 @@ impl Inner {
     /// The state, unless the instance is closed.
     #[instrument(level = "debug", skip_all)]
     pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.state.lock().await;
+        let state = self.state.lock().await;
         state.session.open()?;
-        state.session.soon = false;
         Ok(state)
     }
 
@@ -263,17 +261,23 @@ impl Inner {
     pub async fn commit<T: Send>(
         &self,
         state: &mut State,
+        durability: Durability,
         decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
     ) -> Result<T> {
-        let outcome = commit::commit(&self.client, &mut state.session, decide).await;
+        let outcome = commit::commit(&self.client, &mut state.session, durability, decide).await;
         self.apply(state);
         outcome
     }
 
     /// The same for an intent that asks first; see [`commit::transact`].
     #[instrument(level = "debug", skip_all)]
-    pub async fn transact<I: Intent>(&self, state: &mut State, intent: &mut I) -> Result<Transacted<I>> {
-        let outcome = commit::transact(&self.client, &mut state.session, intent).await;
+    pub async fn transact<I: Intent>(
+        &self,
+        state: &mut State,
+        durability: Durability,
+        intent: &mut I,
+    ) -> Result<Transacted<I>> {
+        let outcome = commit::transact(&self.client, &mut state.session, durability, intent).await;
         self.apply(state);
         outcome
     }

@@ -11,9 +11,9 @@ use tracing::instrument;
 
 use super::events::Receiver;
 use super::{Engine, Inner, State};
-use crate::base::Client;
 use crate::base::error::Result;
 use crate::base::options::Options;
+use crate::base::{Client, Durability};
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
 use crate::request::segments::Segments;
@@ -90,7 +90,7 @@ impl Inner {
             writes: documents.into_iter().map(Write::put).collect(),
             expected: vec![(self.client.session_object.clone(), None)],
         };
-        match self.client.write(transaction, false).await {
+        match self.client.write(transaction, Durability::Now).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
                 self.client.heard_of(receipt.tx_id);

@@ -10,6 +10,7 @@ use context_model::id::ObjectId;
 
 use super::job::Job;
 use super::{Inner, State};
+use crate::base::Durability;
 use crate::base::blocking::blocking;
 use crate::base::error::Result;
 use crate::base::paths::{Disk, Place};
@@ -32,7 +33,7 @@ enum Found {
 impl Inner {
     /// Finds out which paths that the model knows lead elsewhere now. Asks the disk only about paths through links, and
     /// about those of files that are gone.
-    pub async fn follow_paths(&self, state: &mut State) -> Result<()> {
+    pub async fn follow_paths(&self, state: &mut State, durability: Durability) -> Result<()> {
         let session = &state.session;
         let doubtful = state.known.doubtful_paths(|file| session.hash_of(file).is_none());
         if doubtful.is_empty() {
@@ -59,12 +60,12 @@ impl Inner {
         .await?;
         for (found, place) in places {
             match found {
-                Found::Elsewhere => self.follow_path(state, place).await?,
+                Found::Elsewhere => self.follow_path(state, durability, place).await?,
                 Found::Dangling => {
                     let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
-                    self.perform_now(state, &mut found).await?;
+                    self.perform_now(state, durability, &mut found).await?;
                 }
-                Found::Back => self.read_again(state, place).await?,
+                Found::Back => self.read_again(state, durability, place).await?,
             }
         }
         Ok(())
@@ -72,18 +73,18 @@ impl Inner {
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
     /// by which the next one would track it.
-    async fn read_again(&self, state: &mut State, place: Place) -> Result<()> {
+    async fn read_again(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {
         let (found, since) = self.file_reader().look(&place, None, Need::Text).await?;
         if found.hash().is_some()
             && let Ok(seen) = Seen::of(place, found, since)
         {
-            self.perform_now(state, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+            self.perform_now(state, durability, &mut Job::files(vec![seen], Entry::Tracked)).await?;
         }
         Ok(())
     }
 
     /// Takes what the model knows of a path to where it leads now, if that is another file than before.
-    pub async fn follow_path(&self, state: &mut State, place: Place) -> Result<()> {
+    pub async fn follow_path(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {
         let way = self.way(&place);
         let Some(old) = state.known.led(&way.path).filter(|old| **old != way.file).cloned() else {
             return Ok(());
@@ -101,14 +102,14 @@ impl Inner {
         if is_gone {
             // There must be an object that the model can be told about.
             let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
-            self.perform_now(state, &mut found).await?;
+            self.perform_now(state, durability, &mut found).await?;
         }
         let entry = match state.session.sets.active().contains(&old) {
             _ if is_gone => Entry::Gone,
             true => Entry::Read,
             false => Entry::Touched,
         };
-        self.perform_now(state, &mut Job::files(vec![seen], entry)).await?;
+        self.perform_now(state, durability, &mut Job::files(vec![seen], entry)).await?;
         let own = state.session.catalog.get(&old).and_then(|meta| meta.file());
         let own = own.map(|source| self.client.paths.display(source));
         let path = Arc::clone(&way.path);
@@ -118,7 +119,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, rename).await?;
+        self.commit(state, durability, rename).await?;
         // A change of the other file itself is announced already.
         if before.is_none() || before == state.session.hash_of(&way.file) {
             self.announce(&state.session, &way.file);

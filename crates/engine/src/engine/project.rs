@@ -10,6 +10,7 @@ use tracing::instrument;
 use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
+use crate::base::Durability;
 use crate::base::error::Result;
 use crate::request::answers::born_excerpt;
 use crate::request::messages::{lines_of_ours, message_tokens, text_of};
@@ -34,7 +35,7 @@ impl Engine {
         let excerpt = born_excerpt(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
         let is_nested = input.parent.is_some();
-        let id = self.inner.record(input, true).await?;
+        let id = self.inner.record(input, Durability::WithSettle).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.session.handle(&id);
         if is_nested {
@@ -65,7 +66,6 @@ impl Engine {
         }
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        state.session.soon = true;
         if state.came_back {
             self.inner.forget_underway(&mut state);
         }
@@ -97,18 +97,18 @@ impl Engine {
                 && let Some(from) = state.request.segments.unbound.take()
                 && let Some(roll) = state.request.segments.reasoning_roll(from)
             {
-                self.inner.execute(&mut state, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Durability::WithSettle, &roll, &mut plan).await?;
             }
             let State { request, session, .. } = &mut *state;
             request.segments.ripen(&policy, session);
             if let Some(roll) = state.request.segments.decide(&policy) {
-                self.inner.execute(&mut state, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Durability::WithSettle, &roll, &mut plan).await?;
                 // While the roll was recorded, another client may have stored something.
                 self.inner.refresh(&mut state).await?;
             }
         }
         self.inner.keep_evidence(&mut state).await;
-        self.inner.notices(&mut state).await?;
+        self.inner.notices(&mut state, Durability::WithSettle).await?;
         let policy = state.request.policy(call);
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
@@ -132,7 +132,6 @@ impl Engine {
     pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        state.session.soon = true;
         state.request.forget();
         state.known.forget();
         state.unread.clear();
@@ -204,7 +203,7 @@ impl Inner {
         match text_of(message, "role") {
             "user" => {
                 if taking.record {
-                    self.add_message(state, message).await?;
+                    self.add_message(state, Durability::WithSettle, message).await?;
                 } else {
                     let State { request, session, .. } = state;
                     request.segments.start_turn(session);
@@ -214,7 +213,7 @@ impl Inner {
             }
             "assistant" => {
                 if taking.record {
-                    self.add_message(state, message).await?;
+                    self.add_message(state, Durability::WithSettle, message).await?;
                 }
                 let State { request, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.

@@ -18,9 +18,9 @@ use tracing::instrument;
 use super::job::{CallObject, Job, ToolcallInput, correct, depend, fingerprint};
 use super::outcome::outcome_of;
 use super::{Engine, Inner, State};
-use crate::base::Client;
 use crate::base::error::{EngineError, Result};
 use crate::base::paths::Disk;
+use crate::base::{Client, Durability};
 use crate::files::index::{Entry, FileReader, IndexResult, prepare};
 use crate::files::seen::Seen;
 use crate::session::Session;
@@ -43,7 +43,7 @@ impl Engine {
             let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
             return Err(EngineError::Invalid(wrong));
         }
-        self.inner.record(input, false).await
+        self.inner.record(input, Durability::Now).await
     }
 
     /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is kept
@@ -69,7 +69,7 @@ impl Engine {
         if is_user {
             self.inner.refresh_at_turn(&mut state).await?;
         }
-        self.inner.add_message(&mut state, &message).await?;
+        self.inner.add_message(&mut state, Durability::Now, &message).await?;
         Ok(state.session.turns)
     }
 
@@ -82,16 +82,16 @@ impl Engine {
             work.documents.push(Document::system_prompt(session, text));
             Ok(())
         };
-        self.inner.commit(&mut state, add).await
+        self.inner.commit(&mut state, Durability::Now, add).await
     }
 }
 
 impl Inner {
-    /// Records a tool call together with the jobs that are waiting; `soon` leaves fsync to [`Engine::settle`].
-    pub async fn record(&self, input: ToolcallInput, soon: bool) -> Result<ObjectId> {
+    /// Records a tool call together with the jobs that are waiting.
+    pub async fn record(&self, input: ToolcallInput, durability: Durability) -> Result<ObjectId> {
         self.check_open()?;
         let (job, answer) = self.toolcall_job(input, false).await?;
-        self.perform(job, answer, soon).await
+        self.perform(job, answer, durability).await
     }
 
     /// The same for a caller that already holds the state. `is_late`: what is on disk now is not what the call has left.
@@ -102,7 +102,7 @@ impl Inner {
         is_late: bool,
     ) -> Result<ObjectId> {
         let (mut job, answer) = self.toolcall_job(input, is_late).await?;
-        let done = self.perform_now(state, &mut job).await;
+        let done = self.perform_now(state, Durability::WithSettle, &mut job).await;
         job.reply(done);
         answer.await.unwrap_or_else(|_| Err(abandoned()))
     }
@@ -110,14 +110,19 @@ impl Inner {
     /// The indexing protocol for files that were looked at, all in one transaction.
     pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
         let (reply, answer) = Reply::new();
-        self.perform(Job::Files(seen, entry, reply), answer, false).await
+        self.perform(Job::Files(seen, entry, reply), answer, Durability::Now).await
     }
 
     /// Adds a user's or an assistant's message to the chat.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; what the store reports.
-    pub async fn add_message(&self, state: &mut State, message: &Value) -> Result<()> {
+    pub async fn add_message(
+        &self,
+        state: &mut State,
+        durability: Durability,
+        message: &Value,
+    ) -> Result<()> {
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
         let add = |session: &mut Session, work: &mut Work| {
@@ -127,7 +132,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, add).await
+        self.commit(state, durability, add).await
     }
 
     /// Takes a recorded call into the current turn if the restored state does not have it: the process ended between
@@ -138,7 +143,7 @@ impl Inner {
             session.join_turn(id, window, work);
             Ok(())
         };
-        self.commit(state, join).await
+        self.commit(state, Durability::WithSettle, join).await
     }
 
     async fn toolcall_job(
@@ -167,8 +172,13 @@ impl Inner {
     ///
     /// # Errors
     /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
-    async fn perform<T>(&self, job: Job, mut answer: Receiver<Result<T>>, soon: bool) -> Result<T> {
-        self.queue.push(job, soon);
+    async fn perform<T>(
+        &self,
+        job: Job,
+        mut answer: Receiver<Result<T>>,
+        durability: Durability,
+    ) -> Result<T> {
+        self.queue.push(job, durability);
         // Callers get the state in order of arrival, and the first one does the work of those behind it.
         let mut state = match self.lock().await {
             Ok(state) => state,
@@ -183,33 +193,36 @@ impl Inner {
                 return result;
             }
             let group = self.queue.take();
-            state.session.soon = group.iter().all(|one| one.soon);
-            self.perform_all(&mut state, group.into_iter().map(|one| one.job).collect()).await;
+            let is_now = group.iter().any(|one| one.durability == Durability::Now);
+            let durability = if is_now { Durability::Now } else { Durability::WithSettle };
+            self.perform_all(&mut state, durability, group.into_iter().map(|one| one.job).collect()).await;
         }
     }
 
-    async fn perform_all(&self, state: &mut State, mut jobs: Vec<Job>) {
-        if jobs.len() > 1 && self.carry_out(state, &mut jobs).await.is_ok_and(|is_done| is_done) {
+    async fn perform_all(&self, state: &mut State, durability: Durability, mut jobs: Vec<Job>) {
+        if jobs.len() > 1 && self.carry_out(state, durability, &mut jobs).await.is_ok_and(|is_done| is_done) {
             jobs.into_iter().for_each(|job| job.reply(Ok(())));
             return;
         }
         for mut job in jobs {
-            let done = self.perform_now(state, &mut job).await;
+            let done = self.perform_now(state, durability, &mut job).await;
             job.reply(done);
         }
     }
 
     /// Runs one job in its own transaction.
-    pub async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<()> {
+    pub async fn perform_now(&self, state: &mut State, durability: Durability, job: &mut Job) -> Result<()> {
         // One job depends on no other.
-        self.carry_out(state, std::slice::from_mut(job)).await.map(drop)
+        self.carry_out(state, durability, std::slice::from_mut(job)).await.map(drop)
     }
 
     /// Runs jobs in one transaction. False if they depend on each other; then, as after an error, the state is as before.
-    async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<bool> {
+    async fn carry_out(&self, state: &mut State, durability: Durability, jobs: &mut [Job]) -> Result<bool> {
         let file_reader = self.file_reader();
         let mut recording = Recording { file_reader: &file_reader, jobs };
-        let Ok(((), written)) = self.transact(state, &mut recording).await? else { return Ok(false) };
+        let Ok(((), written)) = self.transact(state, durability, &mut recording).await? else {
+            return Ok(false);
+        };
         correct(jobs, &written);
         for job in &*jobs {
             if let Job::Toolcall(_, observed, _, Reply { outcome: Some(id), .. }) = job {

@@ -14,6 +14,7 @@ use tracing::instrument;
 
 use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
+use crate::base::Durability;
 use crate::base::error::Result;
 use crate::request::answers::{born_excerpt, handle_before, named_object};
 use crate::request::clock::Moment;
@@ -237,7 +238,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, control).await
+        self.commit(state, Durability::WithSettle, control).await
     }
 
     /// Returns what a result has to say that points to another one, if a host has removed that from the conversation:

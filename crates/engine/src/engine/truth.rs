@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
+use crate::base::Durability;
 use crate::base::error::Result;
 use crate::files::index::display_of;
 use crate::request::segment::ShownLines;
@@ -41,23 +42,12 @@ impl Engine {
     ///
     /// The answer describes the file as it is on disk now if the client can see it, otherwise as it was last indexed.
     /// It renews the stay of the result that it points to, so that this is still there when the model looks. A second
-    /// read in a row is always served in full.
+    /// read in a row is always served in full. With the ID of the tool call, its result counts as this answer.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn answer_read(
-        &self,
-        path: &str,
-        offset: Option<usize>,
-        limit: Option<usize>,
-    ) -> Result<Option<Answer>> {
-        self.answer_read_for(path, offset, limit, None).await
-    }
-
-    /// The same for a tool call with this ID, whose result the answer becomes.
-    #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn answer_read_for(
         &self,
         path: &str,
         offset: Option<usize>,
@@ -112,7 +102,7 @@ impl Engine {
                 session.activate(&answer.object, work);
                 Ok(())
             };
-            self.inner.commit(&mut state, renew).await?;
+            self.inner.commit(&mut state, Durability::Now, renew).await?;
             self.inner.give(&mut state, call_id, &answer.text, evidence).await;
             if is_change {
                 state.wrote(&id);
@@ -162,7 +152,7 @@ impl Engine {
         let id = way.file.clone();
         {
             let mut state = self.inner.lock().await?;
-            self.inner.follow_path(&mut state, place.clone()).await?;
+            self.inner.follow_path(&mut state, Durability::Now, place.clone()).await?;
             if state.known.get(&id).is_none() {
                 return Ok(ALLOWED);
             }
@@ -229,7 +219,7 @@ impl Engine {
         self.inner.look_at_due(true).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        self.inner.notices(&mut state).await?;
+        self.inner.notices(&mut state, Durability::Now).await?;
         Ok(state.say())
     }
 }
@@ -333,7 +323,6 @@ impl Inner {
     /// Records what an answer to a tool says, before the tool's call is recorded: the process may end in between.
     async fn give(&self, state: &mut State, call: Option<&str>, text: &str, evidence: Evidence) {
         self.archive().gives(call, text, evidence);
-        state.session.soon = true;
         self.keep_evidence(state).await;
     }
 
@@ -342,12 +331,12 @@ impl Inner {
     /// # Errors
     /// What the store reports; nothing then counts as told.
     #[instrument(level = "debug", skip_all)]
-    pub async fn notices(&self, state: &mut State) -> Result<()> {
+    pub async fn notices(&self, state: &mut State, durability: Durability) -> Result<()> {
         self.unclaimed(state).await?;
-        self.follow_paths(state).await?;
+        self.follow_paths(state, durability).await?;
         loop {
-            self.meet_spoken_of(state).await?;
-            self.read_waived(state).await?;
+            self.meet_spoken_of(state, durability).await?;
+            self.read_waived(state, durability).await?;
             let open = state.known.open();
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {
@@ -378,7 +367,7 @@ impl Inner {
                 state.known.settle(&known);
                 return Ok(());
             }
-            if !self.commit(state, note).await? {
+            if !self.commit(state, durability, note).await? {
                 continue;
             }
             for notice in told {

@@ -243,7 +243,6 @@ pub(crate) fn display_of(client: &Client, session: &Session, id: &ObjectId) -> S
     }
 }
 
-/// The error for a path that has no file to index.
 pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
     let reason = state.reason().unwrap_or("can't be indexed");
     EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }

@@ -84,7 +84,6 @@ impl FileState {
     }
 
     /// The hash of a regular file's bytes; `None` if they were not read.
-    #[must_use]
     pub fn hash(&self) -> Option<Digest> {
         match self {
             Self::Text(text) => Some(text.hash()),
@@ -94,7 +93,6 @@ impl FileState {
     }
 
     /// How many bytes a regular file has; 0 if they were not counted.
-    #[must_use]
     pub fn size(&self) -> u64 {
         match self {
             Self::Text(text) => text.text().len() as u64,
@@ -104,19 +102,16 @@ impl FileState {
     }
 
     /// Returns whether it is a regular file that the client could look at.
-    #[must_use]
     pub fn is_file(&self) -> bool {
         matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
     }
 
     /// Returns whether it is confirmed that no regular file is at the path.
-    #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone | Self::Replaced { .. })
     }
 
     /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Text(_) => None,

@@ -76,7 +76,6 @@ mod tests {
     use super::*;
     use crate::base::options::Options;
 
-    /// A client that redacts what it records.
     async fn client(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Client {
         let store = std::sync::Arc::clone(store);
         Client::of_test(|options| Options { cwd: directory.into(), store, redact: true, ..options }).await
@@ -101,7 +100,10 @@ mod tests {
             context_model::hash::HashedText::new("plain".into()),
         );
         let writes = vec![Write::put(document.clone()), Write::put(plain.clone())];
-        first.write(Transaction { writes, expected: Vec::new() }, false).await.unwrap();
+        first
+            .write(Transaction { writes, expected: Vec::new() }, crate::base::Durability::Now)
+            .await
+            .unwrap();
         let stored = store.get(&id, AsOf::default()).await.unwrap().unwrap().document;
         assert!(stored.content().unwrap().contains("[redacted: "), "{stored:?}");
 

@@ -11,7 +11,6 @@ use super::reading::FileState;
 use crate::base::paths::{Disk, Place};
 use crate::session::catalog::Meta;
 
-/// What was seen of a file.
 pub(crate) struct Seen {
     /// The file's object.
     pub id: ObjectId,
@@ -105,7 +104,6 @@ impl Seen {
         self.size
     }
 
-    /// Returns whether there is text.
     pub fn has_text(&self) -> bool {
         self.text().is_some()
     }

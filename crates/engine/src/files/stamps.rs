@@ -39,7 +39,6 @@ impl Stamp {
 
     /// Returns whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that
     /// was just written could be written again within the same tick.
-    #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
         self.modified.0.max(self.changed.0) + SETTLED_SECONDS < now

@@ -173,12 +173,10 @@ impl Tracking {
         }
     }
 
-    /// The source of a tracked file.
     pub fn source_at(&self, path: &Utf8Path) -> Option<FilesystemSource> {
         locked(&self.attached.files).get(path).cloned()
     }
 
-    /// All tracked files.
     pub fn files(&self) -> Vec<(Utf8PathBuf, FilesystemSource)> {
         locked(&self.attached.files).iter().map(|(path, source)| (path.clone(), source.clone())).collect()
     }

@@ -37,7 +37,6 @@ pub(crate) struct Shape {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Executed {
     pub shape: Shape,
-    /// The forms before it, by place.
     before: Vec<(usize, Form)>,
     /// The lines that followed results before it, by place.
     lines: Vec<(usize, Vec<Line>)>,

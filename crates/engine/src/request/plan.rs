@@ -112,7 +112,6 @@ pub enum Edit {
 
 impl Edit {
     /// The message.
-    #[must_use]
     pub fn key(&self) -> &str {
         match self {
             Self::Result { key, .. } | Self::Message { key, .. } | Self::Gone { key } => key,

@@ -161,7 +161,6 @@ pub(crate) struct Arguments {
     pub line_tokens: u64,
 }
 
-/// The arguments of one call.
 #[derive(Clone, Debug)]
 pub(crate) struct ArgumentsOf {
     pub call_id: String,
@@ -181,7 +180,6 @@ pub(crate) struct ArgumentsOf {
 /// An answer with calls.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
-    /// The place of its first segment.
     pub first: usize,
     /// The places of its words and arguments.
     pub answer: Vec<usize>,

@@ -64,7 +64,6 @@ pub(crate) struct Segments {
     pub turn_is_over: bool,
     /// The segments that a person brought back by undoing a roll, and for how many more user turns they stay whole.
     brought_back: HashMap<usize, usize>,
-    /// Where the newest answer begins.
     pub(super) newest_answer: usize,
     /// Where the user's first and newest messages begin.
     pub(super) users: Option<(usize, usize)>,

@@ -20,7 +20,6 @@ const KEPT_OF_USER: usize = 600;
 /// The length of the mark at the end of a shortened text, in UTF-16 units.
 const MARK: usize = 80;
 
-/// Files with rules for the model.
 const RULES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 
 /// Returns whether a path is a file with rules for the model, which always stays.

@@ -96,7 +96,6 @@ impl Meta {
     }
 
     /// Returns what the index decision needs to know, for a file.
-    #[must_use]
     pub fn current(&self) -> Option<Current> {
         match &self.kind {
             Kind::File { source_hash, .. } => {
@@ -107,7 +106,6 @@ impl Meta {
     }
 
     /// The length of a file's text in UTF-16 units; 0 if it has none.
-    #[must_use]
     pub fn text_units(&self) -> u64 {
         match &self.kind {
             Kind::File { char_count, .. } if !self.is_null => *char_count,
@@ -117,13 +115,11 @@ impl Meta {
 
     /// Returns whether only the hash of a file's bytes is known, and its text was never stored. An erased text keeps
     /// its length.
-    #[must_use]
     pub fn lacks_text(&self) -> bool {
         matches!(&self.kind, Kind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
     }
 
     /// The filesystem binding, for a file that has one.
-    #[must_use]
     pub fn file(&self) -> Option<&FilesystemSource> {
         match &self.kind {
             Kind::File { source, .. } => source.as_filesystem(),
@@ -162,31 +158,26 @@ impl Catalog {
     }
 
     /// A number that stays the same while all objects look the same.
-    #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
     /// The metadata of an object.
-    #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<&Meta> {
         self.metas.get(id)
     }
 
     /// The short name under which the projection shows an object.
-    #[must_use]
     pub fn handle(&self, id: &ObjectId) -> Option<&str> {
         self.handles.get(id).map(String::as_str)
     }
 
     /// The short name of an object, even of one that is not known yet.
-    #[must_use]
     pub fn handle_of(&self, id: &ObjectId) -> String {
         self.handle(id).map_or_else(|| self.free_handle(id), str::to_owned)
     }
 
     /// The object with this full ID or handle, or with this ID as a rendered line shows it.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<ObjectId> {
         self.names.find(name)
     }
@@ -224,14 +215,12 @@ impl Catalog {
     }
 
     /// The path that the agent used last, if it differs from the default.
-    #[must_use]
     pub fn display(&self, id: &ObjectId) -> Option<&str> {
         self.displays.get(id).map(String::as_str)
     }
 
     /// The pool line of an object, under its full ID. A source type that is not tracked shows its
     /// binding as the path.
-    #[must_use]
     pub fn line(&self, id: &ObjectId, display: impl Fn(&FilesystemSource) -> String) -> Option<String> {
         Some(match &self.metas.get(id)?.kind {
             Kind::File { source, file_type, char_count, .. } => {

@@ -18,8 +18,8 @@ use super::catalog::Meta;
 use super::changes::{SessionChange, Written};
 use super::documents::Documents;
 use super::refresh;
-use crate::base::Client;
 use crate::base::error::{EngineError, Result};
+use crate::base::{Client, Durability};
 
 /// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
 /// the retries end by themselves; the bound guards against a broken store.
@@ -114,9 +114,10 @@ where
 pub(crate) async fn commit<T: Send>(
     client: &Client,
     session: &mut Session,
+    durability: Durability,
     decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
 ) -> Result<T> {
-    match transact(client, session, &mut Plain(decide)).await? {
+    match transact(client, session, durability, &mut Plain(decide)).await? {
         Ok((outcome, _)) => Ok(outcome),
         Err(never) => match never {},
     }
@@ -130,6 +131,7 @@ pub(crate) async fn commit<T: Send>(
 pub(crate) async fn transact<I: Intent>(
     client: &Client,
     session: &mut Session,
+    durability: Durability,
     intent: &mut I,
 ) -> Result<Transacted<I>> {
     let mut attempt = 0;
@@ -147,7 +149,7 @@ pub(crate) async fn transact<I: Intent>(
                 return Err(error);
             }
         };
-        match save(client, session, work).await {
+        match save(client, session, durability, work).await {
             Ok(written) => return Ok(Ok((outcome, written))),
             Err(EngineError::Store(StoreError::Conflict(id))) if attempt < MAX_ATTEMPTS => {
                 attempt += 1;
@@ -160,7 +162,12 @@ pub(crate) async fn transact<I: Intent>(
 
 /// Writes a transaction and takes its documents into the catalog. Returns each document's ID and whether it made a
 /// version.
-async fn save(client: &Client, session: &mut Session, mut work: Work) -> Result<Vec<(ObjectId, bool)>> {
+async fn save(
+    client: &Client,
+    session: &mut Session,
+    durability: Durability,
+    mut work: Work,
+) -> Result<Vec<(ObjectId, bool)>> {
     let transaction = transaction(client, session, &mut work);
     if transaction.writes.is_empty() {
         return Ok(Vec::new());
@@ -176,7 +183,7 @@ async fn save(client: &Client, session: &mut Session, mut work: Work) -> Result<
         })
         .collect();
     let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
-    let receipt = match client.write(transaction, session.soon).await {
+    let receipt = match client.write(transaction, durability).await {
         Ok(receipt) => receipt,
         Err(error) => {
             session.take_back(work);

@@ -50,8 +50,6 @@ pub(crate) struct Session {
     pub pulled_ms: i64,
     /// True if the session document has a `display_paths` field.
     pub has_displays: bool,
-    /// True while the lock holder leaves fsync to `settle`.
-    pub soon: bool,
     pub closed: bool,
     /// Files that had bytes, and are gone.
     pub lost: HashSet<ObjectId>,

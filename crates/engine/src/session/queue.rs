@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use context_store::StoreError;
 use tokio::sync::oneshot;
 
+use crate::base::Durability;
 use crate::base::error::{EngineError, Result};
 
 /// The most jobs in one write.
@@ -14,7 +15,6 @@ const GROUP: usize = 256;
 /// No job is added once a write has this many bytes of text, because a whole transaction is held in memory.
 const BYTES: usize = 8 << 20;
 
-/// A job of the queue.
 pub(crate) trait Job {
     /// The length of its texts.
     fn bytes(&self) -> usize;
@@ -55,8 +55,7 @@ impl<T> Reply<T> {
 /// A job whose turn has not come.
 pub(crate) struct Waiting<J> {
     pub job: J,
-    /// True if its caller leaves fsync to `settle`.
-    pub soon: bool,
+    pub durability: Durability,
 }
 
 /// The waiting jobs, in order of arrival.
@@ -70,8 +69,8 @@ impl<J> Default for Queue<J> {
 
 impl<J: Job> Queue<J> {
     /// Adds a job. Its answer comes once somebody has carried it out.
-    pub fn push(&self, job: J, soon: bool) {
-        self.waiting().push(Waiting { job, soon });
+    pub fn push(&self, job: J, durability: Durability) {
+        self.waiting().push(Waiting { job, durability });
     }
 
     /// Takes the oldest jobs, as many as one transaction may hold, and at least one.
@@ -137,7 +136,9 @@ mod tests {
     fn a_write_has_as_many_jobs_as_a_transaction_may_hold() {
         let queue: Queue<Text> = Queue::default();
         let push = |all: &[usize]| {
-            all.iter().for_each(|bytes| queue.push(Text { bytes: *bytes, _reply: Reply::default() }, false))
+            all.iter().for_each(|bytes| {
+                queue.push(Text { bytes: *bytes, _reply: Reply::default() }, Durability::Now)
+            })
         };
         push(&[BYTES - 1, 1, 1]);
         assert_eq!([taken(&queue), taken(&queue), taken(&queue)], [vec![BYTES - 1, 1], vec![1], vec![]]);
@@ -151,7 +152,7 @@ mod tests {
     fn the_callers_of_jobs_that_were_abandoned_learn_of_it() {
         let queue: Queue<Text> = Queue::default();
         let (reply, mut answer) = Reply::new();
-        queue.push(Text { bytes: 1, _reply: reply }, false);
+        queue.push(Text { bytes: 1, _reply: reply }, Durability::Now);
         assert!(answered(&mut answer).is_none());
         queue.clear();
         assert!(matches!(answered(&mut answer), Some(Err(_))));

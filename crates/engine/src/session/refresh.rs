@@ -212,7 +212,7 @@ mod tests {
 
     async fn written(client: &Client, document: Document) -> TxId {
         let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
-        client.write(transaction, false).await.unwrap().tx_id
+        client.write(transaction, crate::base::Durability::Now).await.unwrap().tx_id
     }
 
     /// The session has not heard of its own write if another client's came before it.

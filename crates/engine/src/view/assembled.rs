@@ -31,19 +31,16 @@ pub struct Block<'a> {
 
 impl Assembled {
     /// All four sections as one text.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Section 1.
-    #[must_use]
     pub fn system_prompt(&self) -> &str {
         &self.text[self.prompt.clone()]
     }
 
     /// Section 2: one line per object of the pool, in the order in which they entered it.
-    #[must_use]
     pub fn metadata_pool(&self) -> &str {
         &self.text[self.pool.clone()]
     }
@@ -54,7 +51,6 @@ impl Assembled {
     }
 
     /// Section 4: one block per object of the active set, in the order of activation.
-    #[must_use]
     pub fn active_content(&self) -> &str {
         &self.text[self.active.clone()]
     }

@@ -351,7 +351,6 @@ impl Client {
         if faulty { Ok(()) } else { violation(Kind::Failed, format!("{call} of {}: {error}", self.session)) }
     }
 
-    /// The object of this session.
     pub fn document(&self, kind: &str) -> ObjectId {
         ObjectId::new(format!("{kind}:{}", self.session))
     }

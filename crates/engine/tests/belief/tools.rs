@@ -17,7 +17,6 @@ use crate::steps::{CallId, Spelling, Tool};
 use crate::violation::{Kind, Outcome, violation};
 use crate::world::{World, with_line};
 
-/// What a tool said.
 #[derive(Default)]
 pub struct Said {
     pub output: String,
@@ -163,14 +162,14 @@ async fn read(
     };
     let engine = client.engine.clone().unwrap();
     let faulty = client.store.is_faulty();
-    if let Err(error) = engine.index_file_for(path, Some(text.as_bytes().to_vec()), call).await {
+    if let Err(error) = engine.index_file(path, Some(text.as_bytes().to_vec()), call).await {
         client.allow(faulty, "index_file", &error)?;
     }
     let total = text.split('\n').count();
     let (offset, limit) = part.unzip();
     let first = offset.unwrap_or(1);
     let last = limit.map_or(total, |limit| total.min(first + limit - 1));
-    let answer = match engine.answer_read_for(path, offset, limit, call).await {
+    let answer = match engine.answer_read(path, offset, limit, call).await {
         Ok(answer) => answer,
         Err(error) => {
             client.allow(faulty, "answer_read", &error)?;
@@ -244,7 +243,7 @@ async fn write(
     world.put(file, Some(text.clone()));
     let engine = client.engine.clone().unwrap();
     let faulty = client.store.is_faulty();
-    let told = match engine.index_written_for(&path, Some(text.as_bytes().to_vec()), call).await {
+    let told = match engine.index_written(&path, Some(text.as_bytes().to_vec()), call).await {
         Ok(_) => true,
         Err(error) => {
             client.allow(faulty, "index_written", &error)?;

@@ -24,7 +24,6 @@ struct State {
 }
 
 impl Wire {
-    /// Starts a tracker on this wire.
     pub fn start(self: &Arc<Self>, sink: Box<dyn Sink>) -> Arc<dyn Tracker> {
         let number = self.state().number + 1;
         *self.state() = State { sink: Some(sink), number, ..State::default() };

@@ -117,9 +117,9 @@ impl Chat {
         self.advance().await;
         let bytes = std::fs::read(path).unwrap();
         let text = String::from_utf8(bytes.clone()).unwrap();
-        self.engine.index_file(path, Some(bytes)).await.unwrap();
+        self.engine.index_file(path, Some(bytes), None).await.unwrap();
         let (offset, limit) = lines.unzip();
-        let answer = self.engine.answer_read(path, offset, limit).await.unwrap();
+        let answer = self.engine.answer_read(path, offset, limit, None).await.unwrap();
         let shown = text.split('\n').skip(offset.unwrap_or(1) - 1).take(limit.unwrap_or(usize::MAX));
         let output = answer.map_or_else(|| shown.collect::<Vec<_>>().join("\n"), |answer| answer.text);
         self.run(id, "read", args, &output).await;

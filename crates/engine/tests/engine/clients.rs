@@ -30,7 +30,7 @@ async fn sessions_share_objects_and_nothing_else(
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let path = bench.write("a", "x");
-    let id = one.index_file(&path, None).await.unwrap().id;
+    let id = one.index_file(&path, None, None).await.unwrap().id;
     one.append_turn(user("only one")).await.unwrap();
     one.record_toolcall(call("call_1", "x")).await.unwrap();
     one.pin(id.as_str()).await.unwrap();
@@ -38,7 +38,7 @@ async fn sessions_share_objects_and_nothing_else(
     let sets = two.session_sets().await.unwrap();
     assert!(sets.session_index.is_empty() && sets.pinned_set.is_empty());
     assert_eq!(two.assemble().await.unwrap().text(), "");
-    let result = two.index_file(&path, None).await.unwrap();
+    let result = two.index_file(&path, None, None).await.unwrap();
     assert_eq!((result.action, &result.id), (Action::Unchanged, &id), "the same object, the same version");
     two.deactivate(id.as_str()).await.unwrap();
     assert_eq!(one.session_sets().await.unwrap().active_set, [id.clone(), ObjectId::new("call_1")]);
@@ -52,8 +52,8 @@ async fn the_same_change_seen_by_two_makes_one_version() {
     let bench = Bench::new(Backend::Sqlite);
     let [one, two] = two(&bench, ["one", "two"], true).await;
     let path = bench.write("a", "0");
-    let id = one.index_file(&path, None).await.unwrap().id;
-    two.index_file(&path, None).await.unwrap();
+    let id = one.index_file(&path, None, None).await.unwrap().id;
+    two.index_file(&path, None, None).await.unwrap();
     for n in 1..=10 {
         // Put in place in one step: a file that is written in place is empty for a moment.
         bench.write("new", n.to_string());
@@ -90,14 +90,14 @@ async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
     let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     if known {
-        engine.index_file(&path, None).await.unwrap();
+        engine.index_file(&path, None, None).await.unwrap();
     }
     bench.write("a", "earlier");
     store.arm(calls);
     let action = if many {
         engine.index_files(vec![path]).await.unwrap().results[0].action
     } else {
-        engine.index_file(&path, None).await.unwrap().action
+        engine.index_file(&path, None, None).await.unwrap().action
     };
     assert!(store.disarm());
     assert_eq!(action, Action::Unchanged);
@@ -107,7 +107,7 @@ async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
 
 /// The version of a file that another client would store.
 async fn version(bench: &Bench, name: &str, text: &str) -> Document {
-    let known = bench.open("elsewhere").await.index_file(&bench.write("b", ""), None).await.unwrap().id;
+    let known = bench.open("elsewhere").await.index_file(&bench.write("b", ""), None, None).await.unwrap().id;
     let Some(Source::Filesystem(known)) = bench.latest(&known).await.unwrap().source().cloned() else {
         panic!()
     };
@@ -125,7 +125,7 @@ async fn different_writes_at_once_both_succeed_as_versions(
     let mut expected = 0;
     for n in 0..20 {
         let (a, b) = (format!("a{n}").into_bytes(), format!("b{n}").into_bytes());
-        let (a, b) = tokio::join!(one.index_file("/x", Some(a)), two.index_file("/x", Some(b)));
+        let (a, b) = tokio::join!(one.index_file("/x", Some(a), None), two.index_file("/x", Some(b), None));
         let (a, b) = (a.unwrap(), b.unwrap());
         assert_eq!(a.id, b.id);
         expected += 2;
@@ -145,15 +145,15 @@ async fn each_sees_the_others_writes_at_its_next_turn(
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let path = bench.write("a", "old");
-    one.index_file(&path, None).await.unwrap();
-    two.index_file(&path, None).await.unwrap();
+    one.index_file(&path, None, None).await.unwrap();
+    two.index_file(&path, None, None).await.unwrap();
     bench.write("a", "changed by one");
-    one.index_file(&path, None).await.unwrap();
+    one.index_file(&path, None, None).await.unwrap();
     two.append_turn(user("next")).await.unwrap();
     let view = two.assemble().await.unwrap();
     assert!(view.metadata_pool().contains("char_count=14"), "{}", view.metadata_pool());
     assert_eq!(view.blocks().next().unwrap().content, "changed by one");
-    assert_eq!(two.index_file(&path, None).await.unwrap().action, Action::Unchanged);
+    assert_eq!(two.index_file(&path, None, None).await.unwrap().action, Action::Unchanged);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +164,7 @@ async fn what_is_written_while_a_session_opens_is_seen_by_it() {
         let path = "/elsewhere/a";
         let id = {
             let engine = bench.open("s").await;
-            engine.index_file(path, Some(b"old".to_vec())).await.unwrap().id
+            engine.index_file(path, Some(b"old".to_vec()), None).await.unwrap().id
         };
         let newer = bench.latest(&id).await.unwrap();
         let newer = Document::file(
@@ -230,7 +230,7 @@ async fn one_session_opened_twice_loses_nothing(
                     .await
                     .unwrap();
                 engine.append_turn(answer(&format!("{who} answers {n}"))).await.unwrap();
-                engine.index_file(&format!("/f{who}{n}"), Some(b"x".to_vec())).await.unwrap();
+                engine.index_file(&format!("/f{who}{n}"), Some(b"x".to_vec()), None).await.unwrap();
             }
         }));
     }
@@ -301,12 +301,12 @@ async fn a_client_that_missed_a_change_records_that_it_was_taken_back(
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let path = bench.write("a", "A");
-    let id = two.index_file(&path, None).await.unwrap().id;
+    let id = two.index_file(&path, None, None).await.unwrap().id;
     bench.write("a", "B");
-    one.index_file(&path, None).await.unwrap();
+    one.index_file(&path, None, None).await.unwrap();
     bench.write("a", "A");
     // What this client knows of the file is its content again; what the store has last is not.
-    assert_eq!(two.index_file(&path, None).await.unwrap().action, Action::Updated);
+    assert_eq!(two.index_file(&path, None, None).await.unwrap().action, Action::Updated);
     let texts = ["A", "B", "A"].map(|text| Some(text.to_owned()));
     assert_eq!(bench.contents(&id).await, texts);
 }

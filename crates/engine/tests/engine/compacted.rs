@@ -108,7 +108,7 @@ async fn an_answer_whose_lines_are_there_stays_as_it_is() {
     chat.done();
     let first = answer_with(&chat, "one");
     assert_eq!(compact(&mut chat, first).await.edits, []);
-    let answer = chat.engine.answer_read(&path, Some(5), Some(9)).await.unwrap().unwrap();
+    let answer = chat.engine.answer_read(&path, Some(5), Some(9), None).await.unwrap().unwrap();
     assert!(answer.text.starts_with("unchanged: lines 5-13 of "), "{}", answer.text);
 }
 
@@ -172,7 +172,7 @@ async fn an_activation_points_only_to_the_version_that_there_is() {
     let mut chat = Chat::new(bench.open("s").await);
     let path = bench.write("a.txt", lines(60));
     chat.user("look");
-    let file = chat.engine.index_file(&path, None).await.unwrap().id;
+    let file = chat.engine.index_file(&path, None, None).await.unwrap().id;
     let args = json!({ "id": file.as_str() });
     chat.run("one", "activate", args.clone(), &lines(60)).await;
     chat.advance().await;

@@ -146,7 +146,7 @@ async fn calls_go_when_their_turn_is_three_turns_back_and_files_and_pins_stay(
 ) {
     let mut bench = Bench::new(backend);
     let mut engine = bench.open("s").await;
-    let file = engine.index_file(&bench.write("a.rs", "x"), None).await.unwrap().id;
+    let file = engine.index_file(&bench.write("a.rs", "x"), None, None).await.unwrap().id;
     engine.append_turn(user("1")).await.unwrap();
     record(&engine, &["a", "b", "c"]).await;
     engine.pin("b").await.unwrap();

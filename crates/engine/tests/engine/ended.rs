@@ -93,7 +93,7 @@ async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_wa
     let other = bench.open("other").await;
     for text in ["another text\n".to_owned(), left + "one more\n"] {
         fs::write(&path, &text).unwrap();
-        other.index_file(&path, Some(text.into_bytes())).await.unwrap();
+        other.index_file(&path, Some(text.into_bytes()), None).await.unwrap();
     }
     again(&mut chat, &bench, &point).await;
     let (_, told) = advance(&mut chat).await;
@@ -108,14 +108,14 @@ async fn an_edit_is_of_the_version_in_which_its_text_came_up() {
     let text = lines(9);
     let path = bench.write("a.txt", text.replace("line 2\n", "line two\n"));
     let other = bench.open("other").await;
-    other.index_file(&path, None).await.unwrap();
+    other.index_file(&path, None, None).await.unwrap();
     chat.user("edit");
     let (point, _) = advance(&mut chat).await;
     let (args, left) = edit(&path, &text, "line 8");
     edited(&mut chat, "one", &args);
     for text in [&left, &left.replace("line 5\n", "line five\n")] {
         fs::write(&path, text).unwrap();
-        chat.engine.index_written(&path, Some(text.clone().into_bytes())).await.unwrap();
+        chat.engine.index_written(&path, Some(text.clone().into_bytes()), None).await.unwrap();
     }
     let engine = again(&mut chat, &bench, &point).await;
     let refusal = engine.check_edit(&path).await.unwrap().unwrap();
@@ -132,7 +132,7 @@ async fn a_change_that_was_stored_with_an_edit_is_not_known_after_a_restart() {
     chat.advance().await;
     let (args, left) = edit(&path, &lines(9), "line 3");
     fs::write(&path, &left).unwrap();
-    chat.engine.index_written(&path, Some(left.clone().into_bytes())).await.unwrap();
+    chat.engine.index_written(&path, Some(left.clone().into_bytes()), None).await.unwrap();
     fs::write(&path, left + "one more\n").unwrap();
     chat.engine.receive(tool("one", "edit", args.clone(), "edited")).await.unwrap();
     edited(&mut chat, "one", &args);

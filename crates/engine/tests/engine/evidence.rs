@@ -43,8 +43,8 @@ impl Chat {
     pub async fn reads(&mut self, id: &str, path: &str) -> String {
         let bytes = fs::read(path).unwrap();
         let text = String::from_utf8(bytes.clone()).unwrap();
-        self.engine.index_file_for(path, Some(bytes), Some(id)).await.unwrap();
-        let answer = self.engine.answer_read_for(path, None, None, Some(id)).await.unwrap();
+        self.engine.index_file(path, Some(bytes), Some(id)).await.unwrap();
+        let answer = self.engine.answer_read(path, None, None, Some(id)).await.unwrap();
         let output = answer.map_or(text, |answer| answer.text);
         self.answered(id, "read", json!({ "path": path }), &output, Status::Ok).await;
         output
@@ -84,7 +84,7 @@ async fn evidence_of_each_kind_is_recorded_with_its_call() {
 
     let made = json!({ "made": { "file": file, "hash": hash(&second) } });
     fs::write(&path, &second).unwrap();
-    chat.engine.index_written_for(&path, Some(second.clone().into()), Some("made")).await.unwrap();
+    chat.engine.index_written(&path, Some(second.clone().into()), Some("made")).await.unwrap();
     let edits = json!([{ "oldText": "old line 7", "newText": "new line 7" }]);
     chat.answered("made", "edit", json!({ "path": path, "edits": edits }), "edited", Status::Ok).await;
     assert_eq!(evidence(&bench, "made").await, made);
@@ -100,7 +100,7 @@ async fn call_id_tells_reads_of_versions_apart_that_look_alike() {
     let chat = chat(&bench, "s").await;
     for (id, text) in ["one", "two"].iter().zip(&texts) {
         fs::write(&path, text).unwrap();
-        chat.engine.index_file_for(&path, Some(text.clone().into()), Some(id)).await.unwrap();
+        chat.engine.index_file(&path, Some(text.clone().into()), Some(id)).await.unwrap();
     }
     let args = json!({ "path": path, "offset": 1, "limit": 5 });
     let output = texts[0].lines().take(5).collect::<Vec<_>>().join("\n");
@@ -208,7 +208,7 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
     // The edit is made, and its result has the difference: then all is known.
     let edited = now.replace("old line 7\n", "my line 7\n");
     fs::write(&path, &edited).unwrap();
-    chat.engine.index_written_for(&path, Some(edited.into()), Some("two")).await.unwrap();
+    chat.engine.index_written(&path, Some(edited.into()), Some("two")).await.unwrap();
     let args = json!({ "path": path, "edits": [{ "oldText": "old line 7", "newText": "my line 7" }] });
     chat.answered("two", "edit", args, &format!("edited\n\n{text}"), Status::Ok).await;
     let plan = chat.advance().await;
@@ -243,7 +243,7 @@ impl Since {
             Self::NeverSeen => return path,
             Self::ChangedBehindThePartThatWasRead => _ = chat.read("one", &path, Some((1, 20))).await,
             Self::WrittenByTheModel | Self::WrittenByTheModelThenChanged => {
-                chat.engine.index_written_for(&path, None, Some("one")).await.unwrap();
+                chat.engine.index_written(&path, None, Some("one")).await.unwrap();
                 let args = json!({ "path": path, "content": lines("old", 40) });
                 chat.answered("one", "write", args, "written", Status::Ok).await;
             }

@@ -47,8 +47,8 @@ async fn run(
 ) -> context_engine::Result<()> {
     let path = |name: &str| bench.path(name);
     match operation {
-        Operation::Read => engine.index_file(&path("new"), None).await.map(drop),
-        Operation::ReadThroughLink => engine.index_file(&path(&through("a")), None).await.map(drop),
+        Operation::Read => engine.index_file(&path("new"), None, None).await.map(drop),
+        Operation::ReadThroughLink => engine.index_file(&path(&through("a")), None, None).await.map(drop),
         Operation::Discover => engine.discover(&[path("x"), path(&through("y"))]).await.map(drop),
         Operation::Delete => engine.index_deletion(&path("a")).await.map(drop),
         Operation::Record => engine.record_toolcall(call("call_9", "new")).await.map(drop),
@@ -84,7 +84,7 @@ async fn prepared(backend: Backend) -> (Bench, Arc<Stepped>, Engine, TxId) {
     let engine = Engine::open(options).await.unwrap();
     engine.append_turn(user("one")).await.unwrap();
     let start = engine.point().await.unwrap();
-    engine.index_file(&bench.path("a"), None).await.unwrap();
+    engine.index_file(&bench.path("a"), None, None).await.unwrap();
     engine.discover(&[bench.path("found")]).await.unwrap();
     for n in 0..6 {
         engine.record_toolcall(call(&format!("call_{n}"), "x")).await.unwrap();
@@ -176,8 +176,8 @@ async fn opening_that_fails_can_be_repeated(#[values(false, true)] known: bool) 
         };
         if known {
             let engine = Engine::open(options.clone()).await.unwrap();
-            engine.index_file(&bench.write("a", "1"), None).await.unwrap();
-            let found = engine.index_file(&bench.write("b", "1"), None).await.unwrap().id;
+            engine.index_file(&bench.write("a", "1"), None, None).await.unwrap();
+            let found = engine.index_file(&bench.write("b", "1"), None, None).await.unwrap().id;
             std::fs::remove_file(bench.path("b")).unwrap();
             engine.index_deletion(&bench.path("b")).await.unwrap();
             engine.deactivate(found.as_str()).await.unwrap_or_else(|e| panic!("{e}"));

@@ -135,7 +135,7 @@ async fn carry_out(engine: Engine, step: Step) -> ObjectId {
         }
         Step::Read(file, text) => {
             let content = format!("text {text}").into_bytes();
-            engine.index_file(&format!("/nowhere/file_{file}"), Some(content)).await.unwrap().id
+            engine.index_file(&format!("/nowhere/file_{file}"), Some(content), None).await.unwrap().id
         }
     }
 }

@@ -152,7 +152,7 @@ async fn a_read_of_what_is_no_text_is_followed_by_no_notice(
         assert_eq!(chat.notices.len(), told, "{:?}", chat.notices);
         for n in 0..3 {
             if is_indexed {
-                chat.engine.index_file(&path, Some(version.to_vec())).await.unwrap();
+                chat.engine.index_file(&path, Some(version.to_vec()), None).await.unwrap();
             }
             chat.run(&format!("{told} {n}"), "read", json!({ "path": path }), output).await;
             chat.turn("go on").await;

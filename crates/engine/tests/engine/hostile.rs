@@ -64,9 +64,9 @@ async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&P
     let engine = bench.open("s").await;
     make(&bench.root().join(name));
     let attempts = async {
-        let read = refused(&bench, &engine, ErrorCode::Io, engine.index_file(name, None)).await;
+        let read = refused(&bench, &engine, ErrorCode::Io, engine.index_file(name, None, None)).await;
         assert!(read.contains(reason), "{read}");
-        refused(&bench, &engine, ErrorCode::Io, engine.index_written(name, None)).await;
+        refused(&bench, &engine, ErrorCode::Io, engine.index_written(name, None, None)).await;
 
         // Its path can be known all the same; activating it says why there is no text, and changes nothing.
         let id = engine.discover(&[name.to_owned()]).await.unwrap()[0].id.clone();
@@ -87,8 +87,8 @@ async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&P
 async fn what_can_be_no_path_is_refused(#[case] path: &str) {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
-    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_file(path, None)).await;
-    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_written(path, None)).await;
+    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_file(path, None, None)).await;
+    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_written(path, None, None)).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_deletion(path)).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.discover(&[path.to_owned()])).await;
 }
@@ -98,18 +98,18 @@ async fn a_sparse_file_of_100_gigabytes_is_known_without_being_read() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.open("s").await;
     let path = bench.write("huge.log", "small");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     if let Err(error) = File::options().write(true).open(&path).unwrap().set_len(100 << 30) {
         not_run(&format!("this file system has no sparse files of 100 GB ({error})"));
         return;
     }
-    let looking = engine.index_file(&path, None);
+    let looking = engine.index_file(&path, None, None);
     let result = tokio::time::timeout(GENEROUS, looking).await.expect("it is not read").unwrap();
     assert_eq!(result.action, Action::Updated, "the text that was stored is not its content any more");
     assert!(result.reason.unwrap().contains("larger than 256 MiB"));
     let document = bench.latest(&id).await.unwrap();
     assert_eq!((document.content(), document.source_hash()), (None, None));
-    assert_eq!(engine.index_file(&path, None).await.unwrap().action, Action::Unchanged);
+    assert_eq!(engine.index_file(&path, None, None).await.unwrap().action, Action::Unchanged);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,7 +120,7 @@ async fn text_above_the_limit_is_not_kept_and_its_hash_is() {
     for (text, kept) in [("0123456789", true), ("0123456789a", false), ("0123456789b", false)] {
         let path = bench.write("a", text);
         for content in [None, Some(text.as_bytes().to_vec())] {
-            let result = engine.index_file(&path, content).await.unwrap();
+            let result = engine.index_file(&path, content, None).await.unwrap();
             assert_eq!(result.reason.is_none(), kept);
             let document = bench.latest(&result.id).await.unwrap();
             assert_eq!(document.content().is_some(), kept);
@@ -138,7 +138,7 @@ async fn a_file_of_the_kernel_without_a_size_is_read_whole() {
         not_run(&format!("there is no {path}"));
         return;
     };
-    let id = engine.index_file(path, None).await.unwrap().id;
+    let id = engine.index_file(path, None, None).await.unwrap().id;
     assert_eq!(bench.latest(&id).await.unwrap().content(), Some(text.as_str()));
 }
 
@@ -176,15 +176,15 @@ async fn unreadable() {
     };
     let path = bench.write("secret", "x");
     locked("secret", 0o000);
-    let message = refused(&bench, &engine, ErrorCode::Io, engine.index_file(&path, None)).await;
+    let message = refused(&bench, &engine, ErrorCode::Io, engine.index_file(&path, None, None)).await;
     assert!(message.contains("permission"), "{message}");
 
     // Locked away after it was read: the last version stays. Unlocked again with a change: a new one.
     let path = bench.write("known", "1");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     bench.write("known", "2");
     locked("known", 0o000);
-    refused(&bench, &engine, ErrorCode::Io, engine.index_file(&path, None)).await;
+    refused(&bench, &engine, ErrorCode::Io, engine.index_file(&path, None, None)).await;
     let resumed = bench.open("s").await;
     assert_eq!(bench.latest(&id).await.unwrap().content(), Some("1"));
     locked("known", 0o600);
@@ -193,9 +193,9 @@ async fn unreadable() {
 
     // Its directory locked away: nothing can be said of it, so nothing is.
     let path = bench.write("closed/inner", "1");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     locked("closed", 0o000);
-    let message = refused(&bench, &engine, ErrorCode::Io, engine.index_file(&path, None)).await;
+    let message = refused(&bench, &engine, ErrorCode::Io, engine.index_file(&path, None, None)).await;
     assert!(message.contains("can't be"), "{message}");
     let last = bench.open("s").await;
     assert_eq!(bench.contents(&id).await, [Some("1".to_owned())], "not deleted");
@@ -204,7 +204,7 @@ async fn unreadable() {
     // Under a tracker: locked away is no change, unlocked with a change is one.
     let watching = bench.watching("watching").await;
     let path = bench.write("tracked", "1");
-    let id = watching.index_file(&path, None).await.unwrap().id;
+    let id = watching.index_file(&path, None, None).await.unwrap().id;
     locked("tracked", 0o000);
     watching.flush().await.unwrap();
     assert_eq!(bench.contents(&id).await, [Some("1".to_owned())]);
@@ -242,11 +242,11 @@ async fn a_file_that_is_written_while_it_is_read_is_stored_as_it_was_at_one_mome
     let mut ids = Vec::new();
     for _ in 0..50 {
         // Changing faster than it can be read is an answer too.
-        ids.extend(engine.index_file(&path, None).await.map(|result| result.id));
+        ids.extend(engine.index_file(&path, None, None).await.map(|result| result.id));
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writer.join().unwrap();
-    ids.push(engine.index_file(&path, None).await.unwrap().id);
+    ids.push(engine.index_file(&path, None, None).await.unwrap().id);
     for version in bench.versions(&ids[0]).await {
         let text = version.content().unwrap();
         assert!(states.iter().any(|state| state == text), "a mixture of two states");

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bench::{Backend, Bench, check, refused, search};
 
 async fn index(engine: &Engine, path: &str) -> Action {
-    engine.index_file(path, None).await.unwrap().action
+    engine.index_file(path, None, None).await.unwrap().action
 }
 
 #[rstest]
@@ -32,7 +32,7 @@ async fn a_file_is_created_unchanged_updated_and_deleted(
     bench.write("a.ts", "B");
     assert_eq!(index(&engine, &path).await, Action::Updated);
     bench.write("a.ts", "A");
-    let result = engine.index_file(&path, None).await.unwrap();
+    let result = engine.index_file(&path, None, None).await.unwrap();
     assert_eq!(result.action, Action::Updated);
     let versions = ["A", "B", "A"].map(|text| Some(text.to_owned()));
     assert_eq!(bench.contents(&result.id).await, versions, "A, B, A makes three versions");
@@ -86,8 +86,8 @@ async fn what_is_text_and_what_is_not(
     let engine = bench.open("s").await;
     let path = bench.write(name, bytes);
     // From disk, and from the bytes that a tool has read: the same version.
-    let result = engine.index_file(&path, None).await.unwrap();
-    let again = engine.index_file(&path, Some(bytes.to_vec())).await.unwrap();
+    let result = engine.index_file(&path, None, None).await.unwrap();
+    let again = engine.index_file(&path, Some(bytes.to_vec()), None).await.unwrap();
     assert_eq!((result.action, again.action), (Action::Created, Action::Unchanged));
     assert_eq!(result.reason.is_some(), content.is_none());
     assert!(result.reason.unwrap_or_default().contains(reason));
@@ -116,7 +116,8 @@ async fn content_that_a_tool_has_read_needs_no_second_read(
 ) {
     let bench = Bench::new(backend);
     let engine = bench.open("s").await;
-    let result = engine.index_file("not/on/this/disk.rs", Some(b"fn main() {}".to_vec())).await.unwrap();
+    let result =
+        engine.index_file("not/on/this/disk.rs", Some(b"fn main() {}".to_vec()), None).await.unwrap();
     assert_eq!(result.action, Action::Created);
     assert_eq!(bench.latest(&result.id).await.unwrap().content(), Some("fn main() {}"));
     let sets = engine.session_sets().await.unwrap();
@@ -135,7 +136,7 @@ async fn a_discovery_never_overwrites_and_enters_the_pool_only(
     let bench = Bench::new(backend);
     let engine = bench.open("s").await;
     let (known, found) = (bench.write("known.rs", "text"), bench.write("found.rs", "hidden"));
-    let known_id = engine.index_file(&known, None).await.unwrap().id;
+    let known_id = engine.index_file(&known, None, None).await.unwrap().id;
     let results = engine.discover(&[known.clone(), found.clone(), found.clone()]).await.unwrap();
     assert_eq!(
         results.iter().map(|r| r.action).collect::<Vec<_>>(),
@@ -173,10 +174,10 @@ async fn a_written_file_enters_the_pool_and_stays_active_only_if_it_was() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
     let (new, read) = (bench.write("new", "1"), bench.write("read", "1"));
-    let read_id = engine.index_file(&read, None).await.unwrap().id;
-    let new_id = engine.index_written(&new, None).await.unwrap().id;
+    let read_id = engine.index_file(&read, None, None).await.unwrap().id;
+    let new_id = engine.index_written(&new, None, None).await.unwrap().id;
     bench.write("read", "2");
-    assert_eq!(engine.index_written(&read, None).await.unwrap().action, Action::Updated);
+    assert_eq!(engine.index_written(&read, None, None).await.unwrap().action, Action::Updated);
     let sets = engine.session_sets().await.unwrap();
     assert_eq!(sets.metadata_pool, [read_id.clone(), new_id]);
     assert_eq!(sets.active_set, [read_id]);
@@ -187,9 +188,9 @@ async fn the_same_path_written_in_many_ways_is_one_object() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
     let path = bench.write("src/a.rs", "x");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     for other in ["src/a.rs", "./src/a.rs", "src/../src//a.rs", "../work/src/a.rs"] {
-        let result = engine.index_file(other, None).await.unwrap();
+        let result = engine.index_file(other, None, None).await.unwrap();
         assert_eq!((&result.id, result.action), (&id, Action::Unchanged), "{other}");
     }
     assert_eq!(engine.session_sets().await.unwrap().session_index, [id]);
@@ -203,7 +204,7 @@ async fn a_tilde_is_the_agents_home_and_only_alone() {
     bench.write("home/notes", "at home");
     bench.write("~x", "not at home");
     let read = async |path: &str| {
-        let id = engine.index_file(path, None).await.unwrap().id;
+        let id = engine.index_file(path, None, None).await.unwrap().id;
         bench.latest(&id).await.unwrap().content().unwrap().to_owned()
     };
     assert_eq!(read("~/notes").await, "at home");
@@ -214,9 +215,9 @@ async fn a_tilde_is_the_agents_home_and_only_alone() {
 async fn a_file_that_is_gone_when_it_is_read_is_deleted_if_it_was_known() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
-    refused(&bench, &engine, ErrorCode::Io, engine.index_file("nowhere", None)).await;
+    refused(&bench, &engine, ErrorCode::Io, engine.index_file("nowhere", None, None)).await;
     let path = bench.write("a", "x");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.deactivate(id.as_str()).await.unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(index(&engine, &path).await, Action::Deleted);
@@ -230,7 +231,7 @@ async fn a_line_of_ten_megabytes_is_text_like_any_other() {
     let engine = bench.open("s").await;
     let line = "0123456789abcdef ".repeat(10 * 1024 * 1024 / 17);
     let path = bench.write("long.txt", &line);
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let document = bench.latest(&id).await.unwrap();
     assert!(document.content() == Some(&line));
     assert_eq!(document.source_hash(), Some(Digest::of(line.as_bytes())));
@@ -250,7 +251,7 @@ async fn many_files_at_once(#[values(Backend::Memory, Backend::Sqlite)] backend:
     let engine = bench.open("s").await;
     let mut paths: Vec<String> =
         (0..1_300).map(|n| bench.write(&format!("d{}/f{n}", n % 7), format!("text {n}"))).collect();
-    let active = engine.index_file(&paths[3], None).await.unwrap().id;
+    let active = engine.index_file(&paths[3], None, None).await.unwrap().id;
     let before = bench.latest_tx().await;
 
     let indexed = engine.index_files(paths.clone()).await.unwrap();

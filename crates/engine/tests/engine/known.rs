@@ -49,7 +49,7 @@ async fn a_read_that_failed_takes_nothing_from_the_next_one() {
     // The first read finds no file, the second one a text that can't be stored and is gone before anybody could.
     let path = bench.write("a.txt", "only for a moment\n");
     store.arm(0);
-    chat.engine.index_file(&path, Some(b"only for a moment\n".to_vec())).await.unwrap_err();
+    chat.engine.index_file(&path, Some(b"only for a moment\n".to_vec()), None).await.unwrap_err();
     assert!(store.disarm());
     fs::write(&path, "").unwrap();
     let call =
@@ -83,7 +83,7 @@ async fn a_part_says_nothing_of_the_rest_of_what_the_model_has_written() {
     let bench = Bench::new(Backend::Memory);
     let (mut chat, path) = started(&bench).await;
     let text = lines("old", 60);
-    chat.engine.index_written(&path, Some(text.clone().into_bytes())).await.unwrap();
+    chat.engine.index_written(&path, Some(text.clone().into_bytes()), None).await.unwrap();
     chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
     fs::write(&path, text.replace("old line 50\n", "new line 50\n")).unwrap();
     chat.read("two", &path, Some((1, 5))).await;
@@ -103,7 +103,7 @@ async fn what_was_written_on_a_branch_that_was_left_is_not_known() {
     let (tx, times) = chat.advance().await.point.unwrap();
     let length = chat.messages.len();
     fs::write(&path, lines("new", 60)).unwrap();
-    chat.engine.index_written(&path, Some(lines("new", 60).into_bytes())).await.unwrap();
+    chat.engine.index_written(&path, Some(lines("new", 60).into_bytes()), None).await.unwrap();
     // The write never comes as a result: the person goes back to before it.
     chat.engine.restore(&SessionId::new("s").unwrap(), tx, Some(times)).await.unwrap();
     chat.resync(chat.engine.clone(), length).await;
@@ -143,7 +143,7 @@ async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
     chat.done();
     chat.advance().await;
     chat.resync(chat.engine.clone(), chat.messages.len()).await;
-    let answer = chat.engine.answer_read(&path, Some(1), Some(11)).await.unwrap().unwrap();
+    let answer = chat.engine.answer_read(&path, Some(1), Some(11), None).await.unwrap().unwrap();
     assert!(answer.text.starts_with("unchanged") && answer.object.as_str() == "two", "{}", answer.text);
 }
 
@@ -176,7 +176,7 @@ async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
     let bench = Bench::new(Backend::Memory);
     let (mut chat, path) = started(&bench).await;
     let text = lines("old", 60);
-    chat.engine.index_file(&path, Some(text.clone().into_bytes())).await.unwrap();
+    chat.engine.index_file(&path, Some(text.clone().into_bytes()), None).await.unwrap();
     // Another one is stored before the call is.
     fs::write(&path, text.clone() + "one more\n").unwrap();
     chat.engine.reconcile().await.unwrap();
@@ -204,7 +204,7 @@ fn numbered(path: &str, text: &str) -> String {
 async fn read_numbered(chat: &mut Chat, id: &str, path: &str, handed: &str) {
     let shown = numbered(path, &fs::read_to_string(path).unwrap());
     chat.advance().await;
-    chat.engine.index_file(path, None).await.unwrap();
+    chat.engine.index_file(path, None, None).await.unwrap();
     chat.run(id, "read", json!({ "path": path }), &shown).await;
     chat.messages.last_mut().unwrap().message["content"] = json!([{ "type": "text", "text": handed }]);
     chat.done();

@@ -56,9 +56,9 @@ async fn on_a_shared_file_system_a_link_and_its_target_are_one_object() {
     symlink("real/a.rs", bench.root().join("by-file")).unwrap();
     symlink(bench.path("by-file"), bench.root().join("by-link")).unwrap();
     let engine = bench.open("s").await;
-    let id = engine.index_file("real/a.rs", None).await.unwrap().id;
+    let id = engine.index_file("real/a.rs", None, None).await.unwrap().id;
     for path in ["by-directory/a.rs", "by-file", "by-link"] {
-        let result = engine.index_file(path, None).await.unwrap();
+        let result = engine.index_file(path, None, None).await.unwrap();
         assert_eq!((&result.id, result.action), (&id, Action::Unchanged), "{path}");
         let pool = engine.assemble().await.unwrap().metadata_pool().to_owned();
         assert!(pool.contains(&format!(" path={} ", bench.path(path))), "as the agent named it last: {pool}");
@@ -66,7 +66,7 @@ async fn on_a_shared_file_system_a_link_and_its_target_are_one_object() {
     // A file that does not exist yet takes the real path of its directory.
     let new = engine.discover(&["by-directory/new.rs".to_owned()]).await.unwrap()[0].id.clone();
     bench.write("real/new.rs", "new");
-    assert_eq!(engine.index_file("real/new.rs", None).await.unwrap().id, new);
+    assert_eq!(engine.index_file("real/new.rs", None, None).await.unwrap().id, new);
 }
 
 /// A hard link is no binding that a client could see from the path: each name is an object, which is as its own path was
@@ -79,15 +79,17 @@ async fn two_hard_linked_names_are_two_objects() {
     let two = bench.path("other/two");
     std::fs::create_dir(bench.path("other")).unwrap();
     std::fs::hard_link(&one, &two).unwrap();
-    let ids =
-        [engine.index_file(&one, None).await.unwrap().id, engine.index_file(&two, None).await.unwrap().id];
+    let ids = [
+        engine.index_file(&one, None, None).await.unwrap().id,
+        engine.index_file(&two, None, None).await.unwrap().id,
+    ];
     assert_ne!(ids[0], ids[1]);
     let text = async |id| bench.latest(id).await.unwrap().content().map(str::to_owned).unwrap();
     std::fs::write(&one, "2").unwrap();
     engine.flush().await.unwrap();
     assert_eq!(text(&ids[0]).await, "2");
     // A read of the other name brings it up to date, and so does a comparison with the disk.
-    engine.index_file(&two, None).await.unwrap();
+    engine.index_file(&two, None, None).await.unwrap();
     assert_eq!(text(&ids[1]).await, "2");
     std::fs::write(&two, "3").unwrap();
     engine.flush().await.unwrap();
@@ -113,10 +115,10 @@ async fn links_inside_a_mount_are_followed_as_the_sandbox_does(
     let (bench, engine) = setting().await;
     symlink(target, bench.root().join("box").join(link)).unwrap();
     let read = if read == "inside" { link } else { read };
-    let id = engine.index_file(read, None).await.unwrap().id;
+    let id = engine.index_file(read, None, None).await.unwrap().id;
     assert_eq!(bench.latest(&id).await.unwrap().content(), Some(content));
     let real = if content == "deep" { "sub/deep" } else { "inside" };
-    assert_eq!(engine.index_file(real, None).await.unwrap().id, id, "one underlying file, one object");
+    assert_eq!(engine.index_file(real, None, None).await.unwrap().id, id, "one underlying file, one object");
 }
 
 #[rstest]
@@ -139,7 +141,7 @@ async fn a_link_that_leaves_its_mount_is_never_followed(#[case] target: &[u8], #
     // Without the library the link does lead to the secret, or to another file of the host.
     assert!(std::fs::read(bench.root().join("box").join(read)).is_ok());
 
-    let message = refused(&bench, &engine, ErrorCode::Io, engine.index_file(read, None)).await;
+    let message = refused(&bench, &engine, ErrorCode::Io, engine.index_file(read, None, None)).await;
     assert!(message.contains("leaves its mount"), "{message}");
     let id = engine.discover(&[read.to_owned()]).await.unwrap()[0].id.clone();
     let answer = engine.activate(id.as_str(), None).await.unwrap();
@@ -151,14 +153,14 @@ async fn a_link_that_leaves_its_mount_is_never_followed(#[case] target: &[u8], #
 async fn a_directory_that_is_replaced_by_a_link_while_it_is_tracked_leads_nowhere() {
     let (bench, _) = setting().await;
     let engine = Engine::open(Options { watch: true, ..boxed(&bench) }).await.unwrap();
-    let id = engine.index_file("sub/deep", None).await.unwrap().id;
+    let id = engine.index_file("sub/deep", None, None).await.unwrap().id;
     let sub = bench.root().join("box/sub");
     std::fs::rename(&sub, bench.root().join("box/moved")).unwrap();
     symlink(bench.root().join("elsewhere"), &sub).unwrap();
     engine.flush().await.unwrap();
     std::fs::write(bench.root().join("elsewhere/deep"), format!("{SECRET}, changed")).unwrap();
     engine.flush().await.unwrap();
-    refused(&bench, &engine, ErrorCode::Io, engine.index_file("sub/deep", None)).await;
+    refused(&bench, &engine, ErrorCode::Io, engine.index_file("sub/deep", None, None)).await;
     engine.close().await.unwrap();
     let resumed = Engine::open(boxed(&bench)).await.unwrap();
     resumed.activate(id.as_str(), None).await.unwrap();
@@ -228,7 +230,7 @@ fn whatever_is_planted_in_a_sandbox_nothing_of_the_host_is_read() {
                 let _ = symlink(OsStr::from_bytes(&bytes), bench.root().join("box").join(link.at.join("/")));
             }
             for path in paths {
-                if let Ok(result) = engine.index_file(path, None).await {
+                if let Ok(result) = engine.index_file(path, None, None).await {
                     let text = bench.latest(&result.id).await.unwrap();
                     prop_assert!(
                         matches!(text.content(), Some("inside" | "deep")),

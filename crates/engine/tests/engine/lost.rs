@@ -28,7 +28,7 @@ async fn lost_events_are_made_up_for() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.watching("s").await;
     let path = bench.write("dir/file", "1");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let later = bench.path("dir/later");
     let discovered = engine.discover(std::slice::from_ref(&later)).await.unwrap().remove(0).id;
     let events = events(&engine);

@@ -48,16 +48,16 @@ async fn a_host_agent_and_a_sandboxed_one_share_a_file_and_see_their_own_paths(
     bench.write("src/main.ts", "x");
     let host = bench.open("host").await;
     let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
-    let one = host.index_file(&bench.path("src/main.ts"), None).await.unwrap();
-    let two = boxed.index_file("/workspace/src/main.ts", None).await.unwrap();
+    let one = host.index_file(&bench.path("src/main.ts"), None, None).await.unwrap();
+    let two = boxed.index_file("/workspace/src/main.ts", None, None).await.unwrap();
     assert_eq!((one.action, two.action, &one.id), (Action::Created, Action::Unchanged, &two.id));
     assert_eq!(source_of(&bench, &one.id).await, (FILESYSTEM.into(), bench.path("src/main.ts")));
     assert!(lines(&boxed).await.contains(" path=/workspace/src/main.ts "));
     assert!(lines(&host).await.contains(&format!(" path={} ", bench.path("src/main.ts"))));
 
     bench.write("src/main.ts", "y");
-    assert_eq!(boxed.index_file("src/main.ts", None).await.unwrap().action, Action::Updated);
-    assert_eq!(host.index_file("src/main.ts", None).await.unwrap().action, Action::Unchanged);
+    assert_eq!(boxed.index_file("src/main.ts", None, None).await.unwrap().action, Action::Updated);
+    assert_eq!(host.index_file("src/main.ts", None, None).await.unwrap().action, Action::Unchanged);
 }
 
 #[rstest]
@@ -69,10 +69,10 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
     let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
     let path = bench.outside().join("secret").into_os_string().into_string().unwrap();
     std::fs::write(&path, "of the host").unwrap();
-    let message = refused(&bench, &boxed, ErrorCode::Io, boxed.index_file(&path, None)).await;
+    let message = refused(&bench, &boxed, ErrorCode::Io, boxed.index_file(&path, None, None)).await;
     assert!(message.contains("can't be reached"), "{message}");
 
-    let inside = boxed.index_file(&path, Some(b"of the sandbox".to_vec())).await.unwrap();
+    let inside = boxed.index_file(&path, Some(b"of the sandbox".to_vec()), None).await.unwrap();
     let (filesystem, _) = source_of(&bench, &inside.id).await;
     assert_ne!(filesystem, FILESYSTEM);
     assert!(lines(&boxed).await.contains(&format!(" path={path} ")));
@@ -85,7 +85,7 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
     boxed.close().await.unwrap();
     bench.restart().await;
     let resumed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
-    let again = resumed.index_file(&path, Some(b"of the sandbox".to_vec())).await.unwrap();
+    let again = resumed.index_file(&path, Some(b"of the sandbox".to_vec()), None).await.unwrap();
     assert_eq!((again.action, again.id), (Action::Unchanged, inside.id.clone()));
     assert_eq!(
         bench.contents(&inside.id).await,
@@ -93,7 +93,7 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
         "resuming left it alone"
     );
     let other = Engine::open(sandbox(&bench, "another")).await.unwrap();
-    let theirs = other.index_file(&path, Some(b"of the sandbox".to_vec())).await.unwrap();
+    let theirs = other.index_file(&path, Some(b"of the sandbox".to_vec()), None).await.unwrap();
     assert_ne!(theirs.id, inside.id);
 }
 
@@ -107,8 +107,8 @@ async fn several_mounts_have_their_own_namespaces() {
     let options =
         Options { mounts: vec![mount("/workspace", &bench.path("project")), volume], ..sandbox(&bench, "s") };
     let engine = Engine::open(options).await.unwrap();
-    let project = engine.index_file("/workspace/a", None).await.unwrap();
-    let data = engine.index_file("/workspace/data/a", None).await.unwrap();
+    let project = engine.index_file("/workspace/a", None, None).await.unwrap();
+    let data = engine.index_file("/workspace/data/a", None, None).await.unwrap();
     assert_eq!(source_of(&bench, &project.id).await, (FILESYSTEM.into(), bench.path("project/a")));
     assert_eq!(source_of(&bench, &data.id).await, ("volume".into(), bench.path("volume/a")));
     assert_eq!(bench.latest(&data.id).await.unwrap().content(), Some("volume"));
@@ -124,8 +124,8 @@ async fn a_mount_whose_prefix_leads_through_a_link_is_the_real_directory() {
         Options { mounts: vec![mount("/workspace", &bench.path("alias"))], ..sandbox(&bench, "boxed") };
     let boxed = Engine::open(options.clone()).await.unwrap();
     let host = bench.open("host").await;
-    let one = boxed.index_file("/workspace/a", None).await.unwrap();
-    assert_eq!(one.id, host.index_file(&bench.path("alias/a"), None).await.unwrap().id);
+    let one = boxed.index_file("/workspace/a", None, None).await.unwrap();
+    assert_eq!(one.id, host.index_file(&bench.path("alias/a"), None, None).await.unwrap().id);
     assert!(lines(&boxed).await.contains(" path=/workspace/a "));
     boxed.close().await.unwrap();
     bench.write("real/a", "changed while away");
@@ -139,7 +139,7 @@ async fn without_a_mapping_that_fits_the_canonical_path_is_shown() {
     let bench = Bench::new(Backend::Memory);
     bench.write("a", "x");
     let boxed = Engine::open(sandbox(&bench, "s")).await.unwrap();
-    boxed.index_file("/workspace/a", None).await.unwrap();
+    boxed.index_file("/workspace/a", None, None).await.unwrap();
     let options = Options { mounts: vec![mount("/other", "/somewhere/else")], ..sandbox(&bench, "s2") };
     let elsewhere = Engine::open(options).await.unwrap();
     elsewhere.restore(boxed.session_id(), boxed.point().await.unwrap(), None).await.unwrap();
@@ -172,7 +172,7 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
     };
     let namespace = async |options: Options| {
         let engine = Engine::open(options).await.unwrap();
-        let id = engine.index_file("a", None).await.unwrap().id;
+        let id = engine.index_file("a", None, None).await.unwrap().id;
         source_of(&bench, &id).await.0
     };
     let id = bench.write("machine-id", "0123456789abcdef0123456789abcdef\n");
@@ -189,9 +189,9 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
     assert_eq!(namespace(beside).await, expected);
     let inside = Options { watch_unmapped: Some(false), ..with("eight", id) };
     let engine = Engine::open(inside).await.unwrap();
-    let found = engine.index_file("a", Some(b"inside".to_vec())).await.unwrap().id;
+    let found = engine.index_file("a", Some(b"inside".to_vec()), None).await.unwrap().id;
     assert_ne!(source_of(&bench, &found).await.0, expected);
-    assert!(engine.index_file("a", None).await.is_err(), "it is not read on the host");
+    assert!(engine.index_file("a", None, None).await.is_err(), "it is not read on the host");
 
     let random = namespace(with("three", bench.path("missing"))).await;
     assert_eq!(random.len(), 64);
@@ -229,12 +229,12 @@ async fn filesystems_can_be_told_apart_by_device() {
     let path = place.path().join("a").into_os_string().into_string().unwrap();
     std::fs::write(&path, "1").unwrap();
     let plain = bench.open("plain").await;
-    let id = plain.index_file(&path, None).await.unwrap().id;
+    let id = plain.index_file(&path, None, None).await.unwrap().id;
     assert_eq!(source_of(&bench, &id).await.0, FILESYSTEM);
 
     let options = Options { detect_devices: true, ..bench.options("detecting") };
     let engine = Engine::open(options.clone()).await.unwrap();
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let (namespace, _) = source_of(&bench, &id).await;
     assert_ne!(namespace, FILESYSTEM);
     engine.close().await.unwrap();
@@ -249,7 +249,7 @@ async fn filesystems_can_be_told_apart_by_device() {
         ..bench.options("mapped")
     };
     let mapped = Engine::open(mapped).await.unwrap();
-    let id = mapped.index_file("/data/a", None).await.unwrap().id;
+    let id = mapped.index_file("/data/a", None, None).await.unwrap().id;
     assert_eq!(source_of(&bench, &id).await.0, FILESYSTEM);
     engine.close().await.unwrap();
 }
@@ -264,8 +264,8 @@ async fn a_name_in_a_sandbox_that_is_a_path_to_windows_leads_nowhere() {
     let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
     let (verbatim, plain) = (secret.to_str().unwrap().to_owned(), bench.path("../secret"));
     for path in [verbatim, plain, r"..\secret".to_owned(), r"sub\..\..\secret".to_owned()] {
-        let message = refused(&bench, &boxed, ErrorCode::Io, boxed.index_file(&path, None)).await;
+        let message = refused(&bench, &boxed, ErrorCode::Io, boxed.index_file(&path, None, None)).await;
         assert!(message.contains("can't be reached"), "{path}: {message}");
     }
-    assert_eq!(boxed.index_file("a", None).await.unwrap().action, Action::Created);
+    assert_eq!(boxed.index_file("a", None, None).await.unwrap().action, Action::Created);
 }

@@ -65,13 +65,13 @@ async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
         "read" => {
             engine.record_toolcall(tool("r", "read", json!({ "path": path }), &text)).await.unwrap();
         }
-        "indexFile" => drop(engine.index_file(&path, Some(text.clone().into_bytes())).await.unwrap()),
+        "indexFile" => drop(engine.index_file(&path, Some(text.clone().into_bytes()), None).await.unwrap()),
         "indexFiles" => drop(engine.index_files(vec![path.clone()]).await.unwrap()),
         "activate" => {
             let change = engine.activate(id.as_str(), None).await.unwrap();
             assert_eq!(change.content.as_deref().map(str::len), Some(text.len()));
         }
-        _ => drop(engine.index_written(&path, None).await.unwrap()),
+        _ => drop(engine.index_written(&path, None, None).await.unwrap()),
     }
     is_latest(&bench, &id, &text, true).await;
     let versions = bench.versions(&id).await.len();
@@ -192,13 +192,13 @@ async fn an_erased_text_is_not_stored_by_the_next_read() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.open("s").await;
     let path = bench.write("server.log", log(300, 0));
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let owned = SqliteStore::open(bench.database(), Durability::Process).unwrap();
     owned.erase(vec![Erase::Object(id.clone())], "a test").await.unwrap();
     let before = bench.versions(&id).await.len();
     for _ in 0..2 {
         let engine = bench.open("later").await;
-        assert_eq!(engine.index_file(&path, None).await.unwrap().action, Action::Unchanged);
+        assert_eq!(engine.index_file(&path, None, None).await.unwrap().action, Action::Unchanged);
         assert_eq!(bench.latest(&id).await.unwrap().content(), None);
     }
     assert_eq!(bench.versions(&id).await.len(), before);
@@ -212,7 +212,7 @@ async fn an_active_file_has_text_again_after_a_look(#[values(true, false)] resta
     let bench = Bench::new(Backend::Sqlite);
     let path = bench.write("server.log", log(200, 0));
     let mut engine = bench.open("s").await;
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.pin(id.as_str()).await.unwrap();
     engine.reconcile().await.unwrap();
     bench.write("server.log", log(300, 0));

@@ -18,7 +18,7 @@ async fn infrastructure_is_rendered_in_its_place_and_is_in_no_set(
     engine.set_system_prompt("You help.").await.unwrap();
     engine.append_turn(user("Hello")).await.unwrap();
     engine.append_turn(answer("Hi.")).await.unwrap();
-    let file = engine.index_file(&bench.write("a", "text of a"), None).await.unwrap().id;
+    let file = engine.index_file(&bench.write("a", "text of a"), None, None).await.unwrap().id;
     let toolcall = engine.record_toolcall(call("call_1", "output")).await.unwrap();
 
     let sets = engine.session_sets().await.unwrap();
@@ -85,7 +85,7 @@ async fn the_objects_of_a_new_session_have_the_fields_of_the_specification() {
         "active_set chat_ref content_hash metadata_pool pinned_set session_id session_index system_prompt_ref"
     );
     assert_eq!(fields("call_1").await, "args chat_ref content content_hash status tool");
-    let file = engine.index_file(&bench.write("a", ""), None).await.unwrap().id;
+    let file = engine.index_file(&bench.write("a", ""), None, None).await.unwrap().id;
     assert_eq!(fields(file.as_str()).await, "char_count content content_hash file_type source_hash");
 }
 

@@ -108,7 +108,7 @@ async fn a_listing_does_not_read_and_a_write_makes_a_version() {
     bench.write("a.ts", "written");
     let write = json!({ "path": "a.ts", "content": "written" });
     engine.record_toolcall(tool("write", "write", write, "ok")).await.unwrap();
-    let id = engine.index_file("a.ts", None).await.unwrap().id;
+    let id = engine.index_file("a.ts", None, None).await.unwrap().id;
     assert_eq!(bench.contents(&id).await, [None, Some("written".into())]);
 }
 
@@ -117,7 +117,7 @@ async fn a_command_that_removes_a_known_file_makes_a_deletion_and_no_reference_t
     let bench = Bench::new(Backend::Memory);
     tree(&bench);
     let engine = bench.open("s").await;
-    let id = engine.index_file("a.ts", None).await.unwrap().id;
+    let id = engine.index_file("a.ts", None, None).await.unwrap().id;
     std::fs::remove_file(bench.path("a.ts")).unwrap();
     std::fs::remove_file(bench.path("b.ts")).unwrap();
     let effect = record(&bench, &engine, "bash", json!({ "command": "rm a.ts b.ts" }), "").await;
@@ -187,7 +187,7 @@ async fn a_file_that_is_gone_when_its_call_is_recorded(
     let bench = Bench::new(Backend::Memory);
     tree(&bench);
     let path = bench.path("a.ts");
-    let id = bench.open("another").await.index_file(&path, None).await.unwrap().id;
+    let id = bench.open("another").await.index_file(&path, None, None).await.unwrap().id;
     std::fs::remove_file(path).unwrap();
     let effect = record(&bench, &bench.open("s").await, name, args, "content of a.ts\n").await;
     assert_eq!(effect.sets.session_index.contains(&id), is_encountered);

@@ -91,7 +91,7 @@ async fn a_reference_says_that_its_file_has_changed() {
     }
     chat.advance().await;
     std::fs::write(&paths[1], format!("{text}more\n")).unwrap();
-    chat.engine.index_file(&paths[1], None).await.unwrap();
+    chat.engine.index_file(&paths[1], None, None).await.unwrap();
     chat.done();
     for turn in ["two", "three", "four"] {
         chat.user(turn);
@@ -104,9 +104,9 @@ async fn a_reference_says_that_its_file_has_changed() {
 
     // The same in a process that has only the raw messages, whatever has changed in between.
     std::fs::write(&paths[0], "other").unwrap();
-    chat.engine.index_file(&paths[0], None).await.unwrap();
+    chat.engine.index_file(&paths[0], None, None).await.unwrap();
     std::fs::write(&paths[1], &text).unwrap();
-    chat.engine.index_file(&paths[1], None).await.unwrap();
+    chat.engine.index_file(&paths[1], None, None).await.unwrap();
     let engine = bench.open("s").await;
     engine.resync(chat.messages.clone(), chat.messages.len(), &chat.call()).await.unwrap();
     let again = engine.advance(Vec::new(), &chat.call()).await.unwrap();

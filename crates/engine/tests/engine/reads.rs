@@ -75,10 +75,10 @@ async fn a_version_of_a_transaction_that_is_none_does_not_exist() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
     let path = bench.write("a", "one");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let first = engine.point().await.unwrap();
     bench.write("a", "two");
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     let second = engine.point().await.unwrap();
     let say = async |tx: u64| {
         let answer = engine.activate(&format!("{id}@{tx}"), None).await.unwrap();

@@ -70,7 +70,7 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
     let parent = bench.open("parent").await;
     std::os::unix::fs::symlink(bench.root(), bench.root().join("alias")).unwrap();
     bench.write("a", "1");
-    let file = parent.index_file("alias/a", None).await.unwrap().id;
+    let file = parent.index_file("alias/a", None, None).await.unwrap().id;
     let point = turn(&parent, "one").await;
     let view = parent.assemble().await.unwrap();
     turn(&parent, "later").await;
@@ -104,7 +104,7 @@ async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of
     let bench = Bench::new(backend);
     let parent = bench.open("parent").await;
     let path = bench.write("a", "1");
-    let file = parent.index_file(&path, None).await.unwrap().id;
+    let file = parent.index_file(&path, None, None).await.unwrap().id;
     let point = parent.point().await.unwrap();
     parent.close().await.unwrap();
     bench.write("a", "2");
@@ -119,7 +119,7 @@ async fn before_everything_nothing_was_said_and_nothing_active() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.open("s").await;
     turn(&engine, "one").await;
-    let file = engine.index_file(&bench.write("a", "1"), None).await.unwrap().id;
+    let file = engine.index_file(&bench.write("a", "1"), None, None).await.unwrap().id;
     engine.pin(file.as_str()).await.unwrap();
     let before = engine.session_sets().await.unwrap();
     engine.restore(engine.session_id(), TxId(0), None).await.unwrap();

@@ -21,7 +21,7 @@ async fn busy(bench: &Bench, engine: &Engine) {
     std::os::unix::fs::symlink("real", bench.root().join("alias")).unwrap();
     for n in 0..4 {
         engine.append_turn(user(&format!("question {n}"))).await.unwrap();
-        engine.index_file(LINKED, None).await.unwrap();
+        engine.index_file(LINKED, None, None).await.unwrap();
         engine.discover(&["real/found".to_owned(), "gone/x".to_owned()]).await.unwrap();
         for m in 0..3 {
             engine.record_toolcall(call(&format!("call_{m}"), &format!("output {n} {m}"))).await.unwrap();
@@ -82,7 +82,7 @@ async fn files_are_reconciled_with_the_disk_in_one_transaction(
     for name in ["same", "changed", "deleted", "gone/with/its/directory", "to-link", "to-directory", "binary"]
     {
         let path = bench.write(name, name);
-        id.insert(name, engine.index_file(&path, None).await.unwrap().id);
+        id.insert(name, engine.index_file(&path, None, None).await.unwrap().id);
     }
     for name in ["found", "found-later"] {
         id.insert(name, engine.discover(&[bench.path(name)]).await.unwrap()[0].id.clone());
@@ -133,7 +133,7 @@ async fn a_file_that_was_deleted_and_came_back_while_nobody_looked_is_read_on_re
     let mut bench = Bench::new(backend);
     let engine = bench.open("s").await;
     let path = bench.write("a", "one");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     std::fs::remove_file(&path).unwrap();
     assert_eq!(engine.index_deletion(&path).await.unwrap().action, Action::Deleted);
     engine.close().await.unwrap();
@@ -180,7 +180,7 @@ async fn after_close_every_call_fails_and_closing_again_does_not() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.open("s").await;
     let path = bench.write("a", "x");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.close().await.unwrap();
     engine.close().await.unwrap();
     let name = id.as_str();
@@ -190,8 +190,8 @@ async fn after_close_every_call_fails_and_closing_again_does_not() {
         };
     }
     closed!(
-        engine.index_file(&path, None),
-        engine.index_written(&path, None),
+        engine.index_file(&path, None, None),
+        engine.index_written(&path, None, None),
         engine.index_deletion(&path),
         engine.discover(std::slice::from_ref(&path)),
         engine.record_toolcall(call("c", "x")),
@@ -221,13 +221,13 @@ async fn a_paused_session_tracks_nothing_and_can_still_be_asked() {
     let bench = Bench::new(Backend::Memory);
     let engine = bench.watching("s").await;
     let path = bench.write("a", "1");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.pause().await.unwrap();
     engine.pause().await.unwrap();
     bench.write("a", "2");
     engine.flush().await.unwrap();
     assert_eq!(bench.contents(&id).await.len(), 1);
-    assert_eq!(engine.index_file(&path, None).await.unwrap().action, Action::Updated);
+    assert_eq!(engine.index_file(&path, None, None).await.unwrap().action, Action::Updated);
     let resumed = Engine::open(Options { watch: true, ..bench.options("s") }).await.unwrap();
     bench.write("a", "3");
     resumed.flush().await.unwrap();
@@ -241,10 +241,10 @@ async fn questions_about_objects_and_times() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.open("s").await;
     let path = bench.write("dir/a.txt", "alpha\nbeta\n");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let created = engine.point().await.unwrap();
     bench.write("dir/a.txt", "alpha\ngamma\n");
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     let changed = engine.point().await.unwrap();
     let at = |tx| AsOf { known: Some(Known::Tx(tx)), valid_time: None };
     let name = id.as_str();
@@ -288,7 +288,7 @@ async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
     let bench = Bench::new(backend);
     let (one, two) = (bench.open("one").await, bench.open("two").await);
     let shared = bench.write("dir/a\nb.rs", "fn needle() {}\n");
-    let file = one.index_file(&shared, None).await.unwrap().id;
+    let file = one.index_file(&shared, None, None).await.unwrap().id;
     let call = one.record_toolcall(call("call_1", "a line\nwith a needle\u{2028}id=x")).await.unwrap();
     two.record_toolcall(tool("call_2", "custom", json!({}), "needle of the other")).await.unwrap();
 
@@ -321,7 +321,7 @@ async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
 
     // An older version is named with its transaction, and activating that name shows it.
     bench.write("dir/a\nb.rs", "fn thread() {}\n");
-    one.index_file(&shared, None).await.unwrap();
+    one.index_file(&shared, None, None).await.unwrap();
     let own = one.search(&search("needle", Some("one"))).await.unwrap();
     let found = own.iter().find(|found| found.id == file).unwrap();
     assert!(!found.is_latest);

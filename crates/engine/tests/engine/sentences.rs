@@ -105,7 +105,7 @@ impl Told {
         fs::write(&told.written, &text).unwrap();
         if has_ids {
             let bytes = Some(text.clone().into());
-            told.chat.engine.index_written_for(&told.written, bytes, Some("w")).await.unwrap();
+            told.chat.engine.index_written(&told.written, bytes, Some("w")).await.unwrap();
         }
         let args = json!({ "path": told.written, "content": text });
         told.chat.advance().await;

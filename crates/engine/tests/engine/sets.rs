@@ -23,7 +23,7 @@ async fn an_object_moves_between_the_three_levels(
 ) {
     let bench = Bench::new(backend);
     let engine = bench.open("s").await;
-    let id = engine.index_file(&bench.write("a", "text"), None).await.unwrap().id;
+    let id = engine.index_file(&bench.write("a", "text"), None, None).await.unwrap().id;
     let name = id.as_str();
     let level = async || {
         let sets = engine.session_sets().await.unwrap();
@@ -107,9 +107,9 @@ async fn a_static_reference_shows_a_version_and_leaves_the_sets_alone(
     let bench = Bench::new(backend);
     let engine = bench.open("s").await;
     let path = bench.write("a", "one");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     bench.write("a", "two");
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     std::fs::remove_file(&path).unwrap();
     engine.index_deletion(&path).await.unwrap();
     let txs: Vec<_> = engine.history(id.as_str()).await.unwrap().iter().map(|v| v.tx_id).collect();
@@ -213,7 +213,7 @@ async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context
     let known = engine.session_sets().await.unwrap().session_index;
     let name = |n: &usize| known.get(*n).map_or("nobody", ObjectId::as_str).to_owned();
     match step {
-        Step::Read(n) => drop(engine.index_file(&path(n), None).await.unwrap()),
+        Step::Read(n) => drop(engine.index_file(&path(n), None, None).await.unwrap()),
         Step::Discover(n) => drop(engine.discover(&[bench.path(&format!("f{n}"))]).await.unwrap()),
         Step::Delete(n) => {
             let path = path(n);

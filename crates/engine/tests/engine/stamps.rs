@@ -13,7 +13,7 @@ use crate::bench::{Backend, Bench};
 async fn read_and_changed(bench: &Bench) -> (ObjectId, String) {
     let path = bench.write("a", "old text");
     let engine = bench.open("s").await;
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.close().await.unwrap();
     bench.write("a", "new text");
     (id, path)

@@ -43,7 +43,7 @@ async fn two_sessions_hear_all_of_each_other(#[values(Backend::Memory, Backend::
         fs::write(&path, &new).unwrap();
         // The one writes and is told nothing; the other one hears of it, and reads the new text.
         let written =
-            chats[writer].engine.index_written(&path, Some(new.clone().into_bytes())).await.unwrap();
+            chats[writer].engine.index_written(&path, Some(new.clone().into_bytes()), None).await.unwrap();
         assert_eq!(chats[writer].turn("go on").await.notices, Vec::<String>::new(), "round {round}");
         // A write of one's own that changes nothing must not hide what the other one wrote.
         chats[reader].engine.set_system_prompt(&format!("round {round}")).await.unwrap();
@@ -122,10 +122,10 @@ async fn an_answer_holds_for_the_disk_as_it_is_now() {
     let mut chat = chat(&bench, "s").await;
     chat.user("read");
     chat.read("one", &path, None).await;
-    chat.engine.index_file(&path, None).await.unwrap();
+    chat.engine.index_file(&path, None, None).await.unwrap();
     // Between the look and the answer.
     fs::write(&path, lines("all new", 60)).unwrap();
-    let answer = chat.engine.answer_read(&path, None, None).await.unwrap();
+    let answer = chat.engine.answer_read(&path, None, None, None).await.unwrap();
     assert!(answer.is_none_or(|answer| !answer.text.starts_with("unchanged")));
 }
 
@@ -145,7 +145,7 @@ async fn a_read_past_the_end_is_the_tools_to_answer(
     chat.read("one", &path, None).await;
     chat.done();
     chat.advance().await;
-    assert_eq!(chat.engine.answer_read(&path, offset, limit).await.unwrap(), None);
+    assert_eq!(chat.engine.answer_read(&path, offset, limit, None).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +193,7 @@ async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
     chat.advance().await;
     fs::write(&path, lines("new", 60)).unwrap();
     let other = bench.open("other").await;
-    other.index_file(&path, None).await.unwrap();
+    other.index_file(&path, None, None).await.unwrap();
     let mut failures = 0;
     for calls in 0.. {
         store.arm(calls);
@@ -259,7 +259,7 @@ async fn a_subscription_that_is_ended_twice_ends_no_other() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.watching("s").await;
     let path = bench.write("a.txt", "one");
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     let first = engine.subscribe(|_| {});
     engine.unsubscribe(first);
     let heard = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -282,7 +282,7 @@ async fn what_could_not_be_stored_is_not_forgotten() {
     let options = Options { watch: true, store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     let path = bench.write("a.txt", "one");
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     let (told, failed) = std::sync::mpsc::channel();
     engine.subscribe(move |event| drop(told.send(event.clone())));
     store.arm(0);
@@ -334,7 +334,7 @@ async fn a_growing_log_does_not_fill_the_store() {
     let engine = Engine::open(options).await.unwrap();
     let mut text = lines("a log", 20_000);
     let path = bench.write("server.log", &text);
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     for n in 0..40 {
         text.push_str(&format!("entry {n}\n"));
         fs::write(&path, &text).unwrap();
@@ -357,7 +357,7 @@ async fn a_growing_log_does_not_fill_the_store() {
 async fn a_version_that_comes_in_between_is_not_replaced_by_an_older_look(#[values(0, 1)] calls: i64) {
     let bench = Bench::new(Backend::Memory);
     let path = bench.write("a", "first");
-    let id = bench.open("elsewhere").await.index_file(&path, None).await.unwrap().id;
+    let id = bench.open("elsewhere").await.index_file(&path, None, None).await.unwrap().id;
     let mut later = bench.latest(&id).await.unwrap();
     if let Some(context_model::source::Source::Filesystem(source)) = later.source().cloned() {
         let hash = context_model::hash::Digest::of(b"later");
@@ -368,10 +368,10 @@ async fn a_version_that_comes_in_between_is_not_replaced_by_an_older_look(#[valu
     let store = Stepped::new(Arc::clone(&bench.store), incident);
     let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     fs::write(&path, "earlier").unwrap();
     store.arm(calls);
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     assert!(store.disarm());
     assert_eq!(bench.contents(&id).await.last().unwrap().as_deref(), Some("later"));
 }

@@ -33,7 +33,7 @@ impl Host {
             fs::write(path, text).unwrap();
             let call = (self == Self::Writes).then_some(id);
             if matches!(self, Self::Writes | Self::WritesOfNobody) {
-                chat.engine.index_written_for(path, None, call).await.unwrap();
+                chat.engine.index_written(path, None, call).await.unwrap();
             }
         }
         self.answers(chat, id, call, "done").await;
@@ -108,7 +108,7 @@ impl Others {
         fs::write(&path, &now).unwrap();
         match self {
             Self::Stored => {
-                bench.open("other").await.index_file(&path, None).await.unwrap();
+                bench.open("other").await.index_file(&path, None, None).await.unwrap();
             }
             Self::Announced => {
                 chat.engine.reconcile().await.unwrap();
@@ -172,7 +172,7 @@ async fn what_others_changed_is_told_after_an_edit_once(
         };
         fs::write(&path, &left).unwrap();
         if matches!(host, Host::Writes | Host::WritesOfNobody) {
-            chat.engine.index_written_for(&path, None, id).await.unwrap();
+            chat.engine.index_written(&path, None, id).await.unwrap();
         }
         host.answers(&mut chat, "edit", call, &format!("done\n\n{text}")).await;
     } else {

@@ -64,7 +64,7 @@ fn of(name: &str, count: usize) -> String {
 /// Reads a file and takes a turn. Returns the file's object.
 async fn shown(chat: &mut Chat, path: &str) -> ObjectId {
     chat.user("read");
-    let id = chat.engine.index_file(path, None).await.unwrap().id;
+    let id = chat.engine.index_file(path, None, None).await.unwrap().id;
     chat.read("one", path, None).await;
     chat.done();
     chat.advance().await;
@@ -138,7 +138,7 @@ async fn missing_folder_outside_the_session_is_orphaned_at_resume() {
     fs::create_dir_all(&beside).unwrap();
     fs::write(beside.join("a.txt"), "text").unwrap();
     let engine = bench.open("s").await;
-    let id = engine.index_file(beside.join("a.txt").to_str().unwrap(), None).await.unwrap().id;
+    let id = engine.index_file(beside.join("a.txt").to_str().unwrap(), None, None).await.unwrap().id;
     engine.close().await.unwrap();
     fs::remove_dir_all(&beside).unwrap();
     let engine = bench.watching("s").await;
@@ -290,7 +290,7 @@ async fn change_of_a_file_that_was_only_written_is_told() {
     chat.user("write");
     chat.advance().await;
     fs::write(&path, &text).unwrap();
-    chat.engine.index_written(&path, Some(text.clone().into_bytes())).await.unwrap();
+    chat.engine.index_written(&path, Some(text.clone().into_bytes()), None).await.unwrap();
     chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
     chat.done();
     assert_eq!(chat.advance().await.notices, Vec::<String>::new());
@@ -319,7 +319,7 @@ async fn two_watching_processes_hear_of_each_change_once() {
     for session in ["one", "two"] {
         let options = Options { watch: true, store: bench.second_store(), ..bench.options(session) };
         let engine = context_engine::Engine::open(options).await.unwrap();
-        let id = engine.index_file(&path, None).await.unwrap().id;
+        let id = engine.index_file(&path, None, None).await.unwrap().id;
         let heard: Arc<Mutex<Vec<FileEventKind>>> = Arc::default();
         let sink = Arc::clone(&heard);
         engine.subscribe(move |event| {

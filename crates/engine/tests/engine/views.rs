@@ -66,7 +66,7 @@ async fn carry_out(engine: &Engine, step: &Step, first: context_model::time::TxI
         }
         Step::Read(file, text) => {
             let content = format!("text {text}").into_bytes();
-            engine.index_file(&path(*file), Some(content)).await.unwrap();
+            engine.index_file(&path(*file), Some(content), None).await.unwrap();
         }
         Step::Discover(file) => drop(engine.discover(&[path(*file)]).await.unwrap()),
         Step::Activate(n) => drop(engine.activate(&format!("call_{n}"), None).await),
@@ -101,12 +101,12 @@ proptest! {
 async fn a_kept_view_follows_another_client() {
     let bench = Bench::new(Backend::Sqlite);
     let (one, two) = (bench.open("s").await, bench.open("s").await);
-    let id = one.index_file(&path(0), Some(b"of the first".into())).await.unwrap().id;
+    let id = one.index_file(&path(0), Some(b"of the first".into()), None).await.unwrap().id;
     one.append_turn(user("first question")).await.unwrap();
     one.assemble().await.unwrap();
 
     let other = bench.open("another").await;
-    other.index_file(&path(0), Some(b"of the second".into())).await.unwrap();
+    other.index_file(&path(0), Some(b"of the second".into()), None).await.unwrap();
     two.set_system_prompt("of the second").await.unwrap();
     let view = one.assemble().await.unwrap();
     assert_eq!(view.system_prompt(), "of the second");

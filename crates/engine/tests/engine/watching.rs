@@ -19,7 +19,7 @@ async fn tracked(text: &str) -> (Bench, Engine, String, ObjectId) {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.watching("s").await;
     let path = bench.write("dir/file", text);
-    let id = engine.index_file(&path, None).await.unwrap().id;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
     (bench, engine, path, id)
 }
 
@@ -181,7 +181,7 @@ async fn the_new_name_of_a_file_is_only_discovered(
     let bench = Bench::new(backend);
     let engine = bench.watching("s").await;
     let path = bench.write("file", "text");
-    engine.index_file(&path, None).await.unwrap();
+    engine.index_file(&path, None, None).await.unwrap();
     fs::rename(&path, bench.path("renamed")).unwrap();
     let deadline = std::time::Instant::now() + crate::bench::GENEROUS;
     while engine.session_sets().await.unwrap().metadata_pool.len() < 2 {
@@ -220,7 +220,7 @@ async fn what_the_session_has_not_encountered_is_not_recorded() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.watching("s").await;
     let path = bench.path("missing");
-    assert!(engine.index_file(&path, None).await.is_err());
+    assert!(engine.index_file(&path, None, None).await.is_err());
     let tx = bench.latest_tx().await;
     fs::write(&path, "now it is here").unwrap();
     fs::write(bench.path("neighbour"), "x").unwrap();
@@ -265,7 +265,7 @@ async fn a_checkout_of_a_thousand_files_between_two_branches() {
         ids.push(found.id);
     }
     for (path, id) in paths.iter().zip(&ids).skip(1) {
-        assert_eq!(engine.index_file(path, None).await.unwrap().id, *id);
+        assert_eq!(engine.index_file(path, None, None).await.unwrap().id, *id);
     }
     for branch in ["one", "two", "one"] {
         assert!(git(&["checkout", "-q", branch]));
@@ -285,7 +285,7 @@ async fn a_link_loop_in_the_tree_is_no_trap() {
     std::os::unix::fs::symlink("..", bench.root().join("dir/up")).unwrap();
     std::os::unix::fs::symlink("self", bench.root().join("dir/self")).unwrap();
     let around = bench.path("dir/up/dir/up/dir/file");
-    assert_eq!(engine.index_file(&around, None).await.unwrap().id, id);
+    assert_eq!(engine.index_file(&around, None, None).await.unwrap().id, id);
     fs::write(&path, "2").unwrap();
     engine.flush().await.unwrap();
     assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
@@ -301,14 +301,14 @@ async fn the_stores_own_files_are_known_and_never_read_or_tracked() {
     let own = ["", "-wal", "-shm", "-journal"].map(name);
     let found = engine.discover(&own).await.unwrap();
     for path in &own {
-        assert!(engine.index_file(path, None).await.is_err(), "{path}");
+        assert!(engine.index_file(path, None, None).await.is_err(), "{path}");
     }
     for id in found.iter().map(|f| f.id.as_str()) {
         assert!(!engine.activate(id, None).await.unwrap().ok);
     }
     let file = store.join("beside").into_os_string().into_string().unwrap();
     fs::write(&file, "1").unwrap();
-    let id = engine.index_file(&file, None).await.unwrap().id;
+    let id = engine.index_file(&file, None, None).await.unwrap().id;
     // A change beside the store makes one version, and writing that makes no other.
     for n in 2..6 {
         let tx = bench.latest_tx().await;
@@ -347,10 +347,10 @@ async fn mounted_files_are_tracked_at_their_canonical_path_and_shown_at_the_agen
     };
     let engine = Engine::open(options).await.unwrap();
     let events = events(&engine);
-    let id = engine.index_file("a", None).await.unwrap().id;
+    let id = engine.index_file("a", None, None).await.unwrap().id;
     // A path inside the sandbox has the same name as one on the host, and nothing to do with it.
     let twin = bench.outside().join("twin").into_os_string().into_string().unwrap();
-    let inside = engine.index_file(&twin, Some(b"inside".to_vec())).await.unwrap().id;
+    let inside = engine.index_file(&twin, Some(b"inside".to_vec()), None).await.unwrap().id;
     fs::write(&twin, "on the host").unwrap();
     bench.write("a", "2");
     engine.flush().await.unwrap();

@@ -73,9 +73,9 @@ async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {
     let mut chat = chat(&bench, "s").await;
     let shown: String = lines("old", 40).split_inclusive('\n').take(10).collect();
     read(&mut chat, &path, None, &format!("<file>\n{shown}... 30 lines\n</file>")).await;
-    let answer = chat.engine.answer_read(&path, Some(1), Some(10)).await.unwrap();
+    let answer = chat.engine.answer_read(&path, Some(1), Some(10), None).await.unwrap();
     assert!(answer.is_some_and(|answer| answer.text.starts_with("unchanged: lines 1-10")));
     for (offset, limit) in [(1, 11), (11, 5), (1, 41)] {
-        assert_eq!(chat.engine.answer_read(&path, Some(offset), Some(limit)).await.unwrap(), None);
+        assert_eq!(chat.engine.answer_read(&path, Some(offset), Some(limit), None).await.unwrap(), None);
     }
 }

@@ -101,31 +101,26 @@ impl ChatPatch {
     }
 
     /// How many turns the chat has with these changes.
-    #[must_use]
     pub fn turns(&self) -> usize {
         self.turns
     }
 
     /// The number of the current turn with these changes, counted from 0; also 0 if there is none yet.
-    #[must_use]
     pub fn current_turn(&self) -> usize {
         self.turns.saturating_sub(1)
     }
 
     /// The changes as a patch of the chat document.
-    #[must_use]
     pub fn patch(&self) -> &Patch {
         &self.patch
     }
 
     /// Returns the patch.
-    #[must_use]
     pub fn into_patch(self) -> Patch {
         self.patch
     }
 
     /// Returns whether nothing was added.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()
     }

@@ -165,7 +165,6 @@ impl QueuedStore {
     }
 
     /// The state of the queue. Reads at most one row of the journal.
-    #[must_use]
     pub fn state(&self) -> QueueState {
         let sent = *self.shared.sent.borrow();
         let (is_connected, queued, is_sender) = {

@@ -40,7 +40,6 @@ pub enum TransferError {
 
 impl TransferError {
     /// The stable code.
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),

@@ -59,7 +59,6 @@ impl Position {
     }
 
     /// Returns whether the strings here are somebody's words.
-    #[must_use]
     pub fn is_said(self) -> bool {
         matches!(self, Self::Turns | Self::Arguments | Self::Content)
     }
