@@ -164,7 +164,6 @@ test.each<[string, unknown]>([
   ['no directory', { ...fine, cwd: undefined }],
   ['a relative directory', { ...fine, cwd: 'work' }],
   ['a relative home', { ...fine, home: 'me' }],
-  ['an unknown store', { ...fine, store: { kind: 'redis' } }],
   ['a store without a path', { ...fine, store: { kind: 'sqlite' } }],
   ['an unknown durability', { ...fine, store: { kind: 'sqlite', path: '/nowhere/x', durability: 'some' } }],
   ['an empty filesystem', { ...fine, filesystemId: '' }],
@@ -172,7 +171,6 @@ test.each<[string, unknown]>([
   ['a relative mount', { ...fine, mounts: [{ agentPrefix: 'a', canonicalPrefix: '/a', filesystemId: 'f' }] }],
   ['a negative window', { ...fine, window: { perTurn: -1 } }],
   ['half a window', { ...fine, window: { turnsBack: 1.5 } }],
-  ['an unknown layout', { ...fine, layout: 'columns' }],
 ])('opening with %s rejects', async (_, options) => {
   expect(await outcome(() => ContextManager.open(options as never))).toMatchObject({ code: 'INVALID_ARGUMENT', threw: false })
 })

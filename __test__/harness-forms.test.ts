@@ -91,7 +91,7 @@ async function run(shape: ShapeName, seed: number, isCarried = false) {
 
 describe.skipIf(!SHORTENS).each([2, 3])('seed %i', (seed) => {
   test.each(shapes)('%s: requests stay valid, and all that left can be brought back', async (shape) => {
-    const { manager, projection, messages, sent, steps } = await run(shape, seed)
+    const { manager, messages, sent, steps } = await run(shape, seed)
     const gone = traffic(messages as Any[]).calls.length - traffic(sent as Any[]).calls.length
     expect(gone, 'calls that have become lines').toBeGreaterThan(0)
     expect(JSON.stringify(sent)).toMatch(/more chars: id=/)

@@ -20,7 +20,7 @@ import { textOf } from './results.ts'
 
 /** Receives the bytes. Only `recall` rejects: a file that can't be indexed is still read and written. */
 export interface FileObserver {
-  /** Whether a program of the model makes the call; its value must then be what it would be without us. */
+  /** A program of the model makes the call; its value must then be what it would be without us. */
   isNested(callId: string): boolean
   /** The agent's call with this ID has read a file. */
   read(path: string, bytes: Uint8Array, callId: string): Promise<void>

@@ -23,7 +23,7 @@ interface Usage {
 
 /** The last answer of a branch. */
 export interface LastAnswer {
-  /** Who gave it. */
+  /** The provider that gave it. */
   provider: string
   model: string
   /** When it was requested, in milliseconds since the epoch. */

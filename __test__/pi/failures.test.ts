@@ -210,7 +210,7 @@ describe('the store and the addon', () => {
   })
 
   test('settings that can not be used are told, and the rest of them holds', async () => {
-    const { server, home, load } = await setUp(['fine'])
+    const { home, load } = await setUp(['fine'])
     writeFileSync(
       join(home.agentDir, 'context-manager.json'),
       '{ "perTurn": "many", "colour": 1, "enabled": true }',

@@ -15,7 +15,6 @@ import {
   lines,
   notices,
   openStore,
-  reference,
   referring,
   sessionIdOf,
   setsOf,

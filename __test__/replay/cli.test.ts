@@ -13,23 +13,6 @@ describe('help and wrong use', () => {
     expect(stdout).toContain('replay')
   })
 
-  test.each([['--help'], ['help']])('%s', async (...args) => {
-    const { code, stdout, stderr } = await cli(args)
-    expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toContain('replay')
-  })
-
-  test.each([
-    ['replay', '--help'],
-    ['help', 'replay'],
-  ])('%s %s', async (...args) => {
-    const { code, stdout } = await cli(args)
-    expect(code).toBe(0)
-    for (const option of ['--all', '--policies', '--json', '--html', '--check', '--cache'])
-      expect(stdout).toContain(option)
-    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(110)
-  })
-
   test.each([
     [['nonsense'], 'there is no command "nonsense"'],
     [['replay'], 'needs a session file'],

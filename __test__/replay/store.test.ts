@@ -106,12 +106,6 @@ describe('export, import, doctor', () => {
     expect(code).toBe(2)
     expect(stderr).toContain(sentence)
   })
-
-  test.each(['inspect', 'export', 'import', 'doctor'])('%s --help', async (command) => {
-    const { code, stdout } = await cli([command, '--help'])
-    expect(code).toBe(0)
-    expect(stdout).toContain('--store')
-  })
 })
 
 test.each([

@@ -26,7 +26,7 @@ export function ignoreInterrupts(): () => void {
   return () => void (ignoring -= 1)
 }
 
-/** Whether a command handles all signals itself. */
+/** A command handles all signals itself. */
 let isTaken = false
 
 /** From now on signals are left to the command. */

@@ -11,7 +11,7 @@ export interface GuardedCall {
   callId?: string | undefined
 }
 
-/** Who knows what the model has seen: the host's context. */
+/** The host's context, which knows what the model has seen. */
 export interface FileGuard {
   /** Asked before a call: what the model gets instead, or what it is told after the result. */
   guard(call: GuardedCall): Promise<EditGuard>

@@ -115,7 +115,7 @@ const DEFAULT: Omit<ModelRules, 'family' | 'prices' | 'askedBinding'> = {
   open: [],
 }
 
-/** Whether a row is about a model, and what differs from the default. */
+/** A row of the table: the models that it is about, and what differs from the default. */
 type Row = readonly [(name: ModelName, route: Route) => boolean, Partial<typeof DEFAULT>]
 
 const isChat = ({ api = '' }: Route): boolean => api === 'openai-completions'

@@ -24,7 +24,7 @@ export interface Block {
   readonly output?: string
   /** The message that it belongs to. */
   readonly key?: string
-  /** Whether the model wrote it. */
+  /** The model wrote it. */
   readonly side?: 'answer'
   /** Set for calls and for results: in a row they are one position for Anthropic's cache. */
   readonly run?: 'calls' | 'results'

@@ -11,13 +11,9 @@ import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
 import { tokens } from '../tokens.ts'
 import { dayOf, money, verdictOf } from '../verdict.ts'
-import type { Figures } from '../tally.ts'
 import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
 import { missedUses } from './missed.ts'
 import { STYLE } from './style.ts'
-
-/** `sections` and `append` would dwarf the others in a chart, so they are only in the table. */
-const DRAWN: readonly PolicyName[] = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound']
 
 /** Rows of a timeline; the largest items are shown. */
 const MAX_SPANS = 120
@@ -130,7 +126,7 @@ function session(report: SessionReport, open: boolean): string {
   const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
   const left = skipped.length === 0 ? '' : `; left out: ${skipped.join(', ')}`
   const facts = `${calls} answers, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens${left}`
-  const lines = DRAWN.flatMap((name) => (details.series[name] === undefined ? [] : [name]))
+  const lines = POLICY_NAMES.filter((name) => details.series[name] !== undefined)
   const size = lineChart(
     'Context size over calls',
     lines.map((name) => ({ name, values: details.series[name]?.tokens ?? [] })),
