@@ -56,6 +56,8 @@ pub enum Evidence {
         #[serde(skip_serializing_if = "Option::is_none")]
         left: Option<Digest>,
     },
+    /// The call wrote these files: a patch may change several.
+    Several(Vec<Evidence>),
 }
 
 /// The bytes that a file had.
@@ -96,7 +98,16 @@ impl Evidence {
                 Some(&lines.bytes)
             }
             Self::LedTo(bytes) | Self::Made { bytes, .. } => Some(bytes),
-            Self::Refers { .. } => None,
+            Self::Refers { .. } | Self::Several(_) => None,
+        }
+    }
+
+    /// The bytes that the call has left in each file that it wrote.
+    pub fn made(&self) -> Vec<&Bytes> {
+        match self {
+            Self::Made { bytes, .. } => vec![bytes],
+            Self::Several(all) => all.iter().flat_map(Self::made).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -160,6 +171,10 @@ mod tests {
             (
                 Evidence::Made { bytes: bytes(), left: Some(bytes().hash) },
                 json!({ "made": { "file": "f", "hash": hash, "left": hash } }),
+            ),
+            (
+                Evidence::Several(vec![Evidence::Made { bytes: bytes(), left: None }]),
+                json!({ "several": [{ "made": { "file": "f", "hash": hash } }] }),
             ),
         ] {
             assert_eq!(evidence.to_value(), value);

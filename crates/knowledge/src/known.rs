@@ -30,8 +30,9 @@ pub struct Known {
     paths: HashMap<Arc<str>, Named>,
     /// Bytes that the model knows of a path which leads to another file now, and the file that had them.
     homes: HashMap<(ObjectId, Content), ObjectId>,
-    /// How many statements there were.
+    /// How many statements there were, and uses of paths.
     count: usize,
+    uses: usize,
     /// Files that the model may have to be told about.
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
@@ -44,6 +45,8 @@ struct Named {
     file: ObjectId,
     /// It leads there through a symbolic link, or has led anywhere through one: a link that leads nowhere looks like no file.
     is_alias: bool,
+    /// Its place among all uses of paths.
+    used: usize,
 }
 
 /// A path as the agent wrote it, absolute, and the file to which it leads.
@@ -109,8 +112,9 @@ impl Known {
 
     /// The model has used a path. If that led to another file before, what the model knows of the path goes with it.
     pub fn uses(&mut self, way: &Way) {
+        self.uses += 1;
         let was_alias = self.paths.get(&way.path).is_some_and(|before| before.is_alias);
-        let named = Named { file: way.file.clone(), is_alias: way.is_alias || was_alias };
+        let named = Named { file: way.file.clone(), is_alias: way.is_alias || was_alias, used: self.uses };
         if let Some(before) = self.paths.insert(Arc::clone(&way.path), named)
             && before.file != way.file
         {
@@ -137,13 +141,10 @@ impl Known {
         at
     }
 
-    /// The path by which the model knows a file: this one, if it does, else the first one that it has used.
-    pub fn path_to(&self, file: &ObjectId, preferred: &str) -> Option<&Arc<str>> {
-        let mut to_it = self.paths.iter().filter(|(_, named)| named.file == *file).map(|(path, _)| path);
-        match self.paths.get_key_value(preferred).filter(|(_, named)| named.file == *file) {
-            Some((path, _)) => Some(path),
-            None => to_it.next().map(|first| to_it.fold(first, std::cmp::min)),
-        }
+    /// The path by which the model knows a file: of several, the one that it has used last.
+    pub fn path_to(&self, file: &ObjectId) -> Option<&Arc<str>> {
+        let to_it = self.paths.iter().filter(|(_, named)| named.file == *file);
+        to_it.max_by_key(|(_, named)| named.used).map(|(path, _)| path)
     }
 
     /// The file to which a path led when the model last used it.
@@ -410,17 +411,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_by_a_path_that_the_model_has_used() {
+    fn a_file_is_named_by_the_path_that_the_model_has_used_last() {
         let [one, two] = ["one", "two"].map(ObjectId::new);
         let mut known = Known::default();
-        assert_eq!(known.path_to(&one, "/one"), None);
-        for path in ["/b", "/a", "/c"] {
+        assert_eq!(known.path_to(&one), None);
+        for path in ["/b", "/one", "/a", "/b"] {
             known.uses(&way(path, &one));
         }
         known.uses(&way("/two", &two));
-        for (preferred, expected) in [("/b", "/b"), ("/one", "/a"), ("/two", "/a")] {
-            assert_eq!(known.path_to(&one, preferred).map(|path| &**path), Some(expected));
-        }
+        assert_eq!(known.path_to(&one).map(|path| &**path), Some("/b"));
+        known.uses(&way("/b", &two));
+        assert_eq!(known.path_to(&one).map(|path| &**path), Some("/a"));
     }
 
     #[test]

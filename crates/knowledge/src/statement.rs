@@ -42,6 +42,11 @@ pub struct Passage {
 }
 
 impl Passage {
+    /// All lines of a text, however many it has.
+    fn all(content: Content) -> Self {
+        Self { content, first: 1, last: usize::MAX, whole: true }
+    }
+
     fn covers(&self, other: &Self) -> bool {
         self.first <= other.first && other.last <= self.last
     }
@@ -110,6 +115,12 @@ pub struct Standing {
     pub later: Vec<Passage>,
 }
 
+impl Standing {
+    fn of(lines: Passage) -> Self {
+        Self { lines, later: Vec::new() }
+    }
+}
+
 impl Sum {
     /// Takes the statements in the order of the request.
     pub fn of<'a>(statements: impl Iterator<Item = &'a Statement>) -> Self {
@@ -146,14 +157,18 @@ impl Sum {
             Says::Again(lines) => self.standing.retain(|standing| !lines.covers(&standing.lines)),
             Says::All(_) | Says::Other(_) => self.standing.retain(|one| one.lines.content.hash == hash),
         }
-        if let Says::Lines(lines) | Says::Again(lines) = says {
-            self.standing.push(Standing { lines, later: Vec::new() });
+        match says {
+            Says::Lines(lines) | Says::Again(lines) => self.standing.push(Standing::of(lines)),
+            // A part of another version that is read later says nothing of the rest of it.
+            Says::All(content) => self.standing.push(Standing::of(Passage::all(content))),
+            Says::Pointed(_) | Says::Other(_) => {}
         }
     }
 
-    /// The version that the statements tell of last: of the whole file, and not of a part.
+    /// The version that the statements tell of last, if nothing that stands is of another one.
     pub fn told(&self) -> Option<Digest> {
-        self.told.flatten()
+        let told = self.told.flatten();
+        told.filter(|_| self.standing.iter().all(|one| one.lines.content.hash == told))
     }
 
     /// Returns whether this is the version that the statements mention last.
@@ -168,6 +183,8 @@ mod tests {
 
     use super::*;
 
+    const ALL: usize = usize::MAX;
+
     fn statement(says: Says) -> Statement {
         Statement { by: None, via: None, number: 0, says }
     }
@@ -177,7 +194,7 @@ mod tests {
     }
 
     fn passage(name: &str, first: usize, last: usize) -> Passage {
-        Passage { content: content(name), first, last, whole: first == 1 && last == 9 }
+        Passage { content: content(name), first, last, whole: first == 1 && (last == 9 || last == ALL) }
     }
 
     fn all(name: &str) -> Says {
@@ -211,8 +228,10 @@ mod tests {
     #[case::a_part_that_covers(&[lines("a", 2, 3), lines("b", 2, 4)], &["a", "b"], Some("b"), &[("b", 2, 4)])]
     #[case::a_part_beside(&[lines("a", 2, 3), lines("b", 3, 4)], &["a", "b"], Some("b"), &[("a", 2, 3), ("b", 3, 4)])]
     #[case::a_part_alone(&[lines("b", 3, 4)], &["b"], Some("b"), &[("b", 3, 4)])]
-    #[case::written(&[lines("a", 1, 9), all("b")], &["b"], Some("b"), &[])]
-    #[case::read_and_written_back(&[lines("a", 1, 9), all("b"), lines("a", 2, 3), all("a")], &["a"], Some("a"), &[("a", 2, 3)])]
+    #[case::written(&[lines("a", 1, 9), all("b")], &["b"], Some("b"), &[("b", 1, ALL)])]
+    #[case::a_part_of_another_version_than_was_written(&[all("a"), lines("b", 2, 3)], &["a", "b"], Some("b"), &[("a", 1, ALL), ("b", 2, 3)])]
+    #[case::a_part_of_one_brought_back(&[all("a"), again("b", 2, 3)], &["b"], Some("b"), &[("a", 1, ALL), ("b", 2, 3)])]
+    #[case::read_and_written_back(&[lines("a", 1, 9), all("b"), lines("a", 2, 3), all("a")], &["a"], Some("a"), &[("a", 2, 3), ("a", 1, ALL)])]
     #[case::brought_back(&[lines("a", 1, 9), other("b"), again("a", 1, 9)], &["a"], Some("a"), &[("a", 1, 9)])]
     #[case::a_part_brought_back(&[lines("a", 2, 3), other("b"), again("a", 2, 3)], &["a"], Some("a"), &[("a", 2, 3)])]
     #[case::a_part_pointed_to(&[lines("a", 1, 9), lines("b", 2, 3), pointed("b", 2, 2)], &["a", "b"], Some("b"), &[("a", 1, 9), ("b", 2, 3)])]

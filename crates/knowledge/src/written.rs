@@ -68,9 +68,19 @@ impl<'a> Leaves<'a> {
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
     }
 
-    /// From a patch of Codex's: what it does to the file at this path.
+    /// From a call's arguments, which may have a patch: what they say of the file at this path.
     #[must_use]
-    pub fn of_patch(patch: &'a str, path: &str) -> Self {
+    pub fn at(args: &'a Map<String, Value>, path: &str) -> Self {
+        match Self::of(args) {
+            Self::Unsaid => Self::of_patch(args, path),
+            leaves => leaves,
+        }
+    }
+
+    /// From the patch of Codex's in a call's arguments: what it does to the file at this path.
+    #[must_use]
+    pub fn of_patch(args: &'a Map<String, Value>, path: &str) -> Self {
+        let Some(patch) = patch_in(args) else { return Self::Unsaid };
         let is_it =
             |name: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
         let (mut added, mut edits) = (None::<String>, Vec::new());
@@ -148,6 +158,11 @@ impl<'a> Leaves<'a> {
             }
         }
     }
+}
+
+/// The patch of Codex's in a call's arguments, which may be a script that applies it.
+pub fn patch_in(args: &Map<String, Value>) -> Option<&str> {
+    args.values().filter_map(Value::as_str).find(|text| text.contains("*** Begin Patch"))
 }
 
 /// Returns whether an edit may have made one text of another by a tool that searches in its own way: without regard to white
@@ -334,6 +349,8 @@ mod tests {
     #[case::the_end_of_a_name("/w/aa.txt", None)]
     fn what_a_patch_leaves(#[case] path: &str, #[case] left: Option<&str>) {
         let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n b\n+x\n@@ fn\n 2\n-3\n*** Add File: sub/new.txt\n+one\n+\n*** Delete File: b.txt\n*** End Patch";
-        assert_eq!(Leaves::of_patch(patch, path).makes_of(Some("1\na\nb\n2\n3\n")).as_deref(), left);
+        let args = json!({ "input": patch });
+        let leaves = Leaves::at(args.as_object().unwrap(), path);
+        assert_eq!(leaves.makes_of(Some("1\na\nb\n2\n3\n")).as_deref(), left);
     }
 }

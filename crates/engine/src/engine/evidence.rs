@@ -7,6 +7,7 @@ use context_knowledge::known::{KnownVersion, Way};
 use context_knowledge::passage::{adorns, lines_in_sight};
 use context_knowledge::statement::{Content, Passage, Says};
 use context_knowledge::wrapped::wrapped_lines;
+use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -77,9 +78,12 @@ impl Inner {
         (args, output): (&Map<String, Value>, &str),
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
-        let Some(path) = path_of(input, args) else { return Ok(None) };
-        let Some(way) = self.way_of(path) else { return Ok(None) };
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
+        let Some(path) = path_of(input, args) else {
+            self.note_several(state, (call, tx), input, args, taking).await?;
+            return Ok(None);
+        };
+        let Some(way) = self.way_of(path) else { return Ok(None) };
         let evidence = match self.evidence_of(call).await? {
             Some(evidence) => evidence,
             None => {
@@ -97,6 +101,52 @@ impl Inner {
         let way = Self::way_to(way, &bytes.file);
         let content = self.content_of(bytes, tx).await?;
         self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await
+    }
+
+    /// Notes what a call has made of several files, or of one that its path does not name.
+    async fn note_several(
+        &self,
+        state: &mut State,
+        (call, tx): (&ObjectId, TxId),
+        input: &ToolcallInput,
+        args: &Map<String, Value>,
+        taking: Taking,
+    ) -> Result<()> {
+        let known = self.archive().of_call(call).cloned().flatten();
+        let is_patch = input.tool == "apply_patch" || patch_in(args).is_some();
+        let evidence = match known {
+            None if is_patch => self.evidence_of(call).await?.flatten(),
+            known => known,
+        };
+        let Some(Evidence::Several(all)) = evidence else { return Ok(()) };
+        for made in &all {
+            let Some(bytes) = made.bytes() else { continue };
+            let path = self.path_known(state, &bytes.file);
+            let Some(way) = self.way_of(&path) else { continue };
+            let way = Self::way_to(way, &bytes.file);
+            let content = self.content_of(bytes, tx).await?;
+            self.note_evidence(state, &way, (call, tx), (made, content), (args, ""), taking).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes what a result has told that has left the model's sight: that is known as long as nothing else is.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn note_left(
+        &self,
+        state: &mut State,
+        call: &ObjectId,
+        (input, args): (&ToolcallInput, &Map<String, Value>),
+        taking: Taking,
+    ) -> Result<()> {
+        if path_of(input, args).is_some()
+            && let Some(output) = self.text_at(call, None).await?
+        {
+            self.note_file(state, call, input, (args, &output), taking).await?;
+        }
+        Ok(())
     }
 
     /// Looks once more at what reads show whose files nobody had stored: another machine's version may come later than the
@@ -162,10 +212,10 @@ impl Inner {
     ) -> Result<Option<ShownLines>> {
         let (file, via) = (way.file.clone(), Some(&way.path));
         match evidence {
-            Evidence::Refers { .. } => Ok(None),
+            Evidence::Refers { .. } | Evidence::Several(_) => Ok(None),
             Evidence::Made { bytes, left } => {
                 if content.tx.is_none() {
-                    self.draft_again(state, &file, (call, args), bytes.hash).await?;
+                    self.draft_again(state, way, (call, args), bytes.hash).await?;
                 }
                 let noted = match taking.record {
                     true => claimed(&mut state.written, &file, (call, args), bytes.hash),

@@ -42,18 +42,23 @@ impl Inner {
                 if taking.again { self.client.recorded(call, AsOf::default()).await? } else { None };
             let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
             let args = recorded.unwrap_or(args);
+            let mut made = None;
             for file in std::iter::once(&way.file).chain(&before) {
-                if let Some(hash) = self.written(state, file, tx, args, taking).await? {
-                    let bytes = Bytes { file: file.clone(), hash };
-                    return Ok(Some(Evidence::Made { bytes, left: None }));
+                let Some(content) = self.written(state, file, tx, args, taking).await? else { continue };
+                let Some(hash) = content.hash.filter(|_| made.is_none() || content.tx.is_some()) else {
+                    continue;
+                };
+                made = Some(Bytes { file: file.clone(), hash });
+                if content.tx.is_some() {
+                    break;
                 }
             }
             // It may have been gone before anybody stored it.
-            let hash = match args.get("content") {
+            let lost = || match args.get("content") {
                 Some(Value::String(text)) => Bytes::hash_of(text),
                 _ => Bytes::hash_of(call.as_str()),
             };
-            let bytes = Bytes { file: way.file.clone(), hash };
+            let bytes = made.unwrap_or_else(|| Bytes { file: way.file.clone(), hash: lost() });
             return Ok(Some(Evidence::Made { bytes, left: None }));
         }
         if tool != "read" || !is_ok {
@@ -118,7 +123,10 @@ impl Inner {
         let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
         let unknown = Digest::of(text.as_bytes());
         let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
-            if is_bare || (!is_handed && !is_other && !self.is_plain(file, tx, first, text).await?) {
+            // What nobody could store before the process ended, and what is gone by now.
+            let is_gone = taking.again && taking.record && self.is_gone(file, tx).await?;
+            let is_plain = is_handed || is_other || is_gone;
+            if is_bare || !(is_plain || self.is_plain(file, tx, first, text).await?) {
                 return Ok(None);
             }
             if !is_other && self.is_adorned(file, tx, first, text).await? {
@@ -142,29 +150,11 @@ impl Inner {
         Ok(lines.map(|lines| Evidence::Unstored { lines, like }))
     }
 
-    /// The hash of what a call has left that wrote a file and was recorded in this transaction, if anybody has stored that.
-    async fn written(
-        &self,
-        state: &State,
-        file: &ObjectId,
-        tx: TxId,
-        args: &Map<String, Value>,
-        taking: Taking,
-    ) -> Result<Option<Digest>> {
-        if taking.record
-            && let Some(hash) = waiting(&state.written, file, args)
-        {
-            return Ok(Some(hash));
-        }
-        let stored = self.version_written(state, file, tx, args, taking).await?;
-        Ok(stored.and_then(|content| content.hash))
-    }
-
     /// The version that a call has left. It may have been stored before the call was, and something newer since. Where
     /// nobody has stored exactly that, an edit in messages that are read again has made it of the text that the model
     /// knew, or else it is the version in which what the call has put in came up: the oldest if the process ended before
     /// the call was recorded, because one notice too many is better than none.
-    async fn version_written(
+    async fn written(
         &self,
         state: &State,
         file: &ObjectId,
@@ -172,6 +162,11 @@ impl Inner {
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<Option<Content>> {
+        if taking.record
+            && let Some(content) = waiting(&state.written, file, args)
+        {
+            return Ok(Some(content));
+        }
         let leaves = Leaves::of(args);
         let known = match state.known_now(file) {
             Some(known) => self.text_known(state, file, &known).await?,
@@ -202,9 +197,8 @@ impl Inner {
 }
 
 /// Returns what a call has written that is noted already.
-fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Digest> {
+fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();
-    let its = waiting.find(|wrote| text.is_none() || wrote.content.hash == text);
-    its.and_then(|wrote| wrote.content.hash)
+    waiting.find(|wrote| text.is_none() || wrote.content.hash == text).map(|wrote| wrote.content)
 }

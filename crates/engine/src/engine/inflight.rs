@@ -44,11 +44,13 @@ impl Inner {
                 return Ok(answer);
             }
         }
+        let is_ok = input.status == Status::Ok;
+        if !matches!(tool.as_str(), "read" | "write" | "edit") {
+            return if is_ok { self.several_for(input).await } else { Ok(None) };
+        }
         let path = args.get("path").and_then(Value::as_str);
-        let path = path.filter(|_| matches!(tool.as_str(), "read" | "write" | "edit"));
         let Some(way) = path.and_then(|path| self.way_of(path)) else { return Ok(None) };
         let waiting = self.in_flight().clone();
-        let is_ok = input.status == Status::Ok;
         let written = args.get("content").and_then(Value::as_str).map(Bytes::hash_of);
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
         let mut best: Option<(u64, Evidence, Shows)> = None;
@@ -89,13 +91,36 @@ impl Inner {
             }
         }
         let Some((number, evidence, _)) = best else { return Ok(None) };
-        for one in &mut *self.in_flight() {
-            if one.number == number {
-                one.owner = Some(call_id.clone());
-                one.says = Some(evidence.clone());
-            }
-        }
+        self.claim(number, call_id, &evidence);
         Ok(Some(evidence))
+    }
+
+    /// What a call has made of files that its path does not name, as a patch does: of those that were passed in with its ID,
+    /// or that the patch names.
+    async fn several_for(&self, input: &ToolcallInput) -> Result<Option<Evidence>> {
+        let ToolcallInput { args, call_id, .. } = input;
+        let waiting = self.in_flight().clone();
+        let mut all = Vec::new();
+        for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &one.way)) {
+            let Taken::Wrote(Wrote { content, before, .. }) = one.what else { continue };
+            let leaves = Leaves::of_patch(args, &one.way.path);
+            if one.call.is_none() && matches!(leaves, Leaves::Unsaid) {
+                continue;
+            }
+            let base = self.base_of(one.number, &one.way, before).await?;
+            let made = self.made(&leaves, base.as_ref(), &one.way.file, content, call_id).await?;
+            self.claim(one.number, call_id, &made);
+            all.push(made);
+        }
+        Ok((!all.is_empty()).then_some(Evidence::Several(all)))
+    }
+
+    /// What was passed in belongs to a call, and this is what its result says.
+    fn claim(&self, number: u64, call_id: &str, says: &Evidence) {
+        for one in self.in_flight().iter_mut().filter(|one| one.number == number) {
+            one.owner = Some(call_id.to_owned());
+            one.says = Some(says.clone());
+        }
     }
 
     /// The lines that an output shows of a stored version.

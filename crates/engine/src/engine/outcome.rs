@@ -15,7 +15,7 @@ pub(crate) fn outcome_of(input: &ToolcallInput, evidence: Option<&Evidence>) -> 
         }
         // A difference or a pointer, whose lines are not those of the file.
         Some(Evidence::LedTo(_) | Evidence::Refers { .. }) => return None,
-        Some(Evidence::Made { .. }) | None => None,
+        Some(Evidence::Made { .. } | Evidence::Several(_)) | None => None,
     };
     let told = outcome(tool, args, content, *status, shows)?;
     Some(context_secrets::redacted(&told, None).map_or(told, |(without, _)| without))

@@ -190,6 +190,14 @@ impl Inner {
         Ok(version.is_some_and(|it| it.document.source_hash().is_some() && it.document.content().is_none()))
     }
 
+    /// Returns whether a file was gone after a transaction, and nobody had stored its bytes.
+    pub async fn is_gone(&self, file: &ObjectId, tx: TxId) -> Result<bool> {
+        let Some(gone) = self.version_at(file, tx).await? else { return Ok(false) };
+        let before = self.version_at(file, TxId(gone.tx_id.0.saturating_sub(1))).await?;
+        let mut versions = std::iter::once(&gone).chain(&before);
+        Ok(versions.all(|version| version.document.source_hash().is_none()))
+    }
+
     /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };

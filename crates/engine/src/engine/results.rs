@@ -89,6 +89,9 @@ impl Inner {
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
         if is_reference {
+            if !taking.record {
+                self.note_left(state, &object, (&input, &args), taking).await?;
+            }
             state.request.segments.push_fixed(key, message_tokens(message));
             return Ok(());
         }

@@ -428,9 +428,9 @@ impl Inner {
     }
 
     /// The path by which the model knows a file.
-    fn path_known(&self, state: &State, id: &ObjectId) -> String {
-        let path = display_of(&self.client, &state.session, id);
-        state.known.path_to(id, &path).map_or(path, |known| known.to_string())
+    pub fn path_known(&self, state: &State, id: &ObjectId) -> String {
+        let own = || display_of(&self.client, &state.session, id);
+        state.known.path_to(id).map_or_else(own, ToString::to_string)
     }
 
     async fn notice(&self, state: &State, (id, path): (&ObjectId, &str), base: Content) -> Result<String> {
@@ -461,5 +461,5 @@ impl Inner {
 
 /// The lines of a text at another passage's position.
 fn some_lines<'a>(text: &'a str, lines: &Passage) -> impl Iterator<Item = &'a str> {
-    text.split('\n').skip(lines.first - 1).take(lines.last + 1 - lines.first)
+    text.split('\n').skip(lines.first - 1).take((lines.last - lines.first).saturating_add(1))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
-use context_store::AsOf;
+use context_store::{AsOf, Version};
 use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
@@ -57,11 +57,7 @@ impl Inner {
             Some(base) => Some(self.text_of(&base.file, &base.content).await?.unwrap_or_default()),
             None => None,
         };
-        let older = now.tx.map(|tx| TxId(tx.0.saturating_sub(1)));
-        let older = match older.filter(|_| known.is_some()) {
-            Some(tx) => self.version_at(file, tx).await?,
-            None => None,
-        };
+        let older = if known.is_some() { self.version_before(file, now).await? } else { None };
         let older_text = older.as_ref().and_then(|older| older.document.content());
         let hash = match leaves.known_after(known.as_deref(), older_text, &text) {
             After::All => return Ok(made(all, None)),
@@ -76,6 +72,17 @@ impl Inner {
             && older_text.is_some()
             && leaves.known_after(older_text, older_text, &text) == After::All;
         Ok(made(hash, now.hash.filter(|_| is_told)))
+    }
+
+    /// The newest version of a file before these bytes, which may not be stored.
+    async fn version_before(&self, file: &ObjectId, now: Content) -> Result<Option<Version>> {
+        let at = now.tx.unwrap_or_else(|| self.client.newest());
+        match self.version_at(file, at).await? {
+            Some(version) if version.document.source_hash() == now.hash => {
+                self.version_at(file, TxId(version.tx_id.0.saturating_sub(1))).await
+            }
+            older => Ok(older),
+        }
     }
 
     /// Returns what the model knew of a path when a tool passed in the thing with this number. `before` is what it knew by its
@@ -135,12 +142,13 @@ impl Inner {
         observed: &Observed,
         id: &ObjectId,
     ) {
-        for (seen, _) in observed.files.iter().filter(|(_, entry)| *entry == Entry::Written) {
-            let file = &seen.id;
-            let recorded = match &observed.evidence {
-                Some(Evidence::Made { bytes, .. }) if bytes.file == *file => Some(bytes.hash),
-                _ => None,
-            };
+        let made = observed.evidence.as_ref().map(Evidence::made).unwrap_or_default();
+        let seen =
+            observed.files.iter().filter(|(_, entry)| *entry == Entry::Written).map(|(seen, _)| &seen.id);
+        let unseen =
+            made.iter().map(|bytes| &bytes.file).filter(|file| !seen.clone().any(|one| one == *file));
+        for file in seen.clone().chain(unseen) {
+            let recorded = made.iter().find(|bytes| bytes.file == *file).map(|bytes| bytes.hash);
             if let Some(all) = state.written.get(file) {
                 // What `index_written` noted is what the agent wrote; what is there now may be newer.
                 let only = all.front().filter(|_| all.len() == 1);
@@ -200,9 +208,7 @@ impl Inner {
         for (file, all) in std::mem::take(&mut state.written) {
             for wrote in all {
                 let args = self.args_of(wrote.call.as_deref()).await?;
-                let patch = args.iter().filter_map(|(_, value)| value.as_str());
-                let patch = patch.into_iter().find(|text| text.contains("*** Begin Patch"));
-                let leaves = patch.map_or(Leaves::Unsaid, |patch| Leaves::of_patch(patch, &wrote.path));
+                let leaves = Leaves::of_patch(&args, &wrote.path);
                 let unsure = wrote.call.as_deref().unwrap_or(&wrote.path);
                 let made = self.made(&leaves, wrote.before.as_ref(), &file, wrote.content, unsure).await?;
                 let Evidence::Made { bytes, left } = made else { continue };
@@ -230,7 +236,7 @@ impl Inner {
     pub async fn draft_again(
         &self,
         state: &State,
-        file: &ObjectId,
+        way: &Way,
         (call, args): (&ObjectId, &Map<String, Value>),
         hash: Digest,
     ) -> Result<()> {
@@ -240,11 +246,11 @@ impl Inner {
         // Arguments may have collapsed since; the record has them whole.
         let recorded = self.client.recorded(call, AsOf::default()).await?;
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
-        let known = match state.known_now(file) {
-            Some(known) => self.text_known(state, file, &known).await?,
+        let known = match state.known_now(&way.file) {
+            Some(known) => self.text_known(state, &way.file, &known).await?,
             None => None,
         };
-        let made = Leaves::of(recorded.unwrap_or(args)).makes_of(known.as_deref());
+        let made = Leaves::at(recorded.unwrap_or(args), &way.path).makes_of(known.as_deref());
         if let Some(text) = made.filter(|text| Bytes::hash_of(text) == hash) {
             self.archive().draft(&text);
         }

@@ -170,8 +170,16 @@ impl Belief {
         if let What::Announced { version } = what {
             self.fragments.iter_mut().for_each(|fragment| fragment.announced.push(version.clone()));
         }
-        if let (What::Shown { text, first, last } | What::Again { text, first, last }, true) = (what, whole) {
-            let (text, first, last) = (Arc::clone(text), *first, *last);
+        let shown = match what {
+            What::Shown { text, first, last } | What::Again { text, first, last } => {
+                Some((text, *first, *last))
+            }
+            // Who has written a text, or was led to it, knows all of its lines.
+            What::Wrote { text } | What::Told { text } => Some((text, 1, text.split('\n').count())),
+            What::Pointed { .. } | What::Announced { .. } => None,
+        };
+        if let Some((text, first, last)) = shown.filter(|_| whole) {
+            let text = Arc::clone(text);
             self.fragments.push(Fragment { text, first, last, superseded: false, announced: Vec::new() });
         }
     }

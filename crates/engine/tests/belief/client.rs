@@ -10,7 +10,7 @@ use context_projection::Prices;
 use serde_json::{Value, json};
 
 use crate::belief::{Heard, Held, Note, Rebuilt};
-use crate::conversation::{Compaction, Message, Open, Output, Point};
+use crate::conversation::{Compaction, Message, Open, Output, Point, Pointer};
 use crate::faults::Faulty;
 use crate::listener::Listener;
 use crate::violation::{Kind, Outcome, violation};
@@ -273,8 +273,10 @@ impl Client {
     /// Returns what the request says of files, one message after the other; what is on its way comes last.
     pub fn heard(&self) -> Vec<Heard> {
         let sent = self.visible().filter(|message| !message.gone);
+        // An answer whose lines a compaction has removed says so, and nothing else.
+        let has = |pointer: &Pointer| self.visible().any(|one| one.object.as_ref() == Some(&pointer.object));
         let sent = sent.map(|message| Heard {
-            notes: message.notes.clone(),
+            notes: if message.pointers.iter().all(has) { message.notes.clone() } else { Vec::new() },
             whole: message.is_whole(),
             open: false,
         });

@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use crate::found::{act, assert_right, called, disk, late, part, read, turn};
-use crate::steps::{CallId, Change, Fault, Step, Tool, TurnEnd};
+use crate::found::{act, assert_right, assert_schedule, called, disk, late, part, read, turn};
+use crate::steps::{Backend, CallId, Change, Fault, Schedule, Step, Tool, TurnEnd};
 
 /// The seed says which harnesses keep edits; after it come the numbers of clients and files.
 #[rstest]
@@ -84,6 +84,19 @@ use crate::steps::{CallId, Change, Fault, Step, Tool, TurnEnd};
     act(0, read(3)),
     act(0, Tool::Activate { output: 1 }),
 ])]
+#[case::what_a_read_of_the_same_answer_does_not_show_is_told_after_an_edit(75469, 1, 1, vec![
+    called(1, read(3), CallId::Repeated(0), false),
+    disk(2, Change::Append),
+    act(1, part(0, 20, 1)),
+    act(1, Tool::Edit { file: 0, line: 21 }),
+])]
+#[case::a_file_that_is_as_it_was_two_reads_ago_is_another_one_after_an_edit(62296, 1, 1, vec![
+    called(3, read(1), CallId::Repeated(0), false),
+    disk(3, Change::Line(1)),
+    act(0, read(0)),
+    disk(3, Change::Old(2)),
+    act(3, Tool::Edit { file: 0, line: 34 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,
@@ -91,4 +104,63 @@ fn it_is_right_now(
     #[case] steps: Vec<Step>,
 ) {
     assert_right(seed, clients, files, steps);
+}
+
+/// The same where nobody checks edits.
+#[rstest]
+#[case::what_a_result_has_shown_that_has_left_is_known_to_the_next_process(55787, 1, 1, vec![
+    Step::Quiet,
+    turn(0, TurnEnd::Open),
+    act(0, part(0, 4, 3)),
+    Step::Crash { client: 0, keep: true },
+    Step::Quiet,
+    disk(0, Change::Line(8)),
+    act(0, read(0)),
+    Step::Quiet,
+    Step::Roll { client: 0 },
+    disk(2, Change::Append),
+    Step::Back { client: 0, to: 4 },
+    act(0, Tool::Edit { file: 0, line: 24 }),
+    disk(0, Change::Old(3)),
+])]
+#[case::an_answer_whose_lines_a_compaction_has_removed_tells_nothing(88479, 1, 1, vec![
+    act(1, read(0)),
+    Step::Quiet,
+    act(1, read(0)),
+    disk(3, Change::Line(36)),
+    Step::Compact { client: 1, keep: 3 },
+    called(1, Tool::Append { file: 3 }, CallId::Repeated(1), false),
+    act(1, Tool::Edit { file: 0, line: 17 }),
+    disk(3, Change::Old(2)),
+])]
+#[case::lines_that_are_brought_back_do_not_tell_the_rest(80555, 1, 1, vec![
+    act(1, read(3)),
+    disk(2, Change::Append),
+    act(1, part(2, 3, 5)),
+    act(1, Tool::Activate { output: 0 }),
+    act(1, Tool::Edit { file: 0, line: 24 }),
+])]
+#[case::lines_that_are_brought_back_do_not_tell_the_rest_of_what_was_written(80555, 1, 1, vec![
+    act(1, read(3)),
+    disk(2, Change::Append),
+    called(1, Tool::Edit { file: 1, line: 4 }, CallId::Repeated(0), false),
+    act(1, part(2, 3, 5)),
+    act(1, Tool::Activate { output: 0 }),
+    act(1, Tool::Edit { file: 0, line: 24 }),
+])]
+#[case::an_edit_that_could_not_be_stored_is_of_the_version_that_was_announced(84463, 1, 1, vec![
+    called(0, Tool::Edit { file: 3, line: 31 }, CallId::Repeated(1), true),
+    disk(3, Change::Line(22)),
+    turn(0, TurnEnd::Prompt),
+    Step::Fault { client: 0, fault: Fault::Locked },
+    called(0, Tool::Edit { file: 3, line: 34 }, CallId::Repeated(1), true),
+])]
+fn it_is_right_without_checks(
+    #[case] seed: u64,
+    #[case] clients: usize,
+    #[case] files: usize,
+    #[case] steps: Vec<Step>,
+) {
+    let (backend, links, unguarded) = (Backend::Memory, true, true);
+    assert_schedule(&Schedule { seed, backend, clients, files, links, unguarded, steps });
 }

@@ -147,6 +147,19 @@ fn path(file: usize, change: PathChange) -> Step {
     Step::Quiet,
     act(1, Tool::Write { file: 2, lines: 5 }),
 ])]
+#[case::a_write_that_is_recorded_late_is_of_the_file_to_which_its_link_led(66687, 1, 1, vec![
+    late(0, Tool::Write { file: 3, lines: 30 }),
+    Step::Crash { client: 0, keep: true },
+    disk(1, Change::Delete),
+])]
+#[case::a_file_whose_read_nobody_could_store_is_gone_with_its_folder(91427, 3, 3, vec![
+    act(2, read(3)),
+    Step::Fault { client: 2, fault: Fault::Locked },
+    called(3, Tool::Edit { file: 1, line: 4 }, CallId::Repeated(0), false),
+    called(2, read(1), CallId::Repeated(1), false),
+    path(1, PathChange::FolderAway),
+    Step::Crash { client: 2, keep: true },
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

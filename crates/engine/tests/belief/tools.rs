@@ -335,10 +335,6 @@ async fn edit(
             let what = format!("{path} was edited, and the model has not seen this change:\n{change}");
             violation(Kind::Unrefused, what)
         }
-        None if has_part || is_doubtful || believed.bases().any(|base| *base == now) => {
-            let said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
-            Ok(("edit", args, said))
-        }
         None => unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await,
         // As above, what came with this very answer may count: a difference to another version, for instance.
         // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
@@ -396,7 +392,8 @@ async fn unguarded(
     // Of what stands where it does not know it, nobody can say what it knows.
     let text = if is_once { known.replacen(old, new, 1) } else { format!("{left} and something else") };
     said.notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
-    if believed.told.as_ref() == Some(&Some(Arc::clone(now))) {
+    let told = Some(Arc::clone(now));
+    if believed.told.as_ref() == Some(&told) && believed.outdated(&told).next().is_none() {
         said.notes.push(Note { file, what: What::Announced { version: Some(left.into()) } });
     }
     Ok(("edit", args, said))

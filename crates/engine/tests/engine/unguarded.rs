@@ -305,13 +305,18 @@ async fn an_edit_through_a_link_hides_nothing() {
     assert!(told[0].contains("link.txt") && again.is_empty(), "{told:?} {again:?}");
 }
 
-/// Codex changes files by patches, several in one.
+/// Codex changes files by patches, several in one. What they have made is known to the next process, too.
 #[rstest]
-#[case(Others::Nothing, 0)]
-#[case(Others::Unstored, 1)]
-#[case(Others::Stored, 1)]
+#[case(Others::Nothing, 0, " +1 -1")]
+#[case(Others::Unstored, 1, " +2 -2")]
+#[case(Others::Stored, 1, " +2 -2")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_hides_nothing(#[case] others: Others, #[case] count: usize) {
+async fn a_patch_hides_nothing(
+    #[case] others: Others,
+    #[case] count: usize,
+    #[case] then: &str,
+    #[values(Host::Writes, Host::WritesOfNobody)] host: Host,
+) {
     let bench = Bench::new(Backend::Sqlite);
     let mut chat = chat(&bench, "s").await;
     let (path, now) = others.happen(&bench, &mut chat, "\n").await;
@@ -319,8 +324,58 @@ async fn a_patch_hides_nothing(#[case] others: Others, #[case] count: usize) {
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n old line 6\n-old line 7\n+my line 7\n old line 8\n*** Add File: b.txt\n+one\n*** End Patch";
     let left = now.replace("old line 7\n", "my line 7\n");
     let call = ("apply_patch", json!({ "input": patch }));
-    Host::Writes.calls(&mut chat, "patch", call, &[(&path, &left), (&other, "one\n")]).await;
-    let told = chat.advance().await.notices;
+    host.calls(&mut chat, "patch", call, &[(&path, &left), (&other, "one\n")]).await;
+    let [told, again, last] = notices(&bench, &mut chat, &path).await;
     assert!(told.len() == count && told.iter().all(|line| line.ends_with(" +1 -1")), "{told:?}");
+    assert!(again.is_empty() && last.len() == 1 && last[0].ends_with(then), "{again:?} {last:?}");
+    fs::write(&other, "one\ntwo\n").unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let last = chat.turn("on").await.notices;
+    assert!(last.len() == 1 && last[0].contains("b.txt") && last[0].ends_with(" +1 -0"), "{last:?}");
+}
+
+/// A part that is read later says nothing of the rest of a file that the model has written itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let (path, text) = (bench.path("a.txt"), lines("old", 40));
+    chat.user("go");
+    chat.advance().await;
+    Host::Writes.calls(&mut chat, "write", write(&path, &text), &[(&path, &text)]).await;
+    chat.advance().await;
+    fs::write(&path, text.replace("old line 30\n", NEW)).unwrap();
+    let (args, part) = (json!({ "path": path, "offset": 3, "limit": 2 }), "old line 3\nold line 4");
+    chat.answered("part", "read", args, part, Status::Ok).await;
+    let told = chat.advance().await.notices;
+    assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+}
+
+/// Three names of one file, and one notice, by the name that the model has used last.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_with_three_names_is_announced_once_by_the_last_one() {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = chat(&bench, "s").await;
+    let real = bench.write("real.txt", lines("old", 40));
+    let names = ["one.txt", "two.txt"].map(|name| bench.path(name));
+    names.iter().for_each(|name| std::os::unix::fs::symlink(&real, name).unwrap());
+    chat.user("go");
+    chat.advance().await;
+    for (number, name) in [&names[1], &real, &names[0], &names[1]].into_iter().enumerate() {
+        chat.read(&format!("read {number}"), name, Some((1 + number, 9 + number))).await;
+        chat.advance().await;
+    }
+    for n in [10, 11] {
+        let text = fs::read_to_string(&real).unwrap();
+        fs::write(&real, text.replace(&format!("old line {n}\n"), "another\n")).unwrap();
+        chat.engine.reconcile().await.unwrap();
+        let told = chat.turn("on").await.notices;
+        assert!(told.len() == 1 && told[0].contains("two.txt "), "{told:?}");
+        chat.say(json!({ "role": "custom", "content": told[0] }));
+        chat.engine.close().await.unwrap();
+        let count = chat.messages.len();
+        chat.resync(bench.open("s").await, count).await;
+    }
 }
