@@ -17,6 +17,8 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
+#[cfg(feature = "conformance")]
+pub mod around;
 pub mod backend;
 pub mod clock;
 #[cfg(feature = "conformance")]

@@ -15,12 +15,10 @@ use context_model::patch::Patch;
 use context_model::session::{Change, Sets};
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::{Timestamp, TxId};
+use context_store::around::{Around, Call};
 use context_store::memory::MemoryStore;
 use context_store::transfer::{TransferError, all_objects, check, export, import, session_objects};
-use context_store::{
-    AsOf, Damage, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction, Version,
-    Write,
-};
+use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use proptest::prelude::*;
 use serde_json::json;
@@ -153,47 +151,17 @@ struct Failing {
 }
 
 #[async_trait]
-impl Store for Failing {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+impl Around for Failing {
+    fn inner(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    async fn before(&self, call: Call) -> Result<()> {
+        if call != Call::Transact {
+            return Ok(());
+        }
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        left.map_err(|_| StoreError::Unavailable("gone".into()))?;
-        self.store.transact(transaction).await
-    }
-    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        self.store.get(id, at).await
-    }
-    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
-        self.store.get_many(ids, at).await
-    }
-    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        self.store.outlines(ids).await
-    }
-    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        self.store.history(id).await
-    }
-    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
-        self.store.query(filter).await
-    }
-    async fn latest_tx(&self) -> Result<TxId> {
-        self.store.latest_tx().await
-    }
-    async fn changes_since(&self, tx: TxId) -> Result<std::collections::BTreeMap<ObjectId, TxId>> {
-        self.store.changes_since(tx).await
-    }
-    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        self.store.search(query).await
-    }
-    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
-        self.store.local_value(name, default).await
-    }
-    async fn verify(&self) -> Result<Vec<Damage>> {
-        self.store.verify().await
-    }
-    async fn flush(&self) -> Result<()> {
-        self.store.flush().await
-    }
-    async fn close(&self) -> Result<()> {
-        self.store.close().await
+        left.map(drop).map_err(|_| StoreError::Unavailable("gone".into()))
     }
 }
 

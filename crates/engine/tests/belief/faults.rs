@@ -1,18 +1,12 @@
 //! A store that works, waits or fails as the schedule says.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use context_engine::Engine;
-use context_model::id::ObjectId;
-use context_model::time::TxId;
-use context_store::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
-};
+use context_store::around::{Around, Call};
+use context_store::{Receipt, Result, Store, StoreError};
 
 use crate::steps::Fault;
 
@@ -25,13 +19,6 @@ pub struct Faulty {
     /// Writes that were asked for with a sync of the disk, and without.
     synced: AtomicUsize,
     unsynced: AtomicUsize,
-}
-
-/// What a call does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
 }
 
 impl Faulty {
@@ -74,8 +61,8 @@ impl Faulty {
         &self.inner
     }
 
-    async fn before(&self, kind: Kind) -> Result<()> {
-        if kind == Kind::Write {
+    async fn run(&self, writes: bool) -> Result<()> {
+        if writes {
             let others = std::mem::take(&mut *self.beside.lock().unwrap());
             for other in others {
                 // What goes wrong with them is shown by what they say later.
@@ -86,8 +73,8 @@ impl Faulty {
         let unavailable = || Err(StoreError::Unavailable("the schedule says so".into()));
         match fault {
             Some(Fault::Away) => unavailable(),
-            Some(Fault::Locked) if kind == Kind::Write => unavailable(),
-            Some(Fault::Full) if kind == Kind::Write => Err(StoreError::Full("the schedule says so".into())),
+            Some(Fault::Locked) if writes => unavailable(),
+            Some(Fault::Full) if writes => Err(StoreError::Full("the schedule says so".into())),
             Some(Fault::Once(0)) => {
                 self.calm();
                 unavailable()
@@ -105,116 +92,29 @@ impl Faulty {
             _ => Ok(()),
         }
     }
+}
 
-    /// After a write that was made.
-    fn after<T>(&self, made: T) -> Result<T> {
+#[async_trait]
+impl Around for Faulty {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
+    async fn before(&self, call: Call) -> Result<()> {
+        match call {
+            Call::Transact => drop(self.synced.fetch_add(1, Ordering::Relaxed)),
+            Call::TransactSoon => drop(self.unsynced.fetch_add(1, Ordering::Relaxed)),
+            _ => {}
+        }
+        self.run(!matches!(call, Call::Read | Call::Pull | Call::Note | Call::Flush)).await
+    }
+
+    fn after(&self, receipt: Receipt) -> Result<Receipt> {
         let mut fault = self.fault.lock().unwrap();
         if *fault == Some(Fault::After) {
             *fault = None;
             return Err(StoreError::Unavailable("the answer was lost, the schedule says".into()));
         }
-        Ok(made)
-    }
-}
-
-#[async_trait]
-impl Store for Faulty {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-        self.synced.fetch_add(1, Ordering::Relaxed);
-        self.before(Kind::Write).await?;
-        self.after(self.inner.transact(transaction).await?)
-    }
-
-    async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
-        self.unsynced.fetch_add(1, Ordering::Relaxed);
-        self.before(Kind::Write).await?;
-        self.after(self.inner.transact_soon(transaction).await?)
-    }
-
-    async fn settle(&self) -> Result<()> {
-        self.before(Kind::Write).await?;
-        self.inner.settle().await
-    }
-
-    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        self.before(Kind::Read).await?;
-        self.inner.get(id, at).await
-    }
-
-    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
-        self.before(Kind::Read).await?;
-        self.inner.get_many(ids, at).await
-    }
-
-    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        self.before(Kind::Read).await?;
-        self.inner.outlines(ids).await
-    }
-
-    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        self.before(Kind::Read).await?;
-        self.inner.history(id).await
-    }
-
-    async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
-        self.before(Kind::Read).await?;
-        self.inner.journal(id).await
-    }
-
-    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
-        self.before(Kind::Read).await?;
-        self.inner.query(filter).await
-    }
-
-    async fn latest_tx(&self) -> Result<TxId> {
-        self.before(Kind::Read).await?;
-        self.inner.latest_tx().await
-    }
-
-    async fn pull(&self) -> Result<()> {
-        self.before(Kind::Read).await?;
-        self.inner.pull().await
-    }
-
-    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-        self.before(Kind::Read).await?;
-        self.inner.changes_since(tx).await
-    }
-
-    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        self.before(Kind::Read).await?;
-        self.inner.search(query).await
-    }
-
-    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
-        self.before(Kind::Write).await?;
-        self.inner.local_value(name, default).await
-    }
-
-    async fn note(&self, name: &str) -> Result<Option<String>> {
-        self.before(Kind::Read).await?;
-        self.inner.note(name).await
-    }
-
-    async fn set_note(&self, name: &str, text: &str) -> Result<()> {
-        self.before(Kind::Write).await?;
-        self.inner.set_note(name, text).await
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        self.inner.files()
-    }
-
-    async fn verify(&self) -> Result<Vec<Damage>> {
-        self.inner.verify().await
-    }
-
-    async fn flush(&self) -> Result<()> {
-        self.before(Kind::Read).await?;
-        self.inner.flush().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.inner.close().await
+        Ok(receipt)
     }
 }

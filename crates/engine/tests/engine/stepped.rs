@@ -1,16 +1,13 @@
 //! A store in which something happens in the middle of what an engine does.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
-use context_store::{
-    AsOf, Damage, Filter, Hit, Outline, Receipt, Search, Store, StoreError, Transaction, Version,
-};
+use context_store::around::{Around, Call};
+use context_store::{Store, StoreError, Transaction};
 use tokio::sync::Notify;
 
 /// A store in which something happens at one call, counted from the moment it is armed.
@@ -91,66 +88,16 @@ impl Stepped {
 }
 
 #[async_trait]
-impl Store for Stepped {
-    async fn transact(&self, transaction: Transaction) -> context_store::Result<Receipt> {
-        self.happen().await?;
-        self.inner.transact(transaction).await
+impl Around for Stepped {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
-    async fn get(&self, id: &ObjectId, at: AsOf) -> context_store::Result<Option<Version>> {
-        self.step().await?;
-        self.inner.get(id, at).await
-    }
-
-    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> context_store::Result<Vec<Option<Version>>> {
-        self.step().await?;
-        self.inner.get_many(ids, at).await
-    }
-
-    async fn outlines(&self, ids: &[ObjectId]) -> context_store::Result<Vec<Option<Outline>>> {
-        self.step().await?;
-        self.inner.outlines(ids).await
-    }
-
-    async fn history(&self, id: &ObjectId) -> context_store::Result<Vec<Version>> {
-        self.step().await?;
-        self.inner.history(id).await
-    }
-
-    async fn query(&self, filter: &Filter) -> context_store::Result<Vec<ObjectId>> {
-        self.step().await?;
-        self.inner.query(filter).await
-    }
-
-    async fn latest_tx(&self) -> context_store::Result<TxId> {
-        self.step().await?;
-        self.inner.latest_tx().await
-    }
-
-    async fn changes_since(&self, tx: TxId) -> context_store::Result<BTreeMap<ObjectId, TxId>> {
-        self.step().await?;
-        self.inner.changes_since(tx).await
-    }
-
-    async fn search(&self, query: &Search) -> context_store::Result<Vec<Hit>> {
-        self.step().await?;
-        self.inner.search(query).await
-    }
-
-    async fn local_value(&self, name: &str, default: &str) -> context_store::Result<String> {
-        self.step().await?;
-        self.inner.local_value(name, default).await
-    }
-
-    async fn verify(&self) -> context_store::Result<Vec<Damage>> {
-        self.inner.verify().await
-    }
-
-    async fn flush(&self) -> context_store::Result<()> {
-        self.inner.flush().await
-    }
-
-    async fn close(&self) -> context_store::Result<()> {
-        self.inner.close().await
+    async fn before(&self, call: Call) -> context_store::Result<()> {
+        match call {
+            Call::Transact | Call::TransactSoon => self.happen().await,
+            Call::Read | Call::LocalValue => self.step().await,
+            _ => Ok(()),
+        }
     }
 }
