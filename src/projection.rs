@@ -1,6 +1,6 @@
 //! The projection's methods of `ContextManager`, and their shapes.
 
-use context_engine::{Birth, Call, CollapsedCall, Edit, Incoming, TextEdit};
+use context_engine::{Call, CollapsedCall, Edit, Incoming, Received, TextEdit};
 use context_model::chat::{Receipt, RollReason};
 use context_model::id::SessionId;
 use context_model::time::Timestamp;
@@ -159,7 +159,7 @@ impl ContextManager {
     #[napi]
     pub fn receive<'e>(&self, env: &'e Env, call: js::Toolcall) -> Result<PromiseRaw<'e, ReceivedResult>> {
         let work = |open: Open| async move { Ok(open.engine.receive(convert::toolcall(call)?).await?) };
-        self.call(env, work, |Birth { id, handle, header }| ReceivedResult {
+        self.call(env, work, |Received { id, handle, header }| ReceivedResult {
             id: id.to_string(),
             handle,
             header,

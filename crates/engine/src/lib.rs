@@ -38,6 +38,6 @@ pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;
 pub use files::stamps::Stamp;
 pub use files::tracking::{FileEvent, FileEventKind};
-pub use request::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};
+pub use request::plan::{Call, Edit, Incoming, Plan, Received, TextEdit};
 pub use request::segment::CollapsedCall;
 pub use view::assembled::{Assembled, Block};

@@ -25,7 +25,7 @@ use context_store::Result;
 /// The field with the list: a JSON text, so that XTDB does not index each ID.
 const CHANGES: &str = "context/changes";
 
-/// From so long before the last change that was heard of, in milliseconds, XTDB looks for later transactions: the clocks of
+/// From so long before the last change that is known, in milliseconds, XTDB looks for later transactions: the clocks of
 /// a cluster's nodes may differ by that much.
 const OVERLAP: i64 = 60_000;
 
@@ -35,7 +35,7 @@ pub(crate) struct Area(String);
 
 /// How far a client has read an area's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Heard {
+pub(crate) struct Position {
     /// The last transaction.
     pub tx: u64,
     /// Its time, to the second, in milliseconds; 0 if it is not known.
@@ -44,11 +44,11 @@ pub(crate) struct Heard {
 }
 
 /// What others wrote in an area.
-pub(crate) struct News {
+pub(crate) struct AreaChanges {
     /// The objects, each with the first of these transactions that wrote it, in that order.
     pub changed: Vec<(TxId, ObjectId)>,
     /// How far the log was read.
-    pub heard: Heard,
+    pub position: Position,
 }
 
 /// The contents of `CHANGES`.
@@ -120,10 +120,10 @@ pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a
 }
 
 impl Inner {
-    /// Returns what others wrote in an area since this client heard of it last. It is asked for from the newest on, so that
+    /// Returns what others wrote in an area since this client read it last. It is asked for from the newest on, so that
     /// XTDB need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for
     /// the ID with the greatest hash: it looks for the key behind the start, and finds none.)
-    pub(super) async fn news(&self, area: &Area, since: Heard) -> Result<News> {
+    pub(super) async fn changes_in(&self, area: &Area, since: Position) -> Result<AreaChanges> {
         let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
         let request = request.with("sort-order", "desc").with("with-corrections", true);
         let mut request = request.with("with-docs", true).with("valid-time", FOREVER);
@@ -134,13 +134,13 @@ impl Inner {
             request = request.with("end-valid-time", Timestamp::from_millis(since.millis - OVERLAP));
         }
         let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
-        let mut heard = since;
+        let mut position = since;
         // Whatever is told twice, because a node ended in the middle, makes no difference.
         let row = |row: Value| {
             let Some(tx) = row["txId"].as_u64().map(number) else { return Ok(true) };
             let time = row["txTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
-            heard.tx = heard.tx.max(tx.0);
-            heard.millis = heard.millis.max(time.map_or(0, Timestamp::millis));
+            position.tx = position.tx.max(tx.0);
+            position.millis = position.millis.max(time.map_or(0, Timestamp::millis));
             // What somebody else may have written under this ID lists nothing.
             let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
             if let Some(Changes { by, ids }) = list
@@ -155,11 +155,11 @@ impl Inner {
         };
         self.nodes.each(|| request.clone(), row).await?;
         // Whatever was seen must also be seen by later reads, whichever node answers them.
-        self.known.fetch_max(heard.tx, Ordering::AcqRel);
+        self.known.fetch_max(position.tx, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));
         let mut changed: Vec<(TxId, ObjectId)> = changed.into_iter().map(|(id, tx)| (tx, id)).collect();
         changed.sort();
-        Ok(News { changed, heard })
+        Ok(AreaChanges { changed, position })
     }
 }
 

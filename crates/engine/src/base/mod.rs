@@ -1,4 +1,4 @@
-//! What never changes while a session is open, and one number: the newest transaction that this client has heard of.
+//! What never changes while a session is open, and one number: the newest transaction that this client knows of.
 
 pub mod blocking;
 pub mod disk;
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Notes a transaction that this client has written or read about.
-    pub fn heard_of(&self, tx: TxId) {
+    pub fn note_newest(&self, tx: TxId) {
         self.newest.fetch_max(tx.0, Ordering::AcqRel);
     }
 }

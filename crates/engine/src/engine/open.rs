@@ -60,7 +60,7 @@ impl Inner {
         state.request.segments = Segments::new(self.client.options.stays);
         // Before the rest, so that what another client writes meanwhile counts as a change.
         state.session.seen = self.store().latest_tx().await?;
-        self.client.heard_of(state.session.seen);
+        self.client.note_newest(state.session.seen);
         if !refresh::load(&self.client, &mut state.session).await? {
             self.start(&mut state).await?;
         } else if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
@@ -93,7 +93,7 @@ impl Inner {
         match self.client.write(transaction, Durability::Now).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
-                self.client.heard_of(receipt.tx_id);
+                self.client.note_newest(receipt.tx_id);
                 Ok(())
             }
             // Another process started the same session at the same moment.

@@ -12,10 +12,10 @@ use super::results::Taking;
 use super::{Engine, Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::request::answers::born_excerpt;
+use crate::request::answers::first_excerpt;
 use crate::request::messages::{lines_of_ours, message_tokens, text_of};
 use crate::request::moment;
-use crate::request::plan::{Birth, Call, Incoming, Plan, is_as_sent};
+use crate::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
 
 /// What other machines wrote is not fetched again for this many milliseconds.
 const PULL_AGE_MS: i64 = 1_000;
@@ -31,21 +31,21 @@ impl Engine {
     /// As [`Engine::record_toolcall`], except for arguments that are nested too deeply: the part that is too deep is
     /// kept as JSON text.
     #[instrument(level = "debug", skip_all, fields(call = ?input.call_id, tool = ?input.tool), err(level = "debug"))]
-    pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
-        let excerpt = born_excerpt(&input.tool, &input.content);
+    pub async fn receive(&self, input: ToolcallInput) -> Result<Received> {
+        let excerpt = first_excerpt(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
         let is_nested = input.parent.is_some();
         let id = self.inner.record(input, Durability::WithSettle).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.session.handle(&id);
         if is_nested {
-            return Ok(Birth { id, handle, header: None });
+            return Ok(Received { id, handle, header: None });
         }
         let header =
             (length > 2 * state.session.plain_reference(&id).len()).then(|| state.session.header(&id));
         state.request.gated.insert(id.clone(), excerpt);
         state.request.expect(&call_id, &id);
-        Ok(Birth { id, handle, header })
+        Ok(Received { id, handle, header })
     }
 
     /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides what the

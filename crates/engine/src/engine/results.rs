@@ -16,7 +16,7 @@ use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::request::answers::{born_excerpt, handle_before, named_object};
+use crate::request::answers::{first_excerpt, handle_before, named_object};
 use crate::request::clock::Moment;
 use crate::request::messages::{has_image, message_tokens, result_text, text_of};
 use crate::request::segment::{Carried, Form, Output};
@@ -58,7 +58,7 @@ impl Inner {
                 object
             }
             None if taking.record => {
-                let excerpt = born_excerpt(&input.tool, &input.content);
+                let excerpt = first_excerpt(&input.tool, &input.content);
                 let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
                 let before = file.as_ref().and_then(|file| state.known.get(file).copied());
                 let id = self.record_now(state, input.clone(), taking.again).await?;
@@ -116,9 +116,9 @@ impl Inner {
         };
         let is_untrue = lost.is_some();
         let excerpt = lost.or(excerpt).map(|excerpt| state.session.headed(&object, &excerpt));
-        let born_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
-        let is_born = taking.record || state.request.rolled.form_of(&object) == Form::Born;
-        let is_gated = is_born && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
+        let full_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
+        let is_full = taking.record || state.request.rolled.form_of(&object) == Form::Full;
+        let is_gated = is_full && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
         if taking.record && taking.again && input.status == Status::Ok && is_control(&input.tool) {
@@ -140,7 +140,7 @@ impl Inner {
             excerpt,
             reference,
             had_changed: false,
-            born_tokens,
+            full_tokens,
             is_rule,
             lines,
         };
@@ -215,7 +215,7 @@ impl Inner {
         let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
         let content = if is_shown { shown } else { content };
         let is_other = shown != content && !adorns(content, shown);
-        Ok(born_excerpt(tool, content).or_else(|| is_other.then(|| shown.to_owned())))
+        Ok(first_excerpt(tool, content).or_else(|| is_other.then(|| shown.to_owned())))
     }
 
     /// Repeats what a call that controls the context did after the point to which the session has returned.

@@ -4,7 +4,7 @@ use context_model::id::ObjectId;
 use context_projection::{Curve, Need, Policy, Prices};
 
 use super::forms::size_in;
-use super::schedule::{Due, Standing};
+use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, TextKind};
 use super::segments::Segments;
 use crate::base::stay::Stay;
@@ -46,7 +46,7 @@ impl Segments {
 
     fn ripen_on_a_dead_cache(&mut self, session: &Session) {
         for place in self.schedule.due_on_a_dead_cache(self.calls) {
-            let Standing::Ages(forms) = self.standing(place, session) else { continue };
+            let Departure::Ages(forms) = self.departure(place, session) else { continue };
             let next = forms.iter().rev().find(|(_, due)| due.dead <= self.calls);
             if let Some((form, _)) = next {
                 self.make_stale_early(place, *form);
@@ -72,8 +72,8 @@ impl Segments {
                 SegmentKind::Fixed | SegmentKind::Words(_) => false,
             };
             let form = self.segments[place].form;
-            let may = all && form < Form::Reference && self.segments[place].next != Form::Gone;
-            if may && matches!(self.standing(place, session), Standing::Ages(_)) {
+            let may = all && form < Form::Reference && self.segments[place].next != Form::Removed;
+            if may && matches!(self.departure(place, session), Departure::Ages(_)) {
                 self.make_stale_early(place, Form::Reference);
             }
         }
@@ -95,7 +95,7 @@ impl Segments {
 
     /// As [`Self::judge`], without judging the answer that the segment belongs to.
     pub(super) fn judge_alone(&mut self, place: usize, session: &Session) {
-        let Standing::Ages(forms) = self.standing(place, session) else {
+        let Departure::Ages(forms) = self.departure(place, session) else {
             self.ledger.set_stale(place, false);
             self.schedule.set(place, None);
             return;
@@ -112,18 +112,18 @@ impl Segments {
     }
 
     /// Returns what decides when a segment leaves.
-    pub(super) fn standing(&self, place: usize, session: &Session) -> Standing {
+    pub(super) fn departure(&self, place: usize, session: &Session) -> Departure {
         let segment = &self.segments[place];
         if self.is_brought_back(place) {
-            return Standing::Held;
+            return Departure::Held;
         }
         let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
         let is_dropped = |id: &ObjectId| session.dropped.contains(id) && session.is_inactive(id);
         match &segment.kind {
-            SegmentKind::Fixed => Standing::Held,
+            SegmentKind::Fixed => Departure::Held,
             SegmentKind::Result(output) => {
                 if segment.form >= Form::Reference {
-                    return self.standing_of_lines(place);
+                    return self.departure_of_lines(place);
                 }
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
                 // A later read of the file covers these lines, and what is activated is this text all the same.
@@ -135,7 +135,7 @@ impl Segments {
                     || self.is_pointed_at(place)
                     || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
                 if held {
-                    Standing::Held
+                    Departure::Held
                 } else if segment.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped)
                 {
                     self.at_once(place)
@@ -146,35 +146,35 @@ impl Segments {
             SegmentKind::Arguments(arguments) => {
                 let objects = || arguments.calls.iter().map(|call| call.object.as_ref());
                 if objects().any(|id| id.is_none_or(pinned)) {
-                    return Standing::Held;
+                    return Departure::Held;
                 }
                 if objects().flatten().all(is_dropped) {
                     return self.at_once(place);
                 }
                 let later = self.ages(place, arguments.units_in(segment.form) as u64, Curve::TOOL);
-                if segment.form != Form::Born || !arguments.has_old_text() {
+                if segment.form != Form::Full || !arguments.has_old_text() {
                     return later;
                 }
                 let at = segment.since.saturating_add(OLD_TEXT_CALLS);
                 let mut forms = vec![(Form::WithoutOldText, Due { warm: at, dead: at })];
-                if let Standing::Ages(more) = later {
+                if let Departure::Ages(more) = later {
                     forms.extend(more);
                 }
                 forms.sort_by_key(|(_, due)| due.warm);
-                Standing::Ages(forms)
+                Departure::Ages(forms)
             }
             SegmentKind::Words(words) => {
                 let (what, chars) = (words.what, words.chars as u64);
                 if !self.shortens || self.words_are_held(place, what) {
-                    return Standing::Held;
+                    return Departure::Held;
                 }
                 if segment.form >= Form::Reference || words.short == Short::Whole {
-                    return Standing::Last;
+                    return Departure::Last;
                 }
                 let waits = words.short == Short::NothingAfterUser
                     || what == TextKind::Thinking && self.binding.is_strict();
                 if waits && self.is_in_newest_turn(place) {
-                    return Standing::Last;
+                    return Departure::Last;
                 }
                 let (stay, curve) = match what {
                     TextKind::Thinking => (self.stays.thinking, Curve::THINKING),
@@ -182,11 +182,11 @@ impl Segments {
                     TextKind::User => (self.stays.prose, Curve::USER),
                 };
                 match stay {
-                    Stay::Keep => Standing::Held,
+                    Stay::Keep => Departure::Held,
                     Stay::Needed => self.ages(place, chars, curve),
                     Stay::Calls(calls) => {
                         let at = segment.since.saturating_add(calls);
-                        Standing::Ages(vec![(Form::Reference, Due { warm: at, dead: at })])
+                        Departure::Ages(vec![(Form::Reference, Due { warm: at, dead: at })])
                     }
                 }
             }
@@ -216,19 +216,23 @@ impl Segments {
     }
 
     /// Lines of calls that only looked at something leave once all such lines are old.
-    fn standing_of_lines(&self, place: usize) -> Standing {
+    fn departure_of_lines(&self, place: usize) -> Departure {
         let segment = &self.segments[place];
         let lines = self.output_at(place).map_or(&[][..], |output| &output.lines);
         if segment.form != Form::Reference || lines.iter().all(|line| line.stays) {
-            return Standing::Last;
+            return Departure::Last;
         }
         let at = segment.since.saturating_add(LINE_CALLS);
-        Standing::Ages(vec![(Form::Short, Due { warm: at, dead: at })])
+        Departure::Ages(vec![(Form::Compact, Due { warm: at, dead: at })])
     }
 
-    fn at_once(&self, place: usize) -> Standing {
+    fn at_once(&self, place: usize) -> Departure {
         let saves = self.saves(place, Form::Reference) > 0;
-        if saves { Standing::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })]) } else { Standing::Last }
+        if saves {
+            Departure::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })])
+        } else {
+            Departure::Last
+        }
     }
 
     /// Returns whether a segment of reasoning is older than the model's newest answer.
@@ -237,12 +241,12 @@ impl Segments {
     }
 
     /// The calls from which a segment of `chars` UTF-16 units is stale.
-    fn ages(&self, place: usize, chars: u64, curve: Curve) -> Standing {
+    fn ages(&self, place: usize, chars: u64, curve: Curve) -> Departure {
         let saved = self.saves(place, Form::Reference);
-        let Some(need) = self.need.filter(|_| saved > 0) else { return Standing::Last };
+        let Some(need) = self.need.filter(|_| saved > 0) else { return Departure::Last };
         let since = self.segments[place].since;
         let at = |dead| since.saturating_add(need.age_at(need.wanted(curve, chars), saved, dead));
-        Standing::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
+        Departure::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
     }
 
     /// The length of the shown text, in UTF-16 units, as the ledger counts it.

@@ -23,7 +23,7 @@ fn output(name: &str, tokens: u64) -> Output {
         excerpt: None,
         reference: format!("toolcall_ref id={name}"),
         had_changed: false,
-        born_tokens: tokens,
+        full_tokens: tokens,
         is_rule: false,
         lines: Vec::new(),
     }
@@ -52,16 +52,16 @@ fn session(calls: &[&str]) -> Session {
     session
 }
 
-fn name(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::Held => "held",
-        Standing::Last => "last",
-        Standing::Ages(_) => "ages",
+fn name(departure: &Departure) -> &'static str {
+    match departure {
+        Departure::Held => "held",
+        Departure::Last => "last",
+        Departure::Ages(_) => "ages",
     }
 }
 
-fn standing(segments: &Segments, place: usize, session: &Session) -> &'static str {
-    name(&segments.standing(place, session))
+fn departure(segments: &Segments, place: usize, session: &Session) -> &'static str {
+    name(&segments.departure(place, session))
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
     let reference = output("a", 0).reference.len().div_ceil(4) as u64;
     segments.push_result("a", output("a", reference), &session);
     segments.push_result("b", output("b", reference + 1), &session);
-    assert_eq!([0, 1].map(|place| standing(&segments, place, &session)), ["last", "ages"]);
+    assert_eq!([0, 1].map(|place| departure(&segments, place, &session)), ["last", "ages"]);
     session.dropped.extend([id("a"), id("b")]);
-    assert_eq!([0, 1].map(|place| standing(&segments, place, &session)), ["last", "ages"]);
-    let Standing::Ages(forms) = segments.standing(1, &session) else { panic!("it was released") };
+    assert_eq!([0, 1].map(|place| departure(&segments, place, &session)), ["last", "ages"]);
+    let Departure::Ages(forms) = segments.departure(1, &session) else { panic!("it was released") };
     assert_eq!(forms, [(Form::Reference, Due { warm: 0, dead: 0 })]);
 }
 
@@ -89,22 +89,22 @@ fn what_carries_an_active_object_is_held() {
         Output { carries: carries("a"), shown: Some(lines(1, 5)), ..output("read", 900) },
         &session,
     );
-    assert_eq!(standing(&segments, 0, &session), "ages", "the object is not active");
+    assert_eq!(departure(&segments, 0, &session), "ages", "the object is not active");
     session.sets.activate(&id("a"), &mut Change::default());
-    assert_eq!(standing(&segments, 0, &session), "held");
+    assert_eq!(departure(&segments, 0, &session), "held");
     segments.push_result("n", Output { shown: Some(lines(1, 9)), ..output("later", 900) }, &session);
     assert!(segments.segments[0].superseded);
-    assert_eq!(standing(&segments, 0, &session), "held", "a tool call's text is not in the file");
+    assert_eq!(departure(&segments, 0, &session), "held", "a tool call's text is not in the file");
     segments.carriers.clear();
-    assert_eq!(standing(&segments, 0, &session), "ages", "another result carries it");
+    assert_eq!(departure(&segments, 0, &session), "ages", "another result carries it");
 
     // A file's text is in its later read.
     let mut segments = judged();
     session.sets.activate(&id("file"), &mut Change::default());
     segments.push_result("m", Output { carries: carries("file"), ..output("read", 900) }, &session);
-    assert_eq!(standing(&segments, 0, &session), "held");
+    assert_eq!(departure(&segments, 0, &session), "held");
     segments.segments[0].superseded = true;
-    assert_eq!(standing(&segments, 0, &session), "ages");
+    assert_eq!(departure(&segments, 0, &session), "ages");
 }
 
 #[test]
@@ -136,15 +136,15 @@ fn arguments_without_a_shorter_form_have_none_however_old() {
         let call = json!({ "type": "toolCall", "id": name, "name": tool, "arguments": args });
         request.push_answer(name, &json!({ "content": [call] }), "/", (true, &session));
         assert_eq!(
-            standing(&request.segments, request.segments.segments.len() - 1, &session),
+            departure(&request.segments, request.segments.segments.len() - 1, &session),
             if name == "one" { "last" } else { "held" }
         );
         request.segments.answer(name, &id(name), true, &session, "/");
     }
     let segments = &mut request.segments;
-    assert_eq!([0, 1].map(|place| standing(segments, place, &session)), ["last", "ages"]);
+    assert_eq!([0, 1].map(|place| departure(segments, place, &session)), ["last", "ages"]);
     segments.take_form(1, Form::Reference);
-    assert_eq!(standing(segments, 1, &session), "last");
+    assert_eq!(departure(segments, 1, &session), "last");
 }
 
 #[test]
@@ -160,11 +160,11 @@ fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
             (true, &session),
         );
     }
-    assert_eq!([0, 1].map(|place| standing(&request.segments, place, &session)), ["ages", "last"]);
+    assert_eq!([0, 1].map(|place| departure(&request.segments, place, &session)), ["ages", "last"]);
     request.segments.take_form(0, Form::Reference);
-    assert_eq!(standing(&request.segments, 0, &session), "last");
+    assert_eq!(departure(&request.segments, 0, &session), "last");
     request.segments.stays.prose = Stay::Calls(3);
-    assert_eq!([0, 1].map(|place| standing(&request.segments, place, &session)), ["last", "last"]);
+    assert_eq!([0, 1].map(|place| departure(&request.segments, place, &session)), ["last", "last"]);
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
         [(&[][..], "last"), (&[true], "last"), (&[true, false], "ages"), (&[false], "ages")]
     {
         set(&mut segments, all);
-        assert_eq!(standing(&segments, 0, &session), expected, "{all:?}");
+        assert_eq!(departure(&segments, 0, &session), expected, "{all:?}");
     }
-    segments.take_form(0, Form::Gone);
-    assert_eq!(standing(&segments, 0, &session), "last", "its lines are gone with it");
+    segments.take_form(0, Form::Removed);
+    assert_eq!(departure(&segments, 0, &session), "last", "its lines are gone with it");
 }
 
 #[test]
@@ -218,9 +218,9 @@ fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
     assert_eq!((segments.segments[0].since, segments.is_pointed_at(0)), (7, false));
     segments.calls = 9;
     segments.point_to(&id("a"), &session);
-    assert_eq!((segments.segments[0].since, standing(&segments, 0, &session)), (9, "held"));
+    assert_eq!((segments.segments[0].since, departure(&segments, 0, &session)), (9, "held"));
     segments.start_turn(&session);
-    assert_eq!((segments.is_pointed_at(0), standing(&segments, 0, &session)), (false, "ages"));
+    assert_eq!((segments.is_pointed_at(0), departure(&segments, 0, &session)), (false, "ages"));
     segments.take_form(0, Form::Reference);
     assert!(segments.knows(&id("a")) && !segments.shows(&id("a")));
 }

@@ -217,7 +217,7 @@ pub(crate) fn handle_before(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The excerpt that a large output is shown as from the start, without a header.
-pub(crate) fn born_excerpt(tool: &str, content: &str) -> Option<String> {
+pub(crate) fn first_excerpt(tool: &str, content: &str) -> Option<String> {
     excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
 }
 

@@ -9,7 +9,7 @@ use context_model::{render, tokens};
 use context_projection::{Binding, Item, Roll};
 
 use super::plan::{Edit, TextEdit};
-use super::schedule::Standing;
+use super::schedule::Departure;
 use super::segment::{Form, Line, Segment, SegmentKind, Short, ShownLines, TextKind};
 use super::segments::{Segments, size};
 use crate::session::Session;
@@ -54,19 +54,19 @@ pub(super) fn size_in(segment: &Segment, form: Form) -> u64 {
     match &segment.kind {
         SegmentKind::Fixed => 0,
         SegmentKind::Result(output) => match form {
-            Form::Born => output.born_tokens,
+            Form::Full => output.full_tokens,
             form => output.text_in(form).map_or(0, |text| size(&text)),
         },
         SegmentKind::Arguments(arguments) => {
             let in_form = |form| tokens::of_chars(arguments.units_in(form)) as u64;
             match form {
                 // Its lines are elsewhere; a page always saves something of each segment.
-                Form::Gone => arguments.line_tokens.min(in_form(segment.form).saturating_sub(1)),
+                Form::Removed => arguments.line_tokens.min(in_form(segment.form).saturating_sub(1)),
                 form => in_form(form),
             }
         }
         SegmentKind::Words(words) => match (form, &words.short) {
-            (Form::Born, _) | (Form::WithoutOldText | Form::Reference | Form::Short, Short::Whole) => {
+            (Form::Full, _) | (Form::WithoutOldText | Form::Reference | Form::Compact, Short::Whole) => {
                 tokens::of_chars(words.chars) as u64
             }
             (Form::Reference, Short::Text(text)) => size(text),
@@ -82,11 +82,11 @@ impl Segments {
         let mut last = None;
         for place in &roll.items {
             let segment = &self.segments[*place];
-            let page = segment.step.filter(|_| segment.next == Form::Gone);
+            let page = segment.step.filter(|_| segment.next == Form::Removed);
             let whole =
                 page.filter(|number| self.steps[*number].first >= roll.cut && self.is_aimed_away(*number));
             match whole {
-                None if segment.next == Form::Gone => shape.forms.extend(self.alone(*place, session)),
+                None if segment.next == Form::Removed => shape.forms.extend(self.alone(*place, session)),
                 None => shape.forms.push((*place, segment.next)),
                 Some(number) if last != Some(number) => {
                     last = Some(number);
@@ -142,7 +142,7 @@ impl Segments {
     /// Returns whether the next roll removes the whole answer with its calls.
     fn is_aimed_away(&self, number: usize) -> bool {
         let range = self.steps[number].range();
-        range.is_some_and(|mut all| all.all(|place| self.segments[place].next == Form::Gone))
+        range.is_some_and(|mut all| all.all(|place| self.segments[place].next == Form::Removed))
     }
 
     /// The place of an answer's last result.
@@ -163,7 +163,7 @@ impl Segments {
             shape.forms.retain(|(place, _)| *place != last);
             shape.forms.push((last, Form::Reference));
         }
-        shape.forms.extend(others.iter().flat_map(range).map(|place| (place, Form::Gone)));
+        shape.forms.extend(others.iter().flat_map(range).map(|place| (place, Form::Removed)));
         shape.pages.push(page);
     }
 
@@ -171,14 +171,15 @@ impl Segments {
     fn alone(&self, place: usize, session: &Session) -> Option<(usize, Form)> {
         let segment = &self.segments[place];
         let saves = size_in(segment, Form::Reference) < size_in(segment, segment.form);
-        let ages = matches!(self.standing(place, session), Standing::Ages(_));
+        let ages = matches!(self.departure(place, session), Departure::Ages(_));
         (saves && ages).then_some((place, Form::Reference))
     }
 
     /// Executes a roll. Returns what is needed to undo it.
     pub fn apply(&mut self, shape: Shape, session: &Session) -> Executed {
         let carriers = shape.pages.iter().filter_map(|page| self.last_of(page[0]));
-        let shortened = shape.forms.iter().filter(|(_, form)| *form == Form::Short).map(|(place, _)| *place);
+        let shortened =
+            shape.forms.iter().filter(|(_, form)| *form == Form::Compact).map(|(place, _)| *place);
         let lines_at =
             |place| (place, self.output_at(place).map_or(Vec::new(), |output| output.lines.clone()));
         let lines = carriers.chain(shortened).map(lines_at).collect();
@@ -234,7 +235,7 @@ impl Segments {
     pub(super) fn take_form(&mut self, place: usize, form: Form) {
         let segment = &mut self.segments[place];
         let form = match &mut segment.kind {
-            SegmentKind::Result(output) if form == Form::Short => {
+            SegmentKind::Result(output) if form == Form::Compact => {
                 output.lines.retain(|line| line.stays);
                 Form::Reference
             }
@@ -248,11 +249,11 @@ impl Segments {
         segment.form = form;
         segment.next = form;
         let tokens = match form {
-            Form::Gone => 0,
+            Form::Removed => 0,
             form => size_in(segment, form),
         };
         let reasoning = match &segment.kind {
-            SegmentKind::Words(words) if words.what == TextKind::Thinking && form == Form::Born => {
+            SegmentKind::Words(words) if words.what == TextKind::Thinking && form == Form::Full => {
                 Some(words.chars)
             }
             _ => None,
@@ -278,7 +279,7 @@ impl Segments {
     /// The reasoning that the provider drops after a roll although it is still in the request costs nothing any more.
     pub fn drop_reasoning(&mut self, roll: &Roll) {
         for place in &roll.reasoning {
-            if self.segments[*place].form == Form::Born {
+            if self.segments[*place].form == Form::Full {
                 self.ledger.replace(*place, Item::new(0, 0));
             }
         }
@@ -383,7 +384,7 @@ impl Segments {
             changed.push(place);
         }
         for place in &changed[1..] {
-            self.take_form(*place, Form::Gone);
+            self.take_form(*place, Form::Removed);
         }
         for place in &changed {
             self.judge(*place, session);
@@ -406,7 +407,7 @@ impl Segments {
                 until = place + 1;
                 let (key, object) = (segment.key.clone(), output.object.clone());
                 edits.push(match segment.form {
-                    Form::Gone => Edit::Gone { key },
+                    Form::Removed => Edit::Gone { key },
                     form => Edit::Result { key, object, text: output.text_in(form) },
                 });
                 continue;
@@ -429,14 +430,14 @@ fn message_of(key: &str, segments: &[Segment]) -> Edit {
         matches!(&segment.kind, SegmentKind::Words(words)
             if words.what == TextKind::Thinking && segment.form >= Form::Reference)
     };
-    if segments.iter().all(|segment| segment.form == Form::Gone || is_nothing(segment)) {
+    if segments.iter().all(|segment| segment.form == Form::Removed || is_nothing(segment)) {
         return Edit::Gone { key };
     }
     let (mut calls, mut texts) = (Vec::new(), Vec::new());
     for segment in segments {
         match &segment.kind {
             SegmentKind::Arguments(arguments) => calls.extend(arguments.in_form(segment.form)),
-            SegmentKind::Words(words) if segment.form != Form::Born => {
+            SegmentKind::Words(words) if segment.form != Form::Full => {
                 let text = if let Short::Text(text) = &words.short { Some(text.clone()) } else { None };
                 texts.push(TextEdit { block: words.block, text });
             }

@@ -29,7 +29,7 @@ fn answers(ids: &[&str], session: &Session) -> Segments {
             excerpt: None,
             reference: format!("toolcall_ref id={id}"),
             had_changed: false,
-            born_tokens: 1_000,
+            full_tokens: 1_000,
             is_rule: false,
             lines: Vec::new(),
         };
@@ -68,10 +68,10 @@ fn an_answer_leaves_as_a_whole(
     assert_eq!(segments.segments.len(), 6);
     segments.steps[0].is_ripe = true;
     for place in aimed {
-        segments.segments[place].next = Form::Gone;
+        segments.segments[place].next = Form::Removed;
     }
     let shape = segments.shape(&roll_from(cut), &session);
-    let left = shape.forms.iter().filter(|(_, form)| *form == Form::Gone);
+    let left = shape.forms.iter().filter(|(_, form)| *form == Form::Removed);
     assert_eq!(left.map(|(place, _)| *place).collect::<Vec<_>>(), gone.clone().unwrap_or_default());
     assert_eq!(shape.pages.len(), usize::from(gone.is_some()));
 }
@@ -81,7 +81,7 @@ fn a_message_has_one_edit_however_many_of_its_segments_change() {
     let session = Session::default();
     let mut segments = two_answers(&session);
     for place in 0..6 {
-        segments.segments[place].form = Form::Gone;
+        segments.segments[place].form = Form::Removed;
     }
     let edits = segments.edits_of([4, 0, 1, 3, 5]);
     assert_eq!(edits.iter().map(Edit::key).collect::<Vec<_>>(), ["one", "two", "result of two"]);
@@ -93,7 +93,7 @@ fn arguments_that_have_no_shorter_form_are_not_shortened_again() {
     let mut segments = two_answers(&session);
     assert!(matches!(segments.kind(1), SegmentKind::Arguments(_)));
     assert!(!segments.repeat(1, Form::Reference, &session));
-    assert_eq!(segments.segments[1].form, Form::Born);
+    assert_eq!(segments.segments[1].form, Form::Full);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn what_a_segment_becomes_by_itself() {
     let reference = size_in(&segments.segments[2], Form::Reference);
     for (born, is_longer) in [(reference, false), (reference + 1, true)] {
         if let SegmentKind::Result(output) = &mut segments.segments[2].kind {
-            output.born_tokens = born;
+            output.full_tokens = born;
         }
         assert_eq!(segments.alone(2, &session).is_some(), is_longer);
     }
@@ -159,7 +159,7 @@ fn an_undone_roll_takes_back_its_own_lines() {
     let mut segments = answers(&["one", "two", "three"], &session);
     let shape = |page: [usize; 2], last: usize| Shape {
         forms: std::iter::once((last, Form::Reference))
-            .chain((page[1] * 3..page[1] * 3 + 3).map(|p| (p, Form::Gone)))
+            .chain((page[1] * 3..page[1] * 3 + 3).map(|p| (p, Form::Removed)))
             .collect(),
         changed: Vec::new(),
         pages: vec![page.to_vec()],
@@ -172,11 +172,11 @@ fn an_undone_roll_takes_back_its_own_lines() {
     assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), Some(0)], 4));
     segments.undo(&second, 1, &session);
     assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
-    assert!(segments.segments[6..].iter().all(|segment| segment.form == Form::Born));
+    assert!(segments.segments[6..].iter().all(|segment| segment.form == Form::Full));
     // The third answer could become lines after the first one only while the second has become some.
     segments.steps[2].is_ripe = true;
     segments.aim_step(2, &session);
-    assert!(segments.segments[6..].iter().all(|segment| segment.next == Form::Gone));
+    assert!(segments.segments[6..].iter().all(|segment| segment.next == Form::Removed));
     assert!(segments.stale_tokens() > 900);
     segments.undo(&first, 1, &session);
     assert_eq!((pages(&segments), lines(&segments)), (vec![None; 3], 0));
@@ -193,7 +193,7 @@ fn lines_of_calls_that_only_looked_leave_and_the_reference_stays() {
             .map(|(text, stays)| Line { text: text.into(), stays })
             .into();
     }
-    segments.take_form(2, Form::Short);
+    segments.take_form(2, Form::Compact);
     assert_eq!((segments.segments[2].form, segments.segments[2].next), (Form::Reference, Form::Reference));
     let output = segments.output_at(2).unwrap();
     assert_eq!(output.text_in(Form::Reference).unwrap(), "toolcall_ref id=one\nchanged");
@@ -233,7 +233,7 @@ fn answers_become_lines_again_after_the_answer_that_carried_them() {
     assert_eq!(segments.repeat_page(&page(&["one", "two"]), &session), [2, 3, 4, 5]);
     assert_eq!(segments.repeat_page(&page(&["two", "three"]), &session), [0; 0], "its result is gone");
     assert_eq!(segments.repeat_page(&page(&["one", "two", "three"]), &session), [2, 6, 7, 8]);
-    let gone = segments.segments.iter().map(|segment| segment.form == Form::Gone).collect::<Vec<_>>();
+    let gone = segments.segments.iter().map(|segment| segment.form == Form::Removed).collect::<Vec<_>>();
     assert_eq!(gone, [[false; 3], [true; 3], [true; 3]].concat());
     // Of an answer that carries lines itself, none is made.
     let mut segments = answers(&["one", "two", "three"], &session);

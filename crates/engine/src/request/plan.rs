@@ -130,7 +130,7 @@ pub struct TextEdit {
 
 /// What a tool result should show when it enters the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Birth {
+pub struct Received {
     /// The object.
     pub id: ObjectId,
     /// Its short name.

@@ -60,7 +60,7 @@ impl Rolled {
 
     /// Returns what rolls have made of a call's result.
     pub fn form_of(&self, object: &ObjectId) -> Form {
-        if self.sets.results.contains(object) { Form::Reference } else { Form::Born }
+        if self.sets.results.contains(object) { Form::Reference } else { Form::Full }
     }
 
     /// Returns what rolls have made of the arguments of a call.
@@ -68,13 +68,13 @@ impl Rolled {
         match object {
             id if self.sets.arguments.contains(id) => Form::Reference,
             id if self.sets.old_texts.contains(id) => Form::WithoutOldText,
-            _ => Form::Born,
+            _ => Form::Full,
         }
     }
 
     /// Returns whether rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
-        self.arguments_of(object) != Form::Born
+        self.arguments_of(object) != Form::Full
             || self.entries.iter().flat_map(|entry| &entry.pages).flatten().any(|id| id == object)
     }
 
@@ -170,11 +170,11 @@ mod tests {
         let of = |form: &dyn Fn(&ObjectId) -> Form, names: &[&str]| {
             ids(names).iter().map(form).collect::<Vec<_>>()
         };
-        assert_eq!(of(&|id| rolled.form_of(id), &["result", "other"]), [Form::Reference, Form::Born]);
+        assert_eq!(of(&|id| rolled.form_of(id), &["result", "other"]), [Form::Reference, Form::Full]);
         let names = ["arguments", "old", "second", "other"];
         assert_eq!(
             of(&|id| rolled.arguments_of(id), &names),
-            [Form::Reference, Form::WithoutOldText, Form::Born, Form::Born]
+            [Form::Reference, Form::WithoutOldText, Form::Full, Form::Full]
         );
         let hides: Vec<bool> = ids(&names).iter().map(|id| rolled.hides_arguments(id)).collect();
         assert_eq!(hides, [true, true, true, false]);
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(rolled.entries(), [entry()]);
         // And nothing of it once it is undone.
         rolled.note(RollEntry { undone: true, ..entry() }, 1);
-        assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Born]);
+        assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Full]);
         assert!(!rolled.hides_words("word") && rolled.entries().is_empty());
         // But for reasoning that a change had taken along.
         let along = RollEntry { words: vec!["thought".into()], bound: true, ..RollEntry::default() };

@@ -40,7 +40,7 @@ impl Request {
             for place in
                 entry.lines.iter().flat_map(|object| self.segments.results_of(object)).collect::<Vec<_>>()
             {
-                if self.segments.has_lines(place) && self.segments.repeat(place, Form::Short, session) {
+                if self.segments.has_lines(place) && self.segments.repeat(place, Form::Compact, session) {
                     self.pending.insert(place);
                 }
             }
@@ -72,8 +72,8 @@ pub(crate) fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
         match (segments.kind(*place), form) {
             (SegmentKind::Result(output), form) => match form {
                 Form::Reference => entry.results.push(output.object.clone()),
-                Form::Short => entry.lines.push(output.object.clone()),
-                Form::Born | Form::WithoutOldText | Form::Gone => {}
+                Form::Compact => entry.lines.push(output.object.clone()),
+                Form::Full | Form::WithoutOldText | Form::Removed => {}
             },
             (SegmentKind::Arguments(arguments), Form::WithoutOldText | Form::Reference) => {
                 let whole = *form == Form::Reference;
@@ -97,7 +97,7 @@ impl Segments {
 
     /// The first segment that is not shown as it came.
     fn first_changed(&self) -> Option<usize> {
-        self.segments.iter().position(|segment| segment.form != Form::Born)
+        self.segments.iter().position(|segment| segment.form != Form::Full)
     }
 
     /// The text that now stands in place of an output.
@@ -167,7 +167,7 @@ mod tests {
             excerpt: None,
             reference: format!("toolcall_ref id={name}"),
             had_changed: false,
-            born_tokens: 900,
+            full_tokens: 900,
             is_rule: false,
             lines: lines
                 .iter()

@@ -14,7 +14,7 @@ pub(crate) struct Due {
 }
 
 /// What decides when a segment leaves.
-pub(crate) enum Standing {
+pub(crate) enum Departure {
     /// It stays, and so does its answer.
     Held,
     /// It has no shorter form of its own.

@@ -32,16 +32,16 @@ pub(crate) struct Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// As it first came: all of it, or the excerpt of a large output.
-    Born,
+    Full,
     /// Arguments without an edit's old text.
     WithoutOldText,
     /// The reference, the collapsed arguments, or the beginning of a text. Nothing remains of thinking.
     Reference,
     /// The reference, and only those of the lines after it that belong to calls that changed something. No segment ever
     /// has this form: it is what a roll does to one, which is then a reference again.
-    Short,
+    Compact,
     /// Nothing: the message is gone, and a line elsewhere names its calls.
-    Gone,
+    Removed,
 }
 
 /// The lines that a result shows byte for byte, and the file version that they come from.
@@ -125,7 +125,7 @@ pub(crate) struct Output {
     /// The file that it shows had other bytes when it became a reference.
     pub had_changed: bool,
     /// Tokens of what it came with.
-    pub born_tokens: u64,
+    pub full_tokens: u64,
     /// It is a rules file, such as AGENTS.md, and stays whole.
     pub is_rule: bool,
     /// The lines after its reference, for later calls that have left.
@@ -231,7 +231,7 @@ impl ArgumentsOf {
     /// Returns what a form saves, in UTF-16 units.
     fn saves(&self, form: Form) -> usize {
         match form {
-            Form::Born => 0,
+            Form::Full => 0,
             Form::WithoutOldText => self.new_text.as_ref().map_or(0, |(_, saved)| *saved),
             _ => self.saved,
         }
@@ -240,7 +240,7 @@ impl ArgumentsOf {
     fn shown(&self, form: Form) -> Option<&Map<String, Value>> {
         self.object.as_ref()?;
         match form {
-            Form::Born => None,
+            Form::Full => None,
             Form::WithoutOldText => self.new_text.as_ref().map(|(args, _)| args),
             _ => Some(&self.args),
         }
@@ -278,13 +278,13 @@ impl Arguments {
 }
 
 impl Output {
-    /// The text that replaces it in a form shorter than [`Form::Born`].
+    /// The text that replaces it in a form shorter than [`Form::Full`].
     pub fn text_in(&self, form: Form) -> Option<String> {
         match form {
-            Form::Born => self.excerpt.clone(),
+            Form::Full => self.excerpt.clone(),
             Form::Reference => Some(self.with_lines(|_| true)),
-            Form::Short => Some(self.with_lines(|line| line.stays)),
-            Form::WithoutOldText | Form::Gone => None,
+            Form::Compact => Some(self.with_lines(|line| line.stays)),
+            Form::WithoutOldText | Form::Removed => None,
         }
     }
 

@@ -177,7 +177,7 @@ impl Segments {
         // A provider counts a run of results as one.
         let follows = matches!(self.segments.last().map(|last| &last.kind), Some(SegmentKind::Result(_)));
         let item =
-            Item { blocks: u32::from(!follows), ..Item::new(output.born_tokens, size(&output.reference)) };
+            Item { blocks: u32::from(!follows), ..Item::new(output.full_tokens, size(&output.reference)) };
         self.turn_is_over = false;
         let (object, shown, carries) = (output.object.clone(), output.shown.clone(), output.carries.clone());
         let place = self.push(key, SegmentKind::Result(Box::new(output)), item);
@@ -342,8 +342,8 @@ impl Segments {
     /// The named result in which an object's text is in the request in full: not rolled, not as an excerpt, and not cut by
     /// its tool. Of a file it is the text of the version with this hash.
     pub fn whole_in(&self, object: &ObjectId, version: Option<Digest>, text: &str) -> Option<&ObjectId> {
-        let named = |places| self.born_at(places).filter(|output: &&Output| output.named);
-        let is_uncut = |output: &&Output| output.excerpt.is_none() && output.born_tokens >= size(text);
+        let named = |places| self.full_at(places).filter(|output: &&Output| output.named);
+        let is_uncut = |output: &&Output| output.excerpt.is_none() && output.full_tokens >= size(text);
         let is_whole = |output: &&Output| {
             output.carries.as_ref().is_some_and(|carried| carried.whole && carried.version == version)
         };
@@ -353,7 +353,7 @@ impl Segments {
 
     /// Returns whether a call's result is in the request as it came.
     pub fn shows(&self, call: &ObjectId) -> bool {
-        self.pictured.contains(call) || self.born_at(self.places.get(call)).next().is_some()
+        self.pictured.contains(call) || self.full_at(self.places.get(call)).next().is_some()
     }
 
     /// The calls whose results are at these places.
@@ -362,8 +362,8 @@ impl Segments {
     }
 
     /// The results at these places that are in the request as they came.
-    fn born_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
-        let born = places.into_iter().flatten().filter(|place| self.segments[**place].form == Form::Born);
+    fn full_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
+        let born = places.into_iter().flatten().filter(|place| self.segments[**place].form == Form::Full);
         born.filter_map(|place| self.output_at(*place))
     }
 
@@ -371,7 +371,7 @@ impl Segments {
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
             let Segment { kind, form, .. } = &self.segments[*place];
-            *form != Form::Born && matches!(kind, SegmentKind::Arguments(_))
+            *form != Form::Full && matches!(kind, SegmentKind::Arguments(_))
         })
     }
 
@@ -434,7 +434,7 @@ impl Segments {
 
     fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = &HeldRead> {
         let held = self.reads.get(file).into_iter().flatten();
-        held.filter(|read| self.segments[read.place].form == Form::Born)
+        held.filter(|read| self.segments[read.place].form == Form::Full)
     }
 
     pub(super) fn output_at(&self, place: usize) -> Option<&Output> {
@@ -446,7 +446,7 @@ impl Segments {
 
     fn push(&mut self, key: &str, kind: SegmentKind, item: Item) -> usize {
         let place = self.ledger.push(item);
-        let (form, next, since) = (Form::Born, Form::Reference, self.calls);
+        let (form, next, since) = (Form::Full, Form::Reference, self.calls);
         let key = key.to_owned();
         self.segments.push(Segment { key, kind, superseded: false, form, next, since, step: None });
         place

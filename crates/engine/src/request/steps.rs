@@ -4,7 +4,7 @@ use context_model::id::ObjectId;
 use context_projection::Curve;
 
 use super::forms::line_tokens;
-use super::schedule::{Due, Standing};
+use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
 use super::words::KEPT;
@@ -92,9 +92,9 @@ impl Segments {
         let since = self.ready(number, session).map_or(self.calls, |due| due.warm);
         for place in step.range().into_iter().flatten() {
             if leaves {
-                self.aim(place, Form::Gone);
+                self.aim(place, Form::Removed);
                 self.ledger.set_stale_since(place, since);
-            } else if self.segments[place].next == Form::Gone {
+            } else if self.segments[place].next == Form::Removed {
                 self.judge_alone(place, session);
             }
         }
@@ -160,9 +160,9 @@ impl Segments {
                     self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
                 }
                 Short::NothingAfterUser if self.is_in_newest_turn(place) => false,
-                _ => !matches!(self.standing(place, session), Standing::Held),
+                _ => !matches!(self.departure(place, session), Departure::Held),
             },
-            _ => !matches!(self.standing(place, session), Standing::Held),
+            _ => !matches!(self.departure(place, session), Departure::Held),
         };
         let is_short = segment.form >= Form::Reference;
         may.then(|| match &segment.kind {

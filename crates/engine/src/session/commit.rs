@@ -220,7 +220,7 @@ async fn save(
     }));
     if outcome.iter().any(|(_, written)| !written) {
         // Another client wrote the same thing at the same moment. If its transaction can't be read now, it still
-        // counts as unheard, and the next refresh reads it.
+        // counts as not received, and the next refresh reads it.
         if let Err(error) = refresh::refresh(client, session).await {
             tracing::debug!(%error, "what another client wrote is asked for again later");
         }
@@ -236,7 +236,7 @@ fn note_written(client: &Client, session: &mut Session, receipt: &Receipt, ids: 
     if !receipt.written.contains(&true) {
         return;
     }
-    client.heard_of(receipt.tx_id);
+    client.note_newest(receipt.tx_id);
     // Only if no other client wrote in between.
     if receipt.tx_id.0 == session.seen.0 + 1 {
         session.seen = receipt.tx_id;

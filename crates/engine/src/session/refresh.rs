@@ -1,5 +1,5 @@
-//! What a session hears about its own transactions and those of other clients. Only transactions that were written or
-//! read here count as heard.
+//! How a session receives its own transactions and those of other clients. Only transactions that were written or read
+//! here count as received.
 
 use context_model::chat::Chat;
 use context_model::id::ObjectId;
@@ -60,7 +60,7 @@ pub(crate) async fn refresh_at_turn(client: &Client, session: &mut Session) -> R
 /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
 ///
 /// # Errors
-/// What the store reports; nothing counts as heard then.
+/// What the store reports; nothing counts as received then.
 pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
     let store = client.store();
     if store.latest_tx().await? == session.seen {
@@ -79,7 +79,7 @@ pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()
     let infrastructure = changes.iter().filter(|(id, _)| own(id)).map(|(id, tx)| (id.clone(), *tx));
     session.changes.push(SessionChange::Foreign(foreign.chain(infrastructure).collect()));
     session.seen = newest;
-    client.heard_of(newest);
+    client.note_newest(newest);
     Ok(())
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn after_conflict(client: &Client, session: &mut Session, on: &
 }
 
 /// Takes in the newest versions of objects, which others have written. The first bytes of a path that was only seen are no
-/// change; but they, too, may have changed before anybody here heard of them.
+/// change; but they, too, may have changed before anybody here knew of them.
 async fn learn_newer(client: &Client, session: &mut Session, ids: &[ObjectId]) -> Result<()> {
     for outline in client.store().outlines(ids).await?.into_iter().flatten() {
         let id = outline.id.clone();
@@ -215,7 +215,7 @@ mod tests {
         client.write(transaction, crate::base::Durability::Now).await.unwrap().tx_id
     }
 
-    /// The session has not heard of its own write if another client's came before it.
+    /// The session has not received its own write if another client's came before it.
     #[tokio::test]
     async fn what_the_session_has_written_itself_is_no_news_of_others() {
         let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
@@ -230,8 +230,8 @@ mod tests {
         let newest = written(&client, unknown.clone()).await;
         refresh(&client, &mut session).await.unwrap();
         assert_eq!(session.seen, newest);
-        let is_news = |news: &SessionChange, id: &ObjectId| matches!(news, SessionChange::Version { file, is_change: true } if file == id);
-        assert!(is_news(&session.changes[0], foreign.id()), "its new version is in the catalog");
+        let is_foreign = |change: &SessionChange, id: &ObjectId| matches!(change, SessionChange::Version { file, is_change: true } if file == id);
+        assert!(is_foreign(&session.changes[0], foreign.id()), "its new version is in the catalog");
         let SessionChange::Foreign(changes) = &session.changes[1] else { panic!("what others have written") };
         assert_eq!(changes.iter().collect::<Vec<_>>(), [(foreign.id(), &tx)]);
         assert_eq!(session.changes.len(), 2);
@@ -240,7 +240,7 @@ mod tests {
 
     /// Another client was the first to read a path that was only seen here, and it has changed since.
     #[tokio::test]
-    async fn change_before_the_first_bytes_were_heard_of_is_a_change() {
+    async fn change_before_the_first_bytes_were_known_is_a_change() {
         for (contents, expected) in [(&["a"][..], 0), (&["a", "b"], 1), (&["a", "b", "c"], 1)] {
             let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
             let source = FilesystemSource { filesystem_id: "disk".into(), path: "/seen".into() };

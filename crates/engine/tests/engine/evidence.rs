@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use context_engine::{Birth, EditGuard};
+use context_engine::{EditGuard, Received};
 use context_model::chat::Chat as Record;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -30,7 +30,7 @@ impl Chat {
         self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
         let mut input = tool(id, name, args, output);
         input.status = status;
-        let Birth { header, .. } = self.engine.receive(input).await.unwrap();
+        let Received { header, .. } = self.engine.receive(input).await.unwrap();
         let text = header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
         let content = json!([{ "type": "text", "text": text }]);
         let is_error = status == Status::Fail;

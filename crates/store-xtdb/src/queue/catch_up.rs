@@ -1,4 +1,4 @@
-//! Hearing of others' changes: in the areas that this process works in, and of what it reads as a whole.
+//! Fetching others' changes: in the areas that this process works in, and of what it reads as a whole.
 
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
-use crate::areas::{Area, Heard, News};
+use crate::areas::{Area, AreaChanges, Position};
 use context_store::{AsOf, Outline, Result, Store};
 
 impl Shared {
@@ -16,20 +16,20 @@ impl Shared {
     pub(super) async fn catch_up(&self) -> Result<()> {
         let areas = self.status().areas.due();
         for area in areas {
-            self.hear_of(&area).await?;
+            self.catch_up_in(&area).await?;
         }
         Ok(())
     }
 
     /// The same in one area.
-    async fn hear_of(&self, area: &Area) -> Result<()> {
+    async fn catch_up_in(&self, area: &Area) -> Result<()> {
         self.status().areas.asks(area);
         let Some(remote) = self.reachable() else { return Ok(()) };
-        let since = self.progress.heard(area);
-        let News { changed, heard } = remote.news(area, since).await?;
-        let note = |tx: TxId| self.progress.note_heard(area, Heard { tx: tx.0.max(since.tx), ..since });
+        let since = self.progress.position(area);
+        let AreaChanges { changed, position } = remote.changes_in(area, since).await?;
+        let note = |tx: TxId| self.progress.note_position(area, Position { tx: tx.0.max(since.tx), ..since });
         self.fetch(&remote, changed, TxId(since.tx), note).await?;
-        self.progress.note_heard(area, heard)
+        self.progress.note_position(area, position)
     }
 
     /// Fetches those of the changed objects that the journal knows, as they have been written since a transaction. After each
@@ -90,14 +90,14 @@ impl Shared {
     /// Fetches what others changed in one area, within the time limit of a read. If that is too much for it, the rest comes
     /// in the background.
     pub(super) async fn ask(&self, area: &Area) -> Result<()> {
-        let before = self.progress.heard(area);
-        let heard = self.bounded(self.hear_of(area)).await;
-        if heard.is_err() && self.progress.heard(area) != before {
+        let before = self.progress.position(area);
+        let done = self.bounded(self.catch_up_in(area)).await;
+        if done.is_err() && self.progress.position(area) != before {
             self.status().areas.is_late(area);
             self.look.notify_one();
             return Ok(());
         }
-        self.tolerate(heard)
+        self.tolerate(done)
     }
 
     /// Fetches the latest versions of those chats and sessions that the journal has in another version, although this process

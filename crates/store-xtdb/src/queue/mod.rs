@@ -43,9 +43,9 @@ use context_store::{
 };
 use context_store_sqlite::{Durability, SqliteStore};
 
+mod catch_up;
 mod contact;
 mod forward;
-mod hear;
 mod owner;
 mod progress;
 mod reads;

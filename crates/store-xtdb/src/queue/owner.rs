@@ -24,7 +24,7 @@ impl OwnedStore for QueuedStore {
         self.shared.check_open()?;
         Needles::new(&wanted)?;
         let remote = self.owner().await?;
-        // What is named may be in an area that this machine has not heard of, so its list of names is too old for this.
+        // What is named may be in an area that this machine does not know, so its list of names is too old for this.
         if let Some(names) = remote.names(MOST_NAMES).await? {
             let mut status = self.shared.status();
             status.names.complete(names);

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use context_model::time::TxId;
 use serde::{Deserialize, Serialize};
 
-use crate::areas::{Area, Heard};
+use crate::areas::{Area, Position};
 use context_store::{Result, StoreError};
 
 /// How many areas are noted at most.
@@ -27,9 +27,9 @@ struct Marks {
     sent: u64,
     /// XTDB's newest transaction at the first contact; `None` before that.
     seen: Option<u64>,
-    /// The same for the areas of which the journal has heard more than that.
+    /// The same for the areas of which the journal has more than that.
     #[serde(default)]
-    areas: BTreeMap<Area, Heard>,
+    areas: BTreeMap<Area, Position>,
 }
 
 /// The file, and what it says.
@@ -78,20 +78,21 @@ impl Progress {
         self.change(|marks| marks.seen = Some(latest.0))
     }
 
-    /// How far the journal has heard of an area.
-    pub fn heard(&self, area: &Area) -> Heard {
+    /// How far the journal has read the log of an area.
+    pub fn position(&self, area: &Area) -> Position {
         let marks = self.marks();
-        let seen = Heard { tx: marks.seen.unwrap_or(0), millis: 0 };
-        marks.areas.get(area).copied().filter(|heard| heard.tx >= seen.tx).unwrap_or(seen)
+        let seen = Position { tx: marks.seen.unwrap_or(0), millis: 0 };
+        marks.areas.get(area).copied().filter(|position| position.tx >= seen.tx).unwrap_or(seen)
     }
 
-    pub fn note_heard(&self, area: &Area, heard: Heard) -> Result<()> {
+    pub fn note_position(&self, area: &Area, position: Position) -> Result<()> {
         self.change(|marks| {
             let areas = &mut marks.areas;
-            areas.insert(area.clone(), heard);
+            areas.insert(area.clone(), position);
             // Of an area that is left out, everything is read again.
             while areas.len() > MOST_AREAS {
-                let oldest = areas.iter().min_by_key(|(_, heard)| heard.tx).map(|(area, _)| area.clone());
+                let oldest =
+                    areas.iter().min_by_key(|(_, position)| position.tx).map(|(area, _)| area.clone());
                 oldest.map(|area| areas.remove(&area));
             }
         })

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::status::short;
 use crate::XtdbStore;
-use crate::areas::{Area, Heard, News};
+use crate::areas::{Area, AreaChanges, Position};
 use crate::form::growth;
 use crate::parallel::in_parallel;
 use crate::wire::document_length;
@@ -31,8 +31,8 @@ impl XtdbStore {
     }
 
     /// Returns what others wrote in an area.
-    pub(super) async fn news(&self, area: &Area, since: Heard) -> Result<News> {
-        self.open()?.news(area, since).await
+    pub(super) async fn changes_in(&self, area: &Area, since: Position) -> Result<AreaChanges> {
+        self.open()?.changes_in(area, since).await
     }
 
     /// The content hashes of the latest versions of those objects that XTDB has.

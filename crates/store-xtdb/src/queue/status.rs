@@ -116,7 +116,7 @@ impl Areas {
         }
     }
 
-    /// Notes that it has not heard everything yet.
+    /// Notes that it does not have everything yet.
     pub fn is_late(&mut self, area: &Area) {
         if let Some(asked) = self.0.peek_mut(area) {
             *asked = None;
