@@ -3,16 +3,19 @@
  * becomes a file object, and lines are compared without the numbers that the host puts before them.
  */
 import { join } from 'node:path'
-import { engineCall, hostArguments, outputAlone, shownBy, shownLines } from '../host-tools.ts'
+import { engineCall, outputAlone, shownBy, shownLines } from '../host-tools.ts'
 import type { EngineCall } from '../host-tools.ts'
-import type { Block, EngineMessage, Fields, ToolCallBlock } from '../harness/message.ts'
+import type { EngineMessage, Fields } from '../harness/message.ts'
 import { resultText } from '../harness/message.ts'
-import type { PartEdit, Shape } from '../harness/shape.ts'
-import { shapeNamed } from '../harness/shapes.ts'
+import type { Shape } from '../harness/shape.ts'
+import { anthropic } from '../harness/shapes/anthropic.ts'
+import { chat } from '../harness/shapes/openai-chat.ts'
+import { responses } from '../harness/shapes/openai-responses.ts'
+import { translated } from '../harness/translated.ts'
 import type { Api } from './request.ts'
 import { isRecallName } from './request.ts'
 
-const NAMES = { messages: 'anthropic', responses: 'openai-responses', chat: 'openai-chat' } as const
+const SHAPES: Readonly<Record<Api, Shape>> = { messages: anthropic, responses, chat }
 
 /** What is known about the calls of a conversation. */
 export interface CallFacts {
@@ -26,12 +29,16 @@ export interface CallFacts {
 
 /** The shape of a format, with the host's own names. */
 export function shapeOf(api: Api): Shape {
-  return shapeNamed(NAMES[api])
+  return SHAPES[api]
 }
 
 /** The shape of a format. Calls are added to `facts` as they are read. */
 export function hostShape(api: Api, facts: CallFacts): Shape {
-  const base = shapeOf(api)
+  const base = translated(shapeOf(api), (name, args, id) => {
+    const call = callOf(name, args)
+    facts.calls.set(id, call)
+    return call
+  })
   return {
     ...base,
     // The endpoint says what the messages are, also if they hold blocks that nobody knew when this was written.
@@ -44,10 +51,6 @@ export function hostShape(api: Api, facts: CallFacts): Shape {
       const message = base.notice(text, timestamp)
       facts.notices.push(message)
       return message
-    },
-    write(messages, edits) {
-      const { parts } = base.read(messages, 0)
-      return base.write(messages, new Map([...edits].map(([number, edit]) => [number, underHostNames(edit, parts[number])])))
     },
   }
 }
@@ -72,8 +75,7 @@ function readBy({ args }: EngineCall): EngineCall | undefined {
 }
 
 function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
-  const { role, content, toolCallId = '' } = message
-  if (role === 'assistant' && typeof content !== 'string') return { ...message, content: content.map((block) => understoodBlock(block, facts)) }
+  const { role, toolCallId = '' } = message
   if (role !== 'toolResult') return message
   const call = facts.calls.get(toolCallId)
   if (call?.shell === undefined || message.isError === true) return withLines(message, call, facts)
@@ -88,31 +90,6 @@ function withLines(message: EngineMessage, call: EngineCall | undefined, facts: 
   return lines === undefined ? message : { ...message, lines }
 }
 
-function understoodBlock(block: Block, { calls }: CallFacts): Block {
-  if (!isCall(block)) return block
-  const call = callOf(block.name, block.arguments)
-  calls.set(block.id, call)
-  if (call.tool === block.name && call.args === block.arguments) return block
-  return { ...block, name: call.tool, engineArguments: call.args }
-}
-
 function linesOf(message: EngineMessage, call: EngineCall, isAltered: boolean): string | undefined {
   return call.reads === undefined || isAltered || message.isError === true ? undefined : shownLines(resultText(message))
-}
-
-/** Translates the arguments of an edit's calls back. `part` is what the base shape reads, with the host's names. */
-function underHostNames(edit: PartEdit, part: EngineMessage | undefined): PartEdit {
-  if (edit.kind !== 'message' || edit.calls.length === 0 || part === undefined || typeof part.content === 'string') return edit
-  const calls = part.content.filter(isCall)
-  return {
-    ...edit,
-    calls: edit.calls.map((one) => {
-      const own = calls[one.position]
-      return own === undefined ? one : { ...one, args: hostArguments(own.name, own.arguments as Fields, one.args as Fields) }
-    }),
-  }
-}
-
-function isCall(block: Block): block is ToolCallBlock {
-  return block.type === 'toolCall' && 'name' in block
 }

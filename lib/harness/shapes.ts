@@ -7,11 +7,12 @@ import { anthropic } from './shapes/anthropic.ts'
 import { chat } from './shapes/openai-chat.ts'
 import { responses } from './shapes/openai-responses.ts'
 import { pi } from './shapes/pi.ts'
+import { translated } from './translated.ts'
 
 /** The names of the known shapes. */
 export type ShapeName = 'pi' | 'anthropic' | 'openai-chat' | 'openai-responses' | 'ai-sdk'
 
-const SHAPES: readonly Shape[] = [pi, anthropic, chat, responses, modelMessages]
+const SHAPES: readonly Shape[] = [pi, anthropic, chat, responses, modelMessages].map((shape) => translated(shape))
 
 /** The shape with this name. */
 export function shapeNamed(name: string): Shape {
@@ -47,7 +48,7 @@ export function shapeOf(messages: readonly unknown[], from: number, known: Shape
 }
 
 /** The shape in which a conversation is read until its own is known. */
-export const UNDECIDED: Shape = pi
+export const UNDECIDED: Shape = SHAPES[0] as Shape
 
 function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error {
   const message = messages[at]

@@ -51,7 +51,9 @@ pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) ->
 
 /// The path argument of a file tool, without the leading `@` that Pi allows.
 fn path_argument(args: &Map<String, Value>) -> Option<String> {
-    let path = ["path", "file_path", "filePath"].iter().find_map(|name| args.get(*name)?.as_str())?;
+    let path = ["path", "file_path", "filePath", "filepath", "absolute_path", "target_file"]
+        .iter()
+        .find_map(|name| args.get(*name)?.as_str())?;
     let path = path.strip_prefix('@').unwrap_or(path);
     (looks::can_be_path(path) && !looks::is_object(path)).then(|| path.to_owned())
 }
