@@ -235,7 +235,6 @@ test('what answers of two sessions contain of their own accord is no use', async
   const own: Line[] = [{ user: 'go' }, { says: words }]
   const lines: Line[] = [{ user: 'go' }, read(words), { says: 'x' }, { says: words }]
   const recording = (from: Line[]) => ({
-    file: '',
     origin: { format: 'pi' as const, version: 3, id: 's', cwd: CWD },
     steps: () => (async function* () {
       yield* stepsFrom(from)

@@ -6,30 +6,12 @@
 import { piCall } from '../host-tools.ts'
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
-import type {
-  BranchStep,
-  ContentBlock,
-  Entry,
-  Message,
-  Origin,
-  Problem,
-  Recording,
-  RecordedUsage,
-  Step,
-} from './recording.ts'
+import { Recording } from './recording.ts'
+import type { BranchStep, ContentBlock, Entry, Message, Origin, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** A recording by Claude Code. */
-export class ClaudeCodeRecording implements Recording {
-  readonly file: string
-  readonly origin: Origin
-  skipped: ReadonlyMap<string, number> = new Map()
-
-  constructor(file: string, origin: Origin) {
-    this.file = file
-    this.origin = origin
-  }
-
-  async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+export class ClaudeCodeRecording extends Recording {
+  override async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
     const transcript = new Transcript()
     this.skipped = transcript.skipped
     for await (const { number, value } of jsonLines(this.file, report)) {

@@ -8,21 +8,12 @@
 import { isFields, textOf } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { jsonLines } from './lines.ts'
-import { LeftOut } from './recording.ts'
-import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+import { LeftOut, Recording } from './recording.ts'
+import type { ContentBlock, Entry, Message, Origin, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** A recording by Codex. */
-export class CodexRecording implements Recording {
-  readonly file: string
-  readonly origin: Origin
-  skipped: ReadonlyMap<string, number> = new Map()
-
-  constructor(file: string, origin: Origin) {
-    this.file = file
-    this.origin = origin
-  }
-
-  async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+export class CodexRecording extends Recording {
+  override async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
     const rollout = new Rollout()
     this.skipped = rollout.skipped
     for await (const { value } of jsonLines(this.file, report)) yield* rollout.take(value)

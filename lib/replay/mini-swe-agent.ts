@@ -6,8 +6,8 @@
 import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { jsonDocument } from './lines.ts'
-import { NotReplayable } from './recording.ts'
-import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+import { NotReplayable, Recording } from './recording.ts'
+import type { ContentBlock, Entry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** Returns whether a JSON document is a trajectory: its messages have roles. */
 export function isTrajectory(document: unknown): document is Fields {
@@ -19,25 +19,20 @@ export function isTrajectory(document: unknown): document is Fields {
 }
 
 /** A recording by mini-swe-agent. */
-export class MiniSweAgentRecording implements Recording {
-  readonly file: string
-  readonly origin: Origin
-  readonly skipped = new Map<string, number>()
-
+export class MiniSweAgentRecording extends Recording {
   constructor(file: string, document: Fields) {
-    this.file = file
     const environment = at(document, 'info', 'config', 'environment')
     const cwd = isFields(environment) ? textOf(environment['cwd']) : ''
-    const id = textOf(document['instance_id'])
-    this.origin = { format: 'mini-swe-agent', version: 0, id: id === '' ? 'unknown' : id, cwd: cwd.startsWith('/') ? cwd : '/' }
+    super(file, { format: 'mini-swe-agent', version: 0, id: textOf(document['instance_id']) || 'unknown', cwd: cwd.startsWith('/') ? cwd : '/' })
   }
 
-  async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
-    this.skipped.clear()
+  override async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
+    const skipped = new Map<string, number>()
+    this.skipped = skipped
     const document = await jsonDocument(this.file)
     if (!isTrajectory(document)) throw new NotReplayable('no trajectory of mini-swe-agent')
     const model = textOf(at(document, 'info', 'config', 'model', 'model_name'))
-    const run = new Run(model, this.skipped)
+    const run = new Run(model, skipped)
     for (const message of document['messages'] as unknown[]) if (isFields(message)) yield* run.take(message)
   }
 }

@@ -7,8 +7,8 @@ import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { jsonDocument } from './lines.ts'
-import { LeftOut, NotReplayable } from './recording.ts'
-import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+import { LeftOut, NotReplayable, Recording } from './recording.ts'
+import type { ContentBlock, Entry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** Returns whether a JSON document that begins so is an export. */
 export function isOpenCodeExport(beginning: string): boolean {
@@ -31,18 +31,12 @@ export async function openOpenCode(file: string): Promise<Recording> {
 }
 
 /** A recording by OpenCode. */
-export class OpenCodeRecording implements Recording {
-  readonly file: string
-  readonly origin: Origin
-  readonly skipped = new Map<string, number>()
+export class OpenCodeRecording extends Recording {
+  readonly #skipped = new Map<string, number>()
 
-  constructor(file: string, origin: Origin) {
-    this.file = file
-    this.origin = origin
-  }
-
-  async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
-    this.skipped.clear()
+  override async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
+    this.skipped = this.#skipped
+    this.#skipped.clear()
     const { messages } = await documentOf(this.file)
     for (const message of messages) yield* this.#message(message)
   }
@@ -120,7 +114,7 @@ export class OpenCodeRecording implements Recording {
 
   #skip(type: unknown): void {
     const kind = textOf(type) || 'parts without a type'
-    this.skipped.set(kind, (this.skipped.get(kind) ?? 0) + 1)
+    this.#skipped.set(kind, (this.#skipped.get(kind) ?? 0) + 1)
   }
 }
 

@@ -1,7 +1,7 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
-import { callsOf } from './recording.ts'
-import type { BranchStep, EditStep, Entry, Message, Origin, Problem, RecordedUsage, Recording, Saved, Step, Summarized } from './recording.ts'
+import { Recording, callsOf } from './recording.ts'
+import type { BranchStep, EditStep, Entry, Message, Origin, Problem, RecordedUsage, Saved, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
 const HELD_OUT = 'pi-context-manager-holdout'
@@ -20,16 +20,8 @@ export function piOrigin(header: Record<string, unknown>): Origin {
 }
 
 /** A recording in Pi's format. */
-export class PiRecording implements Recording {
-  readonly file: string
-  readonly origin: Origin
-
-  constructor(file: string, origin: Origin) {
-    this.file = file
-    this.origin = origin
-  }
-
-  async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+export class PiRecording extends Recording {
+  override async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
     const tree = new Tree()
     let seen = false
     for await (const { number, value } of jsonLines(this.file, report)) {

@@ -143,13 +143,19 @@ export class NotReplayable extends Error {}
 export class LeftOut extends NotReplayable {}
 
 /** A session file whose format has been recognized. */
-export interface Recording {
+export abstract class Recording {
   readonly file: string
   readonly origin: Origin
   /** Lines of the file that are not part of the conversation, by kind. Known once the file has been read. */
-  readonly skipped?: ReadonlyMap<string, number>
+  skipped: ReadonlyMap<string, number> = new Map()
+
+  constructor(file: string, origin: Origin) {
+    this.file = file
+    this.origin = origin
+  }
+
   /** Reads the file from its start. May be called more than once; nothing is kept between calls. */
-  steps(report: (problem: Problem) => void): AsyncGenerator<Step>
+  abstract steps(report: (problem: Problem) => void): AsyncGenerator<Step>
 }
 
 /** The messages of a branch that the recorded program kept sending. */

@@ -257,7 +257,7 @@ class Run {
       cwd: origin.cwd,
       ...(this.#at > 0 && { from: this.#from, to: this.#at }),
       format: origin.format,
-      skipped: Object.fromEntries(skipped ?? []),
+      skipped: Object.fromEntries(skipped),
       calls: this.#survey.calls,
       models: this.#survey.models,
       charsPerToken: this.#survey.unitsPerToken,

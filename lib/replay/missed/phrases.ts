@@ -70,7 +70,7 @@ export class OwnPhrases {
   }
 
   /** Learns from a session. */
-  async learn(recording: Recording): Promise<void> {
+  async learn(recording: Pick<Recording, 'origin' | 'steps'>): Promise<void> {
     if (this.#once.size > MAX_PHRASES) return
     this.#shown.clear()
     this.#written.clear()
