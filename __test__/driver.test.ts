@@ -10,13 +10,12 @@ import { worthOf } from '../lib/driver/tools.ts'
 import { ContextManager } from '../lib/index.ts'
 import type { IncomingMessage, Plan } from '../lib/index.ts'
 import { appendsTools } from '../lib/models/appends.ts'
-import { CACHES } from '../lib/replay/cache.ts'
 import { BlockCache } from '../lib/replay/policies/block-cache.ts'
 import { openManager } from '../lib/replay/policies/engine.ts'
 import { Managed } from '../lib/replay/policies/managed.ts'
-import type { Moment, Setting } from '../lib/replay/policies/policy.ts'
-import { ratioPrices } from '../lib/replay/prices.ts'
+import type { Setting } from '../lib/replay/policies/policy.ts'
 import type { Entry, Message } from '../lib/replay/recording.ts'
+import { MOMENT, options, setting as settingOf } from './replay/support.ts'
 import { cleanUp, onCleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -148,20 +147,7 @@ test.each([
   expect(appendsTools(model)).toBe(takes)
 })
 
-const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
-
-function setting(appends: boolean): Setting {
-  return {
-    sessionId: 's',
-    cwd: '/',
-    unitsPerToken: 4,
-    systemTokens: 1000,
-    window: 200_000,
-    cache: CACHES.plain,
-    summaries: [],
-    manager: { perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600, appendsTools: () => appends },
-  }
-}
+const setting = (appends: boolean) => settingOf({ manager: { ...options().manager, appendsTools: () => appends } })
 
 /** Rounds of a prompt, an answer that calls, the result, and an answer that ends the turn. */
 function rounds(count: number): Entry[] {

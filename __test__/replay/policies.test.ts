@@ -5,34 +5,19 @@ import { openRecording } from '../../lib/replay/open.ts'
 import { Managed } from '../../lib/replay/policies/managed.ts'
 import { BlockCache } from '../../lib/replay/policies/block-cache.ts'
 import { Append, Clear, Mask, Pi } from '../../lib/replay/policies/conversation.ts'
-import type { Moment, Setting } from '../../lib/replay/policies/policy.ts'
+import type { Setting } from '../../lib/replay/policies/policy.ts'
 import { ratioPrices } from '../../lib/replay/prices.ts'
 import { textOf } from '../../lib/replay/recording.ts'
 import type { Entry } from '../../lib/replay/recording.ts'
 import { replaySession } from '../../lib/replay/run.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { cleanUp } from '../rig/cleanup.ts'
-import { CACHES } from '../../lib/replay/cache.ts'
 import { SOON } from '../rig/extension.ts'
-import { fixture, options } from './support.ts'
+import { fixture, MOMENT, options, setting as settingOf } from './support.ts'
 
 afterEach(cleanUp)
 
-const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
-
-function setting(changes: Partial<Setting> = {}): Setting {
-  return {
-    sessionId: 's',
-    cwd: '/',
-    unitsPerToken: 4,
-    systemTokens: 1000,
-    window: 200_000,
-    cache: CACHES.plain,
-    summaries: [],
-    manager: { ...options().manager, open: { stay: SOON } },
-    ...changes,
-  }
-}
+const setting = (changes: Partial<Setting> = {}) => settingOf({ manager: { ...options().manager, open: { stay: SOON } }, ...changes })
 
 /** Turns of one call each: a question, an answer that reads, the result of so many characters. */
 function turns(count: number, characters: number): Entry[] {

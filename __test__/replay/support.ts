@@ -8,6 +8,8 @@ import { CACHES } from '../../lib/replay/cache.ts'
 import type { Block } from '../../lib/replay/blocks.ts'
 import { openRecording } from '../../lib/replay/open.ts'
 import { POLICY_NAMES } from '../../lib/replay/policies/policy.ts'
+import type { Moment, Setting } from '../../lib/replay/policies/policy.ts'
+import { ratioPrices } from '../../lib/replay/prices.ts'
 import type { Entry, Problem, Step } from '../../lib/replay/recording.ts'
 import type { ReplayOptions } from '../../lib/replay/run.ts'
 import { findNode } from '../../pi-runtime/index.mjs'
@@ -93,4 +95,13 @@ export function options(changes: Partial<ReplayOptions> = {}): ReplayOptions {
 /** A block of so many characters whose bytes are those characters. */
 export function block(name: string, units: number): Block {
   return { bytes: name.repeat(Math.ceil(units / name.length)).slice(0, units), units, label: 'answer', texts: [] }
+}
+
+/** A call of a model with prices by ratio. */
+export const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
+
+/** What is the same for a policy's whole session. */
+export function setting(changes: Partial<Setting> = {}): Setting {
+  const { cache, window, manager } = options()
+  return { sessionId: 's', cwd: '/', unitsPerToken: 4, systemTokens: 1000, window, cache, summaries: [], manager, ...changes }
 }
