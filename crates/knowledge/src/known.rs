@@ -6,7 +6,7 @@ use std::sync::Arc;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
-use crate::statement::{Content, Passage, Says, Statement, Sum};
+use crate::statement::{Content, Knowledge, Passage, Says, Statement};
 
 /// The version of a file that the model last saw (at least in part) or wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct KnownVersion {
     pub content: Content,
     /// The model knows it only from results: once they are out of sight, what the results say about other versions
     /// counts.
-    pub by_sight: bool,
+    pub from_results: bool,
 }
 
 /// What the model knows about the session's files.
@@ -68,17 +68,17 @@ impl Known {
 
     /// The model wrote this, or was told everything that is new in it.
     pub fn wrote(&mut self, file: &ObjectId, content: Content) {
-        self.set(file, KnownVersion { content, by_sight: false });
+        self.set(file, KnownVersion { content, from_results: false });
     }
 
     /// The model has read this, whole or as far as it was shown any of the file.
     pub fn saw(&mut self, file: &ObjectId, content: Content) {
-        self.set(file, KnownVersion { content, by_sight: true });
+        self.set(file, KnownVersion { content, from_results: true });
     }
 
     /// An answer to a read has pointed to this. A read right after it is served in full all the same.
     pub fn saw_above(&mut self, file: &ObjectId, content: Content) {
-        self.versions.insert(file.clone(), KnownVersion { content, by_sight: true });
+        self.versions.insert(file.clone(), KnownVersion { content, from_results: true });
     }
 
     fn set(&mut self, file: &ObjectId, version: KnownVersion) {
@@ -95,7 +95,7 @@ impl Known {
     /// result is in sight.
     pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
         if let Some(known) = self.versions.get_mut(file) {
-            known.by_sight |= known.content.hash == content.hash;
+            known.from_results |= known.content.hash == content.hash;
         }
     }
 
@@ -228,9 +228,9 @@ impl Known {
     }
 
     /// The sum of the statements about a file whose calls are in sight.
-    pub fn sum(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Sum {
+    pub fn sum(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Knowledge {
         let statements = self.statements.get(file).into_iter().flatten();
-        Sum::of(statements.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
+        Knowledge::of(statements.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
     }
 
     /// The catalog has a new version of a file.
@@ -314,11 +314,11 @@ mod tests {
         let content = |name: &str| Content::stored(Some(Digest::of(name.as_bytes())), TxId(1));
         known.wrote(&file, content("a"));
         known.rests_on_sight(&file, content("b"));
-        assert!(!known.get(&file).unwrap().by_sight);
+        assert!(!known.get(&file).unwrap().from_results);
         known.rests_on_sight(&file, content("a"));
-        assert!(known.get(&file).unwrap().by_sight);
+        assert!(known.get(&file).unwrap().from_results);
         known.rests_on_sight(&file, content("b"));
-        assert!(known.get(&file).unwrap().by_sight, "it still does");
+        assert!(known.get(&file).unwrap().from_results, "it still does");
     }
 
     fn content(name: &str) -> Content {
@@ -331,7 +331,7 @@ mod tests {
         known.saw(&file, content("a"));
         known.points(&file);
         known.saw_above(&file, content("b"));
-        assert_eq!(known.get(&file), Some(&KnownVersion { content: content("b"), by_sight: true }));
+        assert_eq!(known.get(&file), Some(&KnownVersion { content: content("b"), from_results: true }));
         assert!(known.has_pointed(&file) && !known.has_pointed(&file));
     }
 

@@ -2,12 +2,12 @@
 //!
 //! A model knows only what its request says. Each result that shows lines, each write and each notice is a [`statement`] about
 //! a version of a file; what it says is [`evidence`], which is recorded with its call and found again in the [`archive`].
-//! [`known::Known`] holds the statements and which version the model knows; [`statement::Sum`] says what those in sight come
+//! [`known::Known`] holds the statements and which version the model knows; [`statement::Knowledge`] says what those in sight come
 //! to. [`passage`] and [`written`] find out what an output shows or a call has left, where nobody has passed that in.
 //! [`notices`] and [`sentences`] have the words in which the model is told.
 //!
 //! ```
-//! use context_knowledge::statement::{Content, Passage, Says, Statement, Sum};
+//! use context_knowledge::statement::{Content, Passage, Says, Statement, Knowledge};
 //! use context_model::hash::Digest;
 //! use context_model::time::TxId;
 //!
@@ -15,7 +15,7 @@
 //! let read = Passage { content: version("a"), first: 1, last: 9, whole: true };
 //! let said = [Says::Lines(read), Says::Other(version("b").hash)];
 //! let said = said.map(|says| Statement { by: None, via: None, number: 0, says });
-//! let sum = Sum::of(said.iter());
+//! let sum = Knowledge::of(said.iter());
 //! assert!(sum.speaks_of(version("b").hash), "a notice has told of it");
 //! assert!(sum.standing.is_empty(), "so no line that was read still stands");
 //! ```

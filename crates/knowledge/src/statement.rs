@@ -93,7 +93,7 @@ pub struct Statement {
 
 /// The sum of the statements about one file that are in sight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct Knowledge {
     /// The version that they mention last.
     told: Option<Option<Digest>>,
     /// The version of a part that was read after a statement about another version.
@@ -103,25 +103,25 @@ pub struct Sum {
     /// The hashes of all bytes that they mention.
     pub contents: Vec<Option<Digest>>,
     /// Lines that no statement about another version follows.
-    pub standing: Vec<Standing>,
+    pub standing: Vec<Outstanding>,
 }
 
 /// Lines in sight that no statement about another version follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Outstanding {
     /// The lines.
     pub lines: Passage,
     /// Parts of other versions that were read later: they may show everything that is new.
     pub later: Vec<Passage>,
 }
 
-impl Standing {
+impl Outstanding {
     fn of(lines: Passage) -> Self {
         Self { lines, later: Vec::new() }
     }
 }
 
-impl Sum {
+impl Knowledge {
     /// Takes the statements in the order of the request.
     pub fn of<'a>(statements: impl Iterator<Item = &'a Statement>) -> Self {
         let mut sum = Self::default();
@@ -158,9 +158,9 @@ impl Sum {
             Says::All(_) | Says::Other(_) => self.standing.retain(|one| one.lines.content.hash == hash),
         }
         match says {
-            Says::Lines(lines) | Says::Again(lines) => self.standing.push(Standing::of(lines)),
+            Says::Lines(lines) | Says::Again(lines) => self.standing.push(Outstanding::of(lines)),
             // A part of another version that is read later says nothing of the rest of it.
-            Says::All(content) => self.standing.push(Standing::of(Passage::all(content))),
+            Says::All(content) => self.standing.push(Outstanding::of(Passage::all(content))),
             Says::Pointed(_) | Says::Other(_) => {}
         }
     }
@@ -246,7 +246,7 @@ mod tests {
         #[case] standing: &[(&str, usize, usize)],
     ) {
         let said: Vec<Statement> = said.iter().map(|says| statement(*says)).collect();
-        let sum = Sum::of(said.iter());
+        let sum = Knowledge::of(said.iter());
         for name in ["a", "b"] {
             assert_eq!(sum.speaks_of(content(name).hash), told.contains(&name), "{name}");
         }
@@ -260,7 +260,7 @@ mod tests {
     fn a_part_of_another_version_may_show_what_is_new_in_lines_before_it() {
         let said = [lines("a", 1, 9), lines("a", 2, 3), lines("b", 4, 5), lines("b", 6, 7)];
         let said = said.map(statement);
-        let sum = Sum::of(said.iter());
+        let sum = Knowledge::of(said.iter());
         let later: Vec<usize> = sum.standing.iter().map(|one| one.later.len()).collect();
         assert_eq!(later, [2, 2, 0, 0]);
         assert_eq!(sum.standing[0].later, [passage("b", 4, 5), passage("b", 6, 7)]);
@@ -270,7 +270,7 @@ mod tests {
     fn a_file_that_is_gone_is_a_version_too() {
         let gone = statement(Says::Other(None));
         let read = statement(lines("a", 1, 9));
-        assert!(Sum::of([&read, &gone].into_iter()).speaks_of(None));
-        assert!(!Sum::of([&gone, &read].into_iter()).speaks_of(None));
+        assert!(Knowledge::of([&read, &gone].into_iter()).speaks_of(None));
+        assert!(!Knowledge::of([&gone, &read].into_iter()).speaks_of(None));
     }
 }

@@ -28,6 +28,7 @@
 
 mod binding;
 mod bound;
+mod clock;
 mod decide;
 mod fenwick;
 mod ledger;
@@ -39,8 +40,10 @@ mod reach;
 mod reasoning;
 mod roll;
 mod steps;
+mod usage;
 
 pub use binding::Binding;
+pub use clock::{Clock, Moment};
 pub use ledger::{Charge, Item, Ledger};
 pub use need::{Curve, DEAD_CACHE, Need};
 pub use policy::{DEBT_CAP, Policy};
@@ -48,3 +51,4 @@ pub use prices::Prices;
 pub use reach::Reach;
 pub use roll::Roll;
 pub use steps::{PriceStep, PriceSteps};
+pub use usage::Accounting;

@@ -11,6 +11,7 @@ use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use context_projection::Moment;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
@@ -21,7 +22,6 @@ use crate::base::Durability;
 use crate::base::error::Result;
 use crate::base::paths::Place;
 use crate::files::seen::file_id;
-use crate::request::clock::Moment;
 use crate::request::segment::{Carried, ShownLines};
 use crate::session::Session;
 use crate::session::commit::Work;
@@ -395,7 +395,7 @@ impl Inner {
             return Ok(true);
         };
         let is_other = |(hash, _)| Some(hash) != lines.content.hash;
-        let is_in_sight = !version.by_sight || state.request.segments.held(file).any(is_other);
+        let is_in_sight = !version.from_results || state.request.segments.held(file).any(is_other);
         if known.hash == lines.content.hash || !is_in_sight || !self.has_text(&known) {
             return Ok(true);
         }

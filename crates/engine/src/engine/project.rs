@@ -13,7 +13,7 @@ use super::{Engine, Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
 use crate::request::answers::first_excerpt;
-use crate::request::messages::{lines_of_ours, message_tokens, text_of};
+use crate::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
 use crate::request::moment;
 use crate::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
 
@@ -226,7 +226,9 @@ impl Inner {
                 // The call that produced this answer was made with what was visible before it.
                 let model =
                     if taking.again { model_of(message, &request.model) } else { request.model.clone() };
-                request.accounting.learn(&model, request.segments.tokens(), message);
+                if let Some(reported) = input_tokens(message) {
+                    request.accounting.learn(&model, request.segments.tokens(), reported);
+                }
                 let charge = request.segments.charge(policy);
                 if taking.record {
                     request.spent += charge.cost(&policy.prices);

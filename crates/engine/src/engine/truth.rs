@@ -6,7 +6,7 @@ use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
 use context_knowledge::notices::{self, Change, PendingNotice};
 use context_knowledge::sentences::{Sentences, filled};
-use context_knowledge::statement::{Content, Passage, Says, Standing, Sum};
+use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, Says};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -241,7 +241,7 @@ impl State {
     /// sight.
     pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
         let known = self.known.get(file)?;
-        if !known.by_sight {
+        if !known.from_results {
             return Some(known.content);
         }
         let sum = self.sum(file);
@@ -260,7 +260,7 @@ impl State {
     }
 
     /// Returns what the request says about a file, as far as it is in sight.
-    pub fn sum(&self, file: &ObjectId) -> Sum {
+    pub fn sum(&self, file: &ObjectId) -> Knowledge {
         self.known.sum(file, |call| self.request.segments.shows(call))
     }
 }
@@ -402,10 +402,10 @@ impl Inner {
         state: &State,
         file: &ObjectId,
         now: Option<Digest>,
-        standing: &[Standing],
+        standing: &[Outstanding],
     ) -> Result<Option<Content>> {
         let mut newest = None;
-        for Standing { lines, later } in standing.iter().filter(|one| one.lines.content.hash != now) {
+        for Outstanding { lines, later } in standing.iter().filter(|one| one.lines.content.hash != now) {
             let content = lines.content;
             if newest.is_none() {
                 newest = Some(self.text_at(file, None).await?);

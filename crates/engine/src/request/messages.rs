@@ -39,6 +39,13 @@ pub(crate) fn block_units(block: &Value) -> usize {
     }
 }
 
+/// The tokens of the request that an answer's usage reports, including cached ones.
+pub(crate) fn input_tokens(answer: &Value) -> Option<u64> {
+    let usage = answer.get("usage")?;
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    Some(count("input") + count("cacheRead") + count("cacheWrite"))
+}
+
 pub(crate) fn message_tokens(message: &Value) -> u64 {
     tokens::of_chars(message_units(message)) as u64
 }
@@ -67,6 +74,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn request_is_what_was_fresh_what_was_cached_and_what_was_written_to_the_cache() {
+        let usage = json!({ "usage": { "input": 1, "output": 1_000, "cacheRead": 20, "cacheWrite": 300 } });
+        assert_eq!(input_tokens(&usage), Some(321));
+        assert_eq!((input_tokens(&json!({})), input_tokens(&json!({ "usage": {} }))), (None, Some(0)));
+    }
 
     #[test]
     fn the_text_of_a_result() {

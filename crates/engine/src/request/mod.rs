@@ -5,7 +5,6 @@
 
 pub mod aging;
 pub mod answers;
-pub mod clock;
 pub mod forms;
 pub mod messages;
 pub mod plan;
@@ -15,7 +14,6 @@ pub mod schedule;
 pub mod segment;
 pub mod segments;
 pub mod steps;
-pub mod usage;
 pub mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -24,17 +22,15 @@ use std::time::Instant;
 
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_projection::{Policy, Reach};
+use context_projection::{Accounting, Clock, Moment, Policy, Reach};
 use serde_json::{Map, Value};
 
 use crate::session::Session;
 use crate::session::changes::Written;
-use clock::{Clock, Moment};
 use forms::Executed;
 use plan::{Call, Edit, Plan};
 use rolled::Rolled;
 use segments::Segments;
-use usage::Accounting;
 
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]
@@ -237,7 +233,7 @@ mod tests {
     /// A model whose tokens are half as long as the estimate has it.
     fn learned() -> Request {
         let mut request = Request::default();
-        request.accounting.learn("m", 100, &serde_json::json!({ "usage": { "input": 200 } }));
+        request.accounting.learn("m", 100, 200);
         request
     }
 

@@ -9,14 +9,16 @@ const TOLERANCE_MS: i64 = 2_000;
 
 /// A moment by both clocks, in milliseconds: the host's since the epoch, and our own since any start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub struct Moment {
+    /// By the host's clock.
     pub host: i64,
+    /// By our own.
     pub own: i64,
 }
 
 /// When requests were sent and answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// The request that is not answered yet.
     asked: Option<Moment>,
     /// The last one that was answered, with its time by the answer's stamp where that is possible.
