@@ -169,6 +169,26 @@ describe('a conversation', () => {
     expect(lastTexts(server)).toMatch(/stale id=\S+ path=.*a\.txt/)
   })
 
+  test('of a file whose output has collapsed it is told when the output comes back', async () => {
+    const server = await startModelServer(() => 'ok')
+    const cwd = folder()
+    const { gateway } = await gatewayTo(server.url, { cwd })
+    const loop = new AnthropicLoop(gateway)
+    const path = join(cwd, 'a.txt')
+    writeFileSync(path, `${long('a')}\n`)
+    await loop.prompt('start')
+    await loop.call('Read', { file_path: path }, long('a').split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n'))
+    for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    const id = /toolcall_ref id=([0-9a-f]+) tool=read/.exec(lastTexts(server))?.[1]
+    writeFileSync(path, `${long('a').replace('a line 5 ', 'changed ')}\n`)
+    await loop.prompt('next')
+    for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: 'true' }, 'x')
+    expect(lastTexts(server)).not.toContain('stale id=')
+    await loop.call('mcp__context__activate', { id }, await callTool(gateway, 'activate', { id }))
+    await loop.call('Bash', { command: 'true' }, 'x')
+    expect(lastTexts(server)).toMatch(/stale id=\S+ path=\S*a\.txt/)
+  })
+
   test.each([
     ['cat a.txt', true, (text: string) => text],
     ["sed -n '1,30p' a.txt", true, (text: string) => text.split('\n').slice(0, 30).join('\n')],

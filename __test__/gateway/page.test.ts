@@ -147,6 +147,23 @@ describe('what the page shows', () => {
     expect(broken[0]?.causes).toEqual([expect.stringMatching(/changed or removed the last \d+ of its \d+ messages/)])
   })
 
+  test('a conversation that goes on from another one has no receipt for what that one has removed', async () => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway } = await gatewayTo(server.url)
+    const loop = new AnthropicLoop(gateway)
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    const siblings = ['a', 'b'].map((name, number) => {
+      const one = new AnthropicLoop(gateway)
+      one.messages.push(...loop.messages, { role: 'user', content: [{ type: 'text', text: `sibling ${name}` }] })
+      return Object.assign(one, { calls: 100 * (number + 1) })
+    })
+    const whole = (): number => siblings.reduce((sum, { messages }) => sum + JSON.stringify(messages).length, 0) / 4
+    for (let n = 0; n < 6; n += 1) for (const one of siblings) await one.call('Bash', { command: `cat m${n}` }, long(`m${n}`))
+    const receipts = gateway.ledger.sessions.flatMap(({ rolls }) => rolls)
+    expect(gateway.ledger.sessions.length).toBe(2)
+    expect(receipts.reduce((sum, { removedTokens }) => sum + removedTokens, 0)).toBeLessThan(whole() - JSON.stringify(loop.messages).length / 4)
+  })
+
   test('a session that is held out has its figures', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url, { holdout: 1 })

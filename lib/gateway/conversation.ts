@@ -104,6 +104,8 @@ export class Conversation {
   #isOld = false
   /** The projection has rolled in this request. */
   #hasRolled = false
+  /** The receipts of rolls of what others have edited. */
+  #receipts: RollReceipt[] = []
   /** The request before this one went out without the projection. */
   #wasMissed = false
   /** The session has to be opened anew, because another process has gone on with it. */
@@ -310,7 +312,11 @@ export class Conversation {
     const items = itemsOf(messages, withNotices(sent, messages, this.#old)).map((item) =>
       typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
     )
-    return pass.isGivenUp ? items : this.#behindBeginning(items, common, request)
+    // What others had collapsed in the first messages is not removed again.
+    const before = this.#receipts.length === 0 ? [] : appliedItems(messages, this.#oldForm(length, common))
+    const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request)
+    for (const receipt of this.#receipts.splice(0)) this.#options.onRoll(this.id, reallyRemoved(receipt, before, appliedItems(messages, form)))
+    return form
   }
 
   /**
@@ -373,7 +379,8 @@ export class Conversation {
       model: () => modelOf(this.#request as ModelRequest),
       onRoll: (receipt) => {
         this.#hasRolled = true
-        onRoll(this.id, receipt)
+        if (this.#beginning.length === 0) onRoll(this.id, receipt)
+        else this.#receipts.push(receipt)
       },
       ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }),
       ...(now === undefined ? {} : { now }),
@@ -396,6 +403,17 @@ export class Conversation {
       }
     }
   }
+}
+
+/** The receipt of a roll, for what it has changed in the messages as they were sent before. */
+function reallyRemoved(receipt: RollReceipt, before: readonly object[], after: readonly object[]): RollReceipt {
+  const stays = new Set(after.map((message) => JSON.stringify(message)))
+  const size = (messages: readonly object[]): number => messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0)
+  const removedTokens = Math.min(receipt.removedTokens, Math.max(0, Math.round((size(before) - size(after)) / 4)))
+  const gain = (receipt.gain * removedTokens) / Math.max(1, receipt.removedTokens)
+  const items = Math.min(receipt.items, before.filter((message) => !stays.has(JSON.stringify(message))).length)
+  const { paysBackAfterCalls: _, ...rest } = receipt
+  return { ...rest, items, removedTokens, gain, ...(gain > 0 ? { paysBackAfterCalls: receipt.cost / gain } : {}) }
 }
 
 function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {
