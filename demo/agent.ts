@@ -9,7 +9,7 @@ import { resultsById } from '../__test__/rig/request.ts'
 import type { ModelRequest } from '../__test__/rig/request.ts'
 
 /** The file the agent writes; it exists in the copy only. */
-export const SCRATCH = 'REVIEW-NOTES.md'
+const SCRATCH = 'REVIEW-NOTES.md'
 
 /** The last answer, by which a complete run is known. */
 export const LAST_ANSWER = 'The review is complete: layout, public surface and dependencies are in the notes.'

@@ -1,7 +1,7 @@
 /** Progress on the screen: one line that is rewritten in a terminal, plain lines elsewhere. */
 
 /** Where progress is written. */
-export interface Progress {
+interface Progress {
   /**
    * What is going on now. In a terminal it replaces the last such line; elsewhere it is printed when `key` (default:
    * the line) differs from the last one's.

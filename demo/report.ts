@@ -6,7 +6,7 @@ import type { ModelRequest } from '../__test__/rig/request.ts'
 import { columns as aligned } from '../lib/columns.ts'
 
 /** One run's column. */
-export interface Column {
+interface Column {
   name: string
   requests: readonly ModelRequest[]
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** This checkout. */
-export const CHECKOUT: string = realpathSync(fileURLToPath(new URL('..', import.meta.url)))
+const CHECKOUT: string = realpathSync(fileURLToPath(new URL('..', import.meta.url)))
 
 /** Built or installed, so no part of the repository where git does not tell. */
 const NOT_SOURCE = new Set(['.git', 'node_modules', 'target', 'dist', '.demo'])

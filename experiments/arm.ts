@@ -17,7 +17,7 @@ import type { Settings } from '../extensions/settings.ts'
 import type { Task } from './task.ts'
 
 /** One way to run a task. */
-export interface Arm {
+interface Arm {
   /** As `--arms` takes it, and as the report calls it. */
   name: string
   /** Settings of the context manager over its defaults; undefined: without it. */
@@ -67,7 +67,7 @@ export interface Outcome {
 }
 
 /** How models are run. */
-export interface ModelChoice {
+interface ModelChoice {
   /** `provider/id` of a model that Pi is configured for; undefined for the scripted one. */
   model: string | undefined
   /** Minutes until a run is given up. */
@@ -172,7 +172,7 @@ function write(folder: string, task: Task): void {
 }
 
 /** Returns what Pi's session file says about a run. */
-export function measure(sessionFile: string): Omit<Outcome, 'arm' | 'failure'> {
+function measure(sessionFile: string): Omit<Outcome, 'arm' | 'failure'> {
   const figures = { ...NOTHING, tools: {} as Record<string, number> }
   const read = new Set<string>()
   for (const message of messagesOf(branchOf(readSession(sessionFile).entries), 'assistant')) {

@@ -11,7 +11,7 @@ export interface Runs {
 }
 
 /** What the runs have in common. */
-export interface Protocol {
+interface Protocol {
   model: string
   pi: string
   seeds: readonly number[]

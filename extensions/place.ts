@@ -14,7 +14,7 @@ export interface XtdbPlace {
 }
 
 /** A store, and its name for the user. */
-export interface Place {
+interface Place {
   options: StoreOptions
   name: string
 }

@@ -22,7 +22,7 @@ interface Usage {
 }
 
 /** The last answer of a branch. */
-export interface LastAnswer {
+interface LastAnswer {
   /** The provider that gave it. */
   provider: string
   model: string
@@ -59,7 +59,7 @@ export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefine
 }
 
 /** What a branch has cost. */
-export interface Bill {
+interface Bill {
   /** In dollars. */
   cost: number
   /** The whole amount was reported as charged by providers, and none of it is estimated from a price catalogue. */

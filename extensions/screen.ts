@@ -24,7 +24,7 @@ export interface View {
 }
 
 /** The screen, and how many outputs it shows at once. */
-export interface Screen {
+interface Screen {
   lines: string[]
   page: number
 }

@@ -121,7 +121,7 @@ export const DEFAULTS: Settings = {
 }
 
 /** The settings, which of them were given, and a message for each invalid part. */
-export interface ReadSettings {
+interface ReadSettings {
   settings: Settings
   /** Those that were given, in whatever place, and can be used. */
   given: ReadonlySet<keyof Settings>
@@ -129,7 +129,7 @@ export interface ReadSettings {
 }
 
 /** Where settings are read from. */
-export interface Sources {
+interface Sources {
   /** Pi's configuration folder. */
   user: string
   /** The configuration folder of a project that the user trusts. */

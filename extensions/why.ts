@@ -15,7 +15,7 @@ const BLOCK_TOKENS = 1024
 const BLOCK_SHARE = 0.02
 
 /** What is known apart from the branch. */
-export interface Evidence {
+interface Evidence {
   /** The replacements that this process made, by entry. */
   edited: ReadonlyMap<string, Replacement | null>
   /** Where the last request first differs from the one before; null if it only adds to the end, undefined if unknown. */

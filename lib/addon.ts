@@ -18,7 +18,7 @@ export const GLIBC = '2.28'
 const NAME = 'pi-context-manager'
 
 /** What decides which binary fits a machine. */
-export interface Machine {
+interface Machine {
   platform: string
   arch: string
 }
@@ -33,7 +33,7 @@ const BINARIES: Record<string, readonly string[]> = {
 }
 
 /** The addon is missing or does not fit this machine. The message says what to do. */
-export class AddonError extends Error {
+class AddonError extends Error {
   readonly code = 'IO'
 
   constructor(message: string, cause?: unknown) {

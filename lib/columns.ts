@@ -1,7 +1,7 @@
 /** Tables of plain text. */
 
 /** How a table looks. */
-export interface TableLook {
+interface TableLook {
   /** How many columns, from the left, have their cells at the left; the others have them at the right. Default 1. */
   left?: number
   /** What stands between columns. Default two spaces. */

@@ -5,7 +5,7 @@ import type { Assembled } from '../index.js'
 const POOL_TOKENS = 2000
 
 /** A message in the shape of pi-ai, as far as this file uses it. */
-export interface Message {
+interface Message {
   role: string
   content?: unknown
   toolCallId?: string

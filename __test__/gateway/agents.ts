@@ -218,7 +218,7 @@ export function agentNamed(name: ProgramName): Agent | undefined {
 }
 
 /** What a program has said until its end. */
-export interface Ran {
+interface Ran {
   code: number | null
   stdout: string
   stderr: string

@@ -301,7 +301,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
  * The Agents SDK without the listeners that it adds to the process. They end the process at a signal; the test runner
  * forbids that, and the SDK would report the runner's refusal as an unhandled rejection.
  */
-export async function openaiAgentsSdk(): Promise<typeof import('@openai/agents')> {
+async function openaiAgentsSdk(): Promise<typeof import('@openai/agents')> {
   const events = ['SIGINT', 'SIGTERM', 'beforeExit', 'unhandledRejection'] as const
   const before = new Map(events.map((event) => [event, process.rawListeners(event)]))
   const sdk = await import('@openai/agents')

@@ -8,7 +8,7 @@ import { withBindingBeta } from '../../lib/models/asked.ts'
 export type SignedFormat = 'anthropic-messages' | 'openai-responses'
 
 /** What a host's model is made of. */
-export interface ModelStart {
+interface ModelStart {
   /** The model server's address, with `/v1`. */
   url: string
   /** Default: chat completions. */

@@ -24,7 +24,7 @@ export const binary = ((): string | undefined => {
 export const PLUGIN = pathToFileURL(fileURLToPath(new URL('../../dist/hosts/opencode.js', import.meta.url))).href
 
 /** A message as OpenCode's server gives it. */
-export interface StoredMessage {
+interface StoredMessage {
   info: { id: string; role: 'user' | 'assistant' }
   parts: { id: string; type: string; [field: string]: any }[]
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { onCleanUp } from '../rig/cleanup.ts'
 
 /** A request's body, as far as the tests look at it. */
-export interface PlainRequest {
+interface PlainRequest {
   messages: { role: string; content: string }[]
 }
 

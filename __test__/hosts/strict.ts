@@ -19,7 +19,7 @@ import type { SignedFormat } from './models.ts'
 import { output, thoughtful } from './script.ts'
 
 /** What a session does. */
-export interface StrictSession {
+interface StrictSession {
   host: string
   format: SignedFormat
   /** Requests ask for drops. */
@@ -34,7 +34,7 @@ export interface StrictSession {
 }
 
 /** How it went. */
-export interface StrictOutcome extends Fate {
+interface StrictOutcome extends Fate {
   server: ModelServer
   rolls: number
   warnings: string[]
@@ -43,7 +43,7 @@ export interface StrictOutcome extends Fate {
 }
 
 /** The prompts of a session: each makes so many calls, one after the other. */
-export function promptsOf(turns: number, calls: number): string[] {
+function promptsOf(turns: number, calls: number): string[] {
   return Array.from({ length: turns }, (_, turn) => `show ${Array.from({ length: calls }, (_, n) => `t${turn}n${n}`).join(' ')}`)
 }
 

@@ -1,6 +1,6 @@
 /** What the tests of the extension share: a home with a store, texts that are told apart, and looks into the store. */
 import { createHash } from 'node:crypto'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Settings } from '../../extensions/settings.ts'
@@ -18,7 +18,7 @@ import type { StrictOptions } from '../rig/strict.ts'
 import { freshNode } from '../rig/xtdb.ts'
 
 /** Whether the suites run on XTDB (CONTEXT_STORE=xtdb), each test with a node of its own, instead of on SQLite. */
-export const ON_XTDB = process.env['CONTEXT_STORE'] === 'xtdb'
+const ON_XTDB = process.env['CONTEXT_STORE'] === 'xtdb'
 
 /** `test` for what only a store in one file has; on XTDB it is left out, and the reason printed. */
 export function onFile(reason: string): typeof test | typeof test.skip {
@@ -59,7 +59,7 @@ export async function setUp(
 const nodes = new Map<string, string>()
 
 /** The options for a store of {@link setUp}, as another client on the same machine has them. */
-export function storeOptions(store: string): StoreOptions {
+function storeOptions(store: string): StoreOptions {
   const url = nodes.get(store)
   return url === undefined ? { kind: 'sqlite', path: store } : { kind: 'xtdb', url, journal: store }
 }
@@ -182,9 +182,4 @@ export function notices(events: readonly RpcEvent[]): string[] {
   return events
     .filter((event) => event.type === 'extension_ui_request' && event['method'] === 'notify')
     .map((event) => event['message'] as string)
-}
-
-/** Everything in the folder of Pi's stored sessions, to see that nothing was left. */
-export function everythingBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true }) as string[]
 }

@@ -28,7 +28,7 @@ export function program(...args: readonly string[]): [file: string, args: string
 }
 
 /** How a program ended, and what it printed. */
-export interface Outcome {
+interface Outcome {
   code: number | null
   stdout: string
   stderr: string

@@ -2,14 +2,14 @@
 import { commonPrefix } from './meter.ts'
 import type { ModelRequest } from './request.ts'
 
-export { estimateTokens, PrefixCache, total, USUAL_PRICES } from './meter.ts'
-export type { Metered, Prices, Total } from './meter.ts'
+export { total } from './meter.ts'
+export type { Total } from './meter.ts'
 
 /** Pi's made-up result for a call that has none; wanted only after a kill or an abort inside a tool. */
-export const NO_RESULT = 'No result provided'
+const NO_RESULT = 'No result provided'
 
 /** Where a request is not the earlier one plus something at its end. */
-export interface Break {
+interface Break {
   /** The later request's number. */
   n: number
   /** The earlier request's number. */
@@ -110,7 +110,7 @@ export function checkAppendOnly(requests: readonly ModelRequest[], except: reado
 }
 
 /** A break as text for a person. */
-export function describe(place: Break): string {
+function describe(place: Break): string {
   const where = place.message < 0 ? 'the tools' : `message ${place.message}`
   return (
     `request ${place.n} differs from request ${place.after} in ${where}, character ${place.at}:\n` +

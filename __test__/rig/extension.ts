@@ -35,7 +35,7 @@ export function withExtension(store: string | { url: string; journal: string }, 
 export const SOON = { debtCap: 'none' } as const
 
 /** A tool result as the projection shows it once it has collapsed. */
-export interface Reference {
+interface Reference {
   /** What `activate` takes. */
   id: string
   /** The tool whose result it was. */

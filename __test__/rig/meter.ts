@@ -5,7 +5,7 @@
  */
 
 /** What one request cost to read, in tokens. */
-export interface Metered {
+interface Metered {
   /** All prompt tokens. */
   prompt: number
   /** Of them, read from the cache. */
@@ -13,7 +13,7 @@ export interface Metered {
 }
 
 /** Prices relative to an uncached, unwritten input token. */
-export interface Prices {
+interface Prices {
   /** A token read from the cache. */
   read: number
   /** A token that was not cached, and is written to the cache. */

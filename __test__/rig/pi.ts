@@ -5,17 +5,15 @@ import { PiProcess } from './process.ts'
 import type { Exit } from './process.ts'
 import { newestSession } from './session.ts'
 
-export { cleanUp, deadline, onCleanUp } from './cleanup.ts'
+export { cleanUp, onCleanUp } from './cleanup.ts'
 export { createPiHome, MODEL, temporaryFolder } from './home.ts'
 export type { PiHome, PiHomeOptions } from './home.ts'
-export type { PiOptions } from './options.ts'
 export { startRpc } from './rpc.ts'
 export type { PiRpc, RpcEvent } from './rpc.ts'
 export { branchOf, messagesOf, newestSession, readSession, sessionFiles } from './session.ts'
-export type { SessionEntry, SessionFile } from './session.ts'
 
 /** A print-mode run. */
-export interface PrintOptions extends PiOptions {
+interface PrintOptions extends PiOptions {
   /** User prompts, sent one after the other in one process. */
   prompts: readonly string[]
 }
@@ -33,7 +31,7 @@ export interface PrintResult {
 }
 
 /** A print-mode run that is under way. */
-export interface RunningPrint {
+interface RunningPrint {
   readonly process: PiProcess
   /** Resolves with the outcome, whatever the exit code; rejects when the time is over. */
   readonly result: Promise<PrintResult>

@@ -13,7 +13,7 @@ export interface Exit {
 }
 
 /** What to start. */
-export interface StartOptions {
+interface StartOptions {
   /** Pi's arguments. */
   args: string[]
   cwd: string

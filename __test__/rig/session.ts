@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** One entry of a session file; which fields there are depends on `type` (Pi's docs/session-format.md). */
-export interface SessionEntry {
+interface SessionEntry {
   type: string
   id: string
   parentId: string | null
@@ -11,7 +11,7 @@ export interface SessionEntry {
 }
 
 /** A session file. */
-export interface SessionFile {
+interface SessionFile {
   header: Record<string, any>
   entries: SessionEntry[]
   /** A last line that is no complete JSON: what a kill in the middle of a write leaves. */

@@ -57,7 +57,7 @@ export interface Verdict {
 }
 
 /** What was lost in some requests. Each block counts once. */
-export interface Loss {
+interface Loss {
   /** Requests answered with a 400 because of their reasoning. */
   refused: number
   /** Blocks that were dropped. */

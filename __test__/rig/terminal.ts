@@ -7,7 +7,7 @@ import { PiProcess } from './process.ts'
 import type { Exit } from './process.ts'
 
 /** What a terminal takes besides. */
-export interface TerminalOptions extends PiOptions {
+interface TerminalOptions extends PiOptions {
   /** Default 120. */
   columns?: number
   /** Default 40. */

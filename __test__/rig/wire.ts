@@ -8,7 +8,7 @@ import type { Transformation } from './strict.ts'
 export type WirePart = { text: string } | { thinking: string; signature?: string; /** Only the signature comes, in Anthropic's format. */ isRedacted?: true } | { call: ScriptedCall }
 
 /** Writes one answer. The calls come in this order: begin, part any number of times, end. */
-export interface Encoder {
+interface Encoder {
   begin(usage: Usage): string | Buffer
   part(part: WirePart): string | Buffer
   end(finish: 'stop' | 'length' | 'toolUse', usage: Usage): string | Buffer

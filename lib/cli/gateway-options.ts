@@ -25,7 +25,7 @@ export const SHARED_OPTIONS = {
 } as const
 
 /** What they were set to. */
-export interface SharedValues {
+interface SharedValues {
   store?: string | undefined
   holdout?: string | undefined
   models?: string | undefined

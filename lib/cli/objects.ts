@@ -43,7 +43,7 @@ export async function ownerOf(options: StoreOptions, id: string): Promise<Owner 
 }
 
 /** A session, and the agent that it is of. */
-export interface Owner {
+interface Owner {
   session: string
   host: HostName
   folder?: string

@@ -14,7 +14,7 @@ export type Change =
   | { kind: 'gone' }
 
 /** Other arguments for a call of an answer. */
-export interface CallChange {
+interface CallChange {
   /** The call among the calls of its answer, counted from 0. */
   position: number
   /** The call's ID, where the host knows it: a change of another call does not fit. */

@@ -17,7 +17,7 @@ export interface Size {
 }
 
 /** The tokens of a prompt, as a provider reports them. */
-export interface PromptUsage {
+interface PromptUsage {
   /** Neither read from the cache nor written to it. */
   input: number
   cacheRead: number

@@ -45,7 +45,7 @@ export interface Unit {
 }
 
 /** How much of a conversation matches the table. */
-export interface Match {
+interface Match {
   /** How many units from the start are the same. */
   units: number
   /** The index of the first message after them. */

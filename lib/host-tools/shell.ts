@@ -1,7 +1,7 @@
 /** What plain shell commands show of a file, for hosts that have no tool of their own for that. */
 
 /** A file that a command shows, from a line on. */
-export interface Shown {
+interface Shown {
   path: string
   offset?: number
   limit?: number

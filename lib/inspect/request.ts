@@ -10,7 +10,7 @@ import { reasoningOf, withheldOn } from './reasoning.ts'
 import type { ShownReasoning } from './reasoning.ts'
 
 /** A request and its place. */
-export interface Rebuilt {
+interface Rebuilt {
   /** Counted from 0 over all branches, in order of time. */
   call: number
   model: string

@@ -12,7 +12,7 @@ import { invalid } from '../errors.ts'
 import { ContextManager } from '../index.ts'
 
 /** What may be shown. */
-export interface Limits {
+interface Limits {
   /** IDs of the sessions whose turns and tool outputs may be shown. */
   sessions: readonly string[]
   /** Folders. Only files in them that the sessions have encountered may be shown. */

@@ -50,7 +50,7 @@ export function seen(blocks: readonly Block[], { path, texts }: Need, anywhere: 
 }
 
 /** How an agent that no longer sees some texts of a file gets them back. */
-export interface Again {
+interface Again {
   /** The output of the read. */
   text: string
   /** What the read says about the file; undefined if its whole text is unknown. */

@@ -5,7 +5,7 @@ import type { SessionReport } from './run.ts'
 import type { Figures } from './tally.ts'
 
 /** Stored figures of the policy `pi-context-manager`, by the session file's name. */
-export interface Baseline {
+interface Baseline {
   version: 1
   /** What the figures were measured with; a run with other options is not comparable. */
   options: string

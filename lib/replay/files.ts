@@ -18,7 +18,7 @@ export interface FileEvent {
 }
 
 /** One text that an edit must find in a file. */
-export interface Replacement {
+interface Replacement {
   oldText: string
   newText: string
 }

@@ -7,7 +7,7 @@ import { NotReplayable } from './recording.ts'
 import type { Problem } from './recording.ts'
 
 /** A line that is a JSON object. */
-export interface JsonLine {
+interface JsonLine {
   /** Counted from 1. */
   number: number
   value: Record<string, unknown>

@@ -31,7 +31,7 @@ export async function openOpenCode(file: string): Promise<Recording> {
 }
 
 /** A recording by OpenCode. */
-export class OpenCodeRecording extends Recording {
+class OpenCodeRecording extends Recording {
   readonly #skipped = new Map<string, number>()
 
   override async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {

@@ -12,7 +12,7 @@ import { tokens } from './tokens.ts'
 import { dayOf, money, verdictOf } from './verdict.ts'
 
 /** Colours words, or leaves them plain. */
-export interface Paint {
+interface Paint {
   own(text: string): string
   good(text: string): string
   dim(text: string): string

@@ -7,7 +7,7 @@ import type { Figures } from './tally.ts'
 import { tokens } from './tokens.ts'
 
 /** The sentences of a verdict. */
-export interface Verdict {
+interface Verdict {
   /** The one that matters most, in a line: what was paid, or would have been. */
   headline: string
   /** What the sessions cost and would have cost: a sentence for each kind of sessions. */

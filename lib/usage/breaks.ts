@@ -20,7 +20,7 @@ export interface CacheBreak {
 }
 
 /** The breaks of a session. */
-export interface CacheHistory {
+interface CacheHistory {
   calls: number
   /** False if the provider reported no use of a cache, so that nothing is known. */
   isKnown: boolean

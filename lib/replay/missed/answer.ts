@@ -6,7 +6,7 @@ import type { Sink } from './probes.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** A part of an answer: where its text goes, such as `thinking` or `edit: new text`, and the texts. */
-export interface Part {
+interface Part {
   use: string
   texts: string[]
 }

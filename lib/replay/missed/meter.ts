@@ -29,7 +29,7 @@ const MAX_FETCHED_UNITS = 10_000
 const STAY_CALLS = 10
 
 /** What is the same for a whole session. */
-export interface MeterSetting {
+interface MeterSetting {
   cwd: string
   unitsPerToken: number
   /** What the answers of the session contain. */

@@ -45,7 +45,7 @@ const AGES: readonly [last: number, name: string][] = [
 const STRONG = 3
 
 /** One use of text that a policy did not show. */
-export interface Use {
+interface Use {
   kind: string
   /** True if the text is the model's or the user's own. */
   ownWords: boolean

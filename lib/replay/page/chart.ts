@@ -1,7 +1,7 @@
 /** Charts as SVG, narrow enough that the text stays readable on a phone. */
 
 /** A line of a chart. */
-export interface Line {
+interface Line {
   name: string
   values: readonly number[]
 }
@@ -55,13 +55,13 @@ export function lineChart(
 }
 
 /** A mark under a chart, with a text that appears on hover. */
-export interface Mark {
+interface Mark {
   call: number
   text: string
 }
 
 /** A row of a timeline. */
-export interface Span {
+interface Span {
   label: string
   from: number
   /** Undefined: to the end. */

@@ -18,7 +18,7 @@ const INSTRUCTION_UNITS = 2_500
 const SUMMARY_TOKENS = 2_000
 
 /** What a compaction leaves. */
-export interface Compacted {
+interface Compacted {
   summary: Entry
   kept: Entry[]
   cost: Compaction

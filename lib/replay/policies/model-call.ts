@@ -6,7 +6,7 @@ import type { Binding } from '../../models/rules.ts'
 import type { Moment, Setting } from './policy.ts'
 
 /** What the replay knows of a call besides its model. */
-export interface Circumstances extends CallMoment {
+interface Circumstances extends CallMoment {
   /** When it is made, in milliseconds since the epoch. */
   at: number
   /** UTF-16 units of the system prompt and the tool declarations. */
