@@ -23,7 +23,7 @@ pub struct Replaced<'a> {
     everywhere: bool,
 }
 
-/// Whether a call has left a text.
+/// How a text fits what a call has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// It has.

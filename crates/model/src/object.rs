@@ -283,7 +283,7 @@ pub struct Toolcall {
     pub args_display: Option<String>,
     /// The complete output text.
     pub content: String,
-    /// Whether the tool succeeded.
+    /// How the tool ended.
     pub status: Status,
     /// The chat object that the call belongs to.
     pub chat_ref: ObjectId,

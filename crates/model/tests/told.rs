@@ -71,7 +71,7 @@ fn adopted_chat_takes_along_what_others_tell() {
     assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
 }
 
-/// Who goes back keeps what a later roll made of the messages that stay, and nothing of what the conversation has left.
+/// A session that goes back keeps what a later roll made of the messages that stay, and nothing of what the conversation has left.
 #[test]
 fn rolls_stay_with_what_is_before_them() {
     let call = |names: &[&str]| names.iter().map(|name| ObjectId::new(*name)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Whether an object that was not found does not exist, or can't be found because of damage.
+//! Remembers whether an object that was not found does not exist, or can't be found because of damage.
 
 use std::sync::{Mutex, PoisonError};
 

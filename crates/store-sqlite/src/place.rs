@@ -1,4 +1,4 @@
-//! Whether the files that were opened are still where they were.
+//! Checks that the files that were opened are still where they were.
 //!
 //! SQLite continues to write to files that were deleted, moved or replaced, and acknowledges writes that nobody will find
 //! again.

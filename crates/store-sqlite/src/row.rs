@@ -17,7 +17,7 @@ use super::form::{self, Found};
 use super::pack::{self, Parts, Unpacked};
 use context_store::{Erased, StoreError};
 
-/// Whether a row's text is fetched with it. It may be long, and most queries don't need it.
+/// How much of a row is fetched: with its text or without. It may be long, and most queries don't need it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text {
     Left,

@@ -65,9 +65,9 @@ pub(super) struct Writer {
     looked: Option<Instant>,
     /// When the last work ended.
     pub worked: Instant,
-    /// Whether commits are synced now; `None` if they never are.
+    /// True if commits are synced now; `None` if they never are.
     synced: Option<Cell<bool>>,
-    /// Whether to wait only briefly for locks of other processes.
+    /// True to wait only briefly for locks of other processes.
     is_hurried: Arc<AtomicBool>,
 }
 

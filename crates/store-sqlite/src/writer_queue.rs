@@ -1,4 +1,4 @@
-//! Who uses the writer: its own thread, and callers that find it idle.
+//! The users of the writer: its own thread, and callers that find it idle.
 
 use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};

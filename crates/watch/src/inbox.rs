@@ -251,7 +251,7 @@ impl Inbox {
         self.lock().rescans += 1;
     }
 
-    /// Whether the taker will wake up on its own.
+    /// Returns whether the taker will wake up on its own.
     #[cfg(test)]
     pub fn has_timer(&self) -> bool {
         let state = self.lock();

@@ -121,7 +121,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Model {
     tracked: BTreeSet<Utf8PathBuf>,
-    /// Whether a directory is there, and whether it is quiet.
+    /// True if a directory is there, and true if it is quiet.
     directories: BTreeMap<Utf8PathBuf, (bool, bool)>,
 }
 

@@ -102,7 +102,6 @@ impl Agent {
             at_user_turn: begins,
             rolls: true,
             shortens: true,
-            sent_ms: None,
             ..Call::default()
         };
         self.engine.advance(incoming, &call).await.unwrap();

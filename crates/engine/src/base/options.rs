@@ -45,7 +45,7 @@ pub struct Options {
     pub window: Window,
     /// How long reasoning, calls and prose stay in sight.
     pub stays: Stays,
-    /// Whether to run trackers.
+    /// True if trackers run.
     pub watch: bool,
     /// What watches files instead of [`context_watch::NotifyTracker`], for clients that learn about changes in
     /// another way.

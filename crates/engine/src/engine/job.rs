@@ -29,7 +29,7 @@ pub struct ToolcallInput {
     pub args_display: Option<String>,
     /// The complete output text.
     pub content: String,
-    /// Whether the tool succeeded.
+    /// How the tool ended.
     pub status: Status,
     /// File objects that the caller knows the call concerns; the engine adds those that it finds itself.
     pub file_refs: Vec<ObjectId>,

@@ -53,7 +53,7 @@ pub(crate) enum Entry {
 pub(crate) enum Need {
     /// Its text: somebody reads or writes it, or has read it before.
     Text,
-    /// Whether it has changed: it was only named, so the text of a large file waits until somebody reads it.
+    /// The hash, to tell whether it has changed: it was only named, so the text of a large file waits until somebody reads it.
     Change,
 }
 

@@ -14,21 +14,6 @@ fn id(name: &str) -> ObjectId {
     ObjectId::new(name)
 }
 
-fn output(name: &str, tokens: u64) -> Output {
-    Output {
-        object: id(name),
-        named: true,
-        shown: None,
-        carries: None,
-        excerpt: None,
-        reference: format!("toolcall_ref id={name}"),
-        had_changed: false,
-        full_tokens: tokens,
-        is_rule: false,
-        lines: Vec::new(),
-    }
-}
-
 fn lines(first: usize, last: usize) -> ShownLines {
     ShownLines { file: id("file"), hash: Digest::of(b"a"), tx: TxId(1), first, last }
 }
@@ -68,9 +53,9 @@ fn departure(segments: &Segments, place: usize, session: &Session) -> &'static s
 fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
     let mut session = session(&["a", "b"]);
     let mut segments = judged();
-    let reference = output("a", 0).reference.len().div_ceil(4) as u64;
-    segments.push_result("a", output("a", reference), &session);
-    segments.push_result("b", output("b", reference + 1), &session);
+    let reference = Output::of_test("a", 0).reference.len().div_ceil(4) as u64;
+    segments.push_result("a", Output::of_test("a", reference), &session);
+    segments.push_result("b", Output::of_test("b", reference + 1), &session);
     assert_eq!([0, 1].map(|place| departure(&segments, place, &session)), ["last", "ages"]);
     session.dropped.extend([id("a"), id("b")]);
     assert_eq!([0, 1].map(|place| departure(&segments, place, &session)), ["last", "ages"]);
@@ -86,13 +71,13 @@ fn what_carries_an_active_object_is_held() {
     let mut segments = judged();
     segments.push_result(
         "m",
-        Output { carries: carries("a"), shown: Some(lines(1, 5)), ..output("read", 900) },
+        Output { carries: carries("a"), shown: Some(lines(1, 5)), ..Output::of_test("read", 900) },
         &session,
     );
     assert_eq!(departure(&segments, 0, &session), "ages", "the object is not active");
     session.sets.activate(&id("a"), &mut Change::default());
     assert_eq!(departure(&segments, 0, &session), "held");
-    segments.push_result("n", Output { shown: Some(lines(1, 9)), ..output("later", 900) }, &session);
+    segments.push_result("n", Output { shown: Some(lines(1, 9)), ..Output::of_test("later", 900) }, &session);
     assert!(segments.segments[0].superseded);
     assert_eq!(departure(&segments, 0, &session), "held", "a tool call's text is not in the file");
     segments.carriers.clear();
@@ -101,7 +86,7 @@ fn what_carries_an_active_object_is_held() {
     // A file's text is in its later read.
     let mut segments = judged();
     session.sets.activate(&id("file"), &mut Change::default());
-    segments.push_result("m", Output { carries: carries("file"), ..output("read", 900) }, &session);
+    segments.push_result("m", Output { carries: carries("file"), ..Output::of_test("read", 900) }, &session);
     assert_eq!(departure(&segments, 0, &session), "held");
     segments.segments[0].superseded = true;
     assert_eq!(departure(&segments, 0, &session), "ages");
@@ -114,7 +99,7 @@ fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
     for (n, (first, last)) in [(3, 6), (1, 5), (4, 9), (3, 7)].into_iter().enumerate() {
         segments.push_result(
             "m",
-            Output { shown: Some(lines(first, last)), ..output(&format!("read {n}"), 900) },
+            Output { shown: Some(lines(first, last)), ..Output::of_test(&format!("read {n}"), 900) },
             &session,
         );
     }
@@ -171,7 +156,7 @@ fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
 fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
     let session = session(&["a"]);
     let mut segments = judged();
-    segments.push_result("a", output("a", 900), &session);
+    segments.push_result("a", Output::of_test("a", 900), &session);
     let set = |segments: &mut Segments, all: &[bool]| {
         if let SegmentKind::Result(output) = &mut segments.segments[0].kind {
             output.lines = all.iter().map(|stays| Line { text: "line".into(), stays: *stays }).collect();
@@ -206,7 +191,7 @@ fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_
 fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
     let session = session(&["a"]);
     let mut segments = judged();
-    segments.push_result("a", output("a", 900), &session);
+    segments.push_result("a", Output::of_test("a", 900), &session);
     segments.calls = 7;
     segments.push_fixed("b", 1);
     assert_eq!(segments.calls_at(0..3).collect::<Vec<_>>(), [&id("a")]);
@@ -256,7 +241,7 @@ fn answered(names: &[&str], session: &Session) -> Segments {
     request.push_answer("m", &json!({ "content": calls }), "/", (true, session));
     for name in names {
         request.segments.answer(name, &id(name), true, session, "/");
-        request.segments.push_result(name, output(name, 60), session);
+        request.segments.push_result(name, Output::of_test(name, 60), session);
     }
     request.segments
 }

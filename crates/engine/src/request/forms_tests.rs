@@ -21,19 +21,7 @@ fn answers(ids: &[&str], session: &Session) -> Segments {
         request.push_answer(id, &json!({ "role": "assistant", "content": content }), "/", (true, session));
         let object = ObjectId::new(*id);
         request.segments.answer(id, &object, true, session, "/");
-        let output = Output {
-            object,
-            named: true,
-            shown: None,
-            carries: None,
-            excerpt: None,
-            reference: format!("toolcall_ref id={id}"),
-            had_changed: false,
-            full_tokens: 1_000,
-            is_rule: false,
-            lines: Vec::new(),
-        };
-        request.segments.push_result(&format!("result of {id}"), output, session);
+        request.segments.push_result(&format!("result of {id}"), Output::of_test(id, 1_000), session);
     }
     request.segments
 }

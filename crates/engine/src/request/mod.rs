@@ -196,12 +196,10 @@ mod tests {
             context_window: 200_000,
             cache_ttl_ms: 300_000,
             now_ms: 1_000_000,
-            system_tokens: 0,
             only_at_user_turn: true,
             at_user_turn: true,
             rolls: true,
             shortens: true,
-            sent_ms: None,
             ..Call::default()
         }
     }

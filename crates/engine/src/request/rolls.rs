@@ -159,21 +159,8 @@ mod tests {
 
     /// A result whose reference has these lines after it.
     fn result(name: &str, lines: &[bool]) -> Output {
-        Output {
-            object: ObjectId::new(name),
-            named: true,
-            shown: None,
-            carries: None,
-            excerpt: None,
-            reference: format!("toolcall_ref id={name}"),
-            had_changed: false,
-            full_tokens: 900,
-            is_rule: false,
-            lines: lines
-                .iter()
-                .map(|stays| Line { text: format!("stays: {stays}"), stays: *stays })
-                .collect(),
-        }
+        let line = |stays: &bool| Line { text: format!("stays: {stays}"), stays: *stays };
+        Output { lines: lines.iter().map(line).collect(), ..Output::of_test(name, 900) }
     }
 
     #[test]

@@ -277,6 +277,25 @@ impl Arguments {
     }
 }
 
+#[cfg(test)]
+impl Output {
+    /// A named output of so many tokens that shows no file.
+    pub fn of_test(name: &str, full_tokens: u64) -> Self {
+        Self {
+            object: ObjectId::new(name),
+            named: true,
+            shown: None,
+            carries: None,
+            excerpt: None,
+            reference: format!("toolcall_ref id={name}"),
+            had_changed: false,
+            full_tokens,
+            is_rule: false,
+            lines: Vec::new(),
+        }
+    }
+}
+
 impl Output {
     /// The text that replaces it in a form shorter than [`Form::Full`].
     pub fn text_in(&self, form: Form) -> Option<String> {

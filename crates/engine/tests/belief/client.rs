@@ -105,16 +105,12 @@ impl Client {
         Call {
             model: "m".into(),
             prices: Prices::new(0.1, 1.25),
-            lookback_blocks: None,
-            context_window: 0,
             cache_ttl_ms: 300_000,
             now_ms: self.now,
             system_tokens: 1_000,
-            only_at_user_turn: false,
             at_user_turn,
             rolls: true,
             shortens: true,
-            sent_ms: None,
             ..Call::default()
         }
     }

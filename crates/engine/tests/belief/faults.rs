@@ -14,7 +14,7 @@ use crate::steps::Fault;
 pub struct Faulty {
     inner: Arc<dyn Store>,
     fault: Mutex<Option<Fault>>,
-    /// Who looks at the disk before the next write.
+    /// Clients that look at the disk before the next write.
     beside: Mutex<Vec<Engine>>,
     /// Writes that were asked for with a sync of the disk, and without.
     synced: AtomicUsize,

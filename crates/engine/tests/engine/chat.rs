@@ -65,16 +65,12 @@ impl Chat {
         Call {
             model: "m".into(),
             prices: Prices::new(0.1, 1.25),
-            lookback_blocks: None,
             context_window: 200_000,
             cache_ttl_ms: TTL_MS,
             now_ms: self.now_ms,
             system_tokens: 3_000,
-            only_at_user_turn: false,
-            at_user_turn: false,
             rolls: self.rolls,
             shortens: self.shortens,
-            sent_ms: None,
             ..Call::default()
         }
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
 
-fn lines(count: usize) -> String {
+pub fn lines(count: usize) -> String {
     (1..=count).map(|n| format!("line {n}\n")).collect()
 }
 

@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, tool};
 use crate::chat::Chat;
-
-fn lines(count: usize) -> String {
-    (1..=count).map(|n| format!("line {n}\n")).collect()
-}
+use crate::compacted::lines;
 
 /// The arguments of an edit that replaces a line, and the text that it leaves.
 fn edit(path: &str, text: &str, line: &str) -> (Value, String) {

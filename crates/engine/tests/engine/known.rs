@@ -12,10 +12,7 @@ use serde_json::{Value, json};
 use crate::bench::{Backend, Bench, answer};
 use crate::chat::Chat;
 use crate::stepped::{Incident, Stepped};
-
-fn lines(prefix: &str, count: usize) -> String {
-    (1..=count).map(|n| format!("{prefix} line {n}\n")).collect()
-}
+use crate::truth::lines;
 
 /// A chat, and a file of sixty lines.
 async fn started(bench: &Bench) -> (Chat, String) {

@@ -4,23 +4,13 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
-use context_engine::{Engine, FileEvent, FileEventKind, Options};
+use context_engine::{Engine, FileEventKind, Options};
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
 
 use crate::bench::{Backend, Bench};
-
-fn events(engine: &Engine) -> Arc<Mutex<Vec<FileEvent>>> {
-    let events: Arc<Mutex<Vec<FileEvent>>> = Arc::default();
-    let sink = Arc::clone(&events);
-    engine.subscribe(move |event| sink.lock().unwrap().push(event.clone()));
-    events
-}
-
-async fn content(bench: &Bench, id: &ObjectId) -> Option<String> {
-    bench.latest(id).await.unwrap().content().map(str::to_owned)
-}
+use crate::watching::{content, events};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_events_are_made_up_for() {

@@ -37,16 +37,12 @@ impl Recorder {
         let call = Call {
             model: "m".into(),
             prices: Prices::new(0.1, 1.25),
-            lookback_blocks: None,
             context_window: 200_000,
             cache_ttl_ms: TTL_MS,
             now_ms: 1_700_000_000_000,
             system_tokens: 3_000,
-            only_at_user_turn: false,
-            at_user_turn: false,
             rolls: true,
             shortens: true,
-            sent_ms: None,
             ..Call::default()
         };
         Self { bench, options, engine, messages: Vec::new(), told: 0, call, made: 0, record: String::new() }

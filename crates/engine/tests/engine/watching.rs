@@ -23,14 +23,14 @@ async fn tracked(text: &str) -> (Bench, Engine, String, ObjectId) {
     (bench, engine, path, id)
 }
 
-fn events(engine: &Engine) -> Arc<Mutex<Vec<FileEvent>>> {
+pub fn events(engine: &Engine) -> Arc<Mutex<Vec<FileEvent>>> {
     let events: Arc<Mutex<Vec<FileEvent>>> = Arc::default();
     let sink = Arc::clone(&events);
     engine.subscribe(move |event| sink.lock().unwrap().push(event.clone()));
     events
 }
 
-async fn content(bench: &Bench, id: &ObjectId) -> Option<String> {
+pub async fn content(bench: &Bench, id: &ObjectId) -> Option<String> {
     bench.latest(id).await.unwrap().content().map(str::to_owned)
 }
 
