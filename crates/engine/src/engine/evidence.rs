@@ -1,5 +1,7 @@
 //! What results of tool calls tell the model of files.
 
+use std::borrow::Cow;
+
 use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Evidence, FIELD};
 use context_knowledge::in_flight::Wrote;
@@ -10,6 +12,7 @@ use context_knowledge::wrapped::wrapped_lines;
 use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
 use context_projection::Moment;
 use context_store::AsOf;
@@ -79,13 +82,15 @@ impl Inner {
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
-        let Some(path) = path_of(input, args) else {
+        let Some(path) = path_of(&input.tool, args) else {
             self.note_several(state, (call, tx), input, args, taking).await?;
             return Ok(None);
         };
-        let Some(way) = self.way_of(path) else { return Ok(None) };
+        let Some(way) = self.way_of(&path) else { return Ok(None) };
+        let is_shell = input.tool.eq_ignore_ascii_case("bash");
         let evidence = match self.evidence_of(call).await? {
             Some(evidence) => evidence,
+            None if is_shell => None,
             None => {
                 let found = self.infer(state, &way, (call, tx), input, (args, output), taking).await?;
                 self.archive().found(call, found.clone());
@@ -100,7 +105,10 @@ impl Inner {
         let Some(bytes) = evidence.bytes() else { return Ok(None) };
         let way = Self::way_to(way, &bytes.file);
         let content = self.content_of(bytes, tx).await?;
-        self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await
+        let shown =
+            self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await?;
+        // A later read is not answered with what a command has shown.
+        Ok(shown.filter(|_| !is_shell))
     }
 
     /// Notes what a call has made of several files, or of one that its path does not name.
@@ -141,7 +149,7 @@ impl Inner {
         (input, args): (&ToolcallInput, &Map<String, Value>),
         taking: Taking,
     ) -> Result<()> {
-        if path_of(input, args).is_some()
+        if path_of(&input.tool, args).is_some()
             && let Some(output) = self.text_at(call, None).await?
         {
             self.note_file(state, call, input, (args, &output), taking).await?;
@@ -153,7 +161,7 @@ impl Inner {
     /// result.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
-            let Some(way) = path_of(&one.input, &one.args).and_then(|path| self.way_of(path)) else {
+            let Some(way) = path_of(&one.input.tool, &one.args).and_then(|path| self.way_of(&path)) else {
                 continue;
             };
             refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
@@ -394,8 +402,8 @@ impl Inner {
         let (Some(version), Some(known)) = (state.known.get(file), state.known_now(file)) else {
             return Ok(true);
         };
-        let is_other = |(hash, _)| Some(hash) != lines.content.hash;
-        let is_in_sight = !version.from_results || state.request.segments.held(file).any(is_other);
+        let is_in_sight =
+            !version.from_results || state.sum(file).contents.iter().any(|hash| *hash != lines.content.hash);
         if known.hash == lines.content.hash || !is_in_sight || !self.has_text(&known) {
             return Ok(true);
         }
@@ -420,9 +428,11 @@ impl Inner {
 }
 
 /// The path of the file that a call reads or writes.
-pub(super) fn path_of<'a>(input: &ToolcallInput, args: &'a Map<String, Value>) -> Option<&'a str> {
-    let path = args.get("path").and_then(Value::as_str);
-    path.filter(|_| matches!(input.tool.as_str(), "read" | "write" | "edit"))
+pub(super) fn path_of<'a>(tool: &str, args: &'a Map<String, Value>) -> Option<Cow<'a, str>> {
+    if matches!(tool, "read" | "write" | "edit") {
+        return args.get("path").and_then(Value::as_str).map(Cow::Borrowed);
+    }
+    shown_by_shell(tool, args).map(|shown| Cow::Owned(shown.path))
 }
 
 /// Returns whether the model may have written or seen a newer version since these lines were read. Messages that are

@@ -9,6 +9,7 @@ use context_knowledge::statement::{Content, Passage};
 use context_knowledge::written::Leaves;
 use context_model::id::ObjectId;
 use context_model::object::Status;
+use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
 use serde_json::Value;
 
@@ -16,13 +17,15 @@ use super::Inner;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, passage_in};
 use crate::base::error::Result;
+use crate::files::observed::Observed;
 
 impl Inner {
-    /// Notes what a tool has passed in.
-    pub fn take_off(&self, call: Option<&str>, way: Way, what: Taken) {
+    /// Notes what a tool has passed in. Returns its number.
+    pub fn take_off(&self, call: Option<&str>, way: Way, what: Taken) -> u64 {
         let mut all = self.in_flight();
         let number = all.last().map_or(0, |last| last.number + 1);
         all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None, says: None });
+        number
     }
 
     /// What a tool has just read from a file will not be its result.
@@ -113,6 +116,22 @@ impl Inner {
             all.push(made);
         }
         Ok((!all.is_empty()).then_some(Evidence::Several(all)))
+    }
+
+    /// The lines of a file that a shell command has shown as they are on disk.
+    pub fn shown_by_shell(&self, input: &ToolcallInput, observed: &Observed) -> Option<Evidence> {
+        let ToolcallInput { tool, args, content: output, call_id, .. } = input;
+        let shown = shown_by_shell(tool, args).filter(|_| !output.trim().is_empty())?;
+        let way = self.way_of(&shown.path)?;
+        let (seen, _) = observed.files.iter().find(|(seen, _)| seen.id == way.file)?;
+        let (content, text) = (Content::lost(seen.observation.source_hash()?), seen.text()?);
+        let (lines, shows) = passage_of(text, content, shown.first, output)?;
+        // An output that ends before is of another version, or cut.
+        let is_all = shows != Shows::More && lines.last >= shown.last.min(text.lines().count());
+        let evidence = lines.of(&way.file).filter(|_| is_all).map(Evidence::Shows)?;
+        let number = self.take_off(Some(call_id), way, Taken::Read { content, text: Some(text.into()) });
+        self.claim(number, call_id, &evidence);
+        Some(evidence)
     }
 
     /// What was passed in belongs to a call, and this is what its result says.

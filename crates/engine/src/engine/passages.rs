@@ -11,6 +11,7 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
+use super::evidence::path_of;
 use super::{Inner, State};
 use crate::base::error::Result;
 use crate::request::answers::named_object;
@@ -49,15 +50,14 @@ impl Inner {
                 }
                 _ => None,
             };
-            let path = read.document.field("args").and_then(|args| args.get("path")).and_then(Value::as_str);
-            let way = path.and_then(|path| self.way_of(path));
+            let tool = read.document.text("tool").unwrap_or_default();
+            let args = read.document.field("args").and_then(Value::as_object);
+            let way = args.and_then(|args| path_of(tool, args)).and_then(|path| self.way_of(&path));
             if let Some((bytes, lines)) = shown {
                 let content = self.content_of(&bytes, read.tx_id).await?;
                 return Ok(Some((Passage::recorded(&lines, content), bytes.file, way)));
             }
-            let args = read.document.field("args").and_then(Value::as_object);
             let (Some(args), Some(output)) = (args, read.document.content()) else { break };
-            let tool = read.document.text("tool").unwrap_or_default();
             if let Some(object) = named_object(session, tool, args) {
                 let Some(version) = self.version_at(&object, read.tx_id).await? else { break };
                 if !version.document.content().is_some_and(|text| brings_back(output, text)) {

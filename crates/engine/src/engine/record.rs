@@ -159,7 +159,10 @@ impl Inner {
         }
         let ToolcallInput { tool, args, content, status, .. } = &input;
         let mut observed = self.file_reader().observe(tool, args, content, *status).await?;
-        observed.evidence = self.evidence_for(&input).await?;
+        observed.evidence = match self.evidence_for(&input).await? {
+            None => self.shown_by_shell(&input, &observed),
+            found => found,
+        };
         observed.is_late = is_late;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         let (reply, answer) = Reply::new();

@@ -107,7 +107,9 @@ impl Engine {
             if is_change {
                 state.wrote(&id);
                 let led = state.known.get(&id).map(|known| known.content);
-                led.into_iter().for_each(|led| self.inner.take_off(call_id, way.clone(), Taken::Led(led)));
+                if let Some(led) = led {
+                    self.inner.take_off(call_id, way.clone(), Taken::Led(led));
+                }
             } else if first == 1 && last == total {
                 let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
                 state.known.saw(&id, Content::stored(Some(hash), tx));
@@ -194,7 +196,9 @@ impl Engine {
         }
         state.wrote(&id);
         let led = state.known.get(&id).map(|known| known.content);
-        led.into_iter().for_each(|led| self.inner.take_off(call_id, way.clone(), Taken::Led(led)));
+        if let Some(led) = led {
+            self.inner.take_off(call_id, way.clone(), Taken::Led(led));
+        }
         let text = filled(sentences.edit_refused, &values);
         let evidence = Evidence::LedTo(Bytes { file: id, hash });
         self.inner.give(&mut state, call_id, &text, evidence).await;

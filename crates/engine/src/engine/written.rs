@@ -66,11 +66,14 @@ impl Inner {
         };
         // Who was told of another version, and has changed that one, has nothing more to hear.
         let told = before.and_then(|base| base.told.filter(|told| base.content.hash != Some(*told)));
-        let is_of_it = older.as_ref().is_some_and(|older| older.document.source_hash() == told);
-        let is_told = told.is_some()
-            && is_of_it
-            && older_text.is_some()
-            && leaves.known_after(older_text, older_text, &text) == After::All;
+        let told = match told {
+            Some(hash) => {
+                let bytes = Bytes { file: file.clone(), hash };
+                self.text_of(file, &self.content_of(&bytes, self.client.newest()).await?).await?
+            }
+            None => None,
+        };
+        let is_told = told.is_some() && leaves.known_after(told.as_deref(), older_text, &text) == After::All;
         Ok(made(hash, now.hash.filter(|_| is_told)))
     }
 

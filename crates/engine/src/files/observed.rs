@@ -47,12 +47,14 @@ impl FileReader {
         let (read, written) =
             if own { (Entry::Read, Entry::Written) } else { (Entry::Touched, Entry::Touched) };
         let touched = [(found.reads, read), (found.writes, written), (found.discovered, Entry::Discovered)];
+        // What a command shows as a read would counts as read; see `Inner::shown_by_shell`.
+        let is_shown = observe::shown_by_shell(tool, args).is_some();
         let file_reader = self.clone();
         let files = blocking(tool, move || {
             let candidates =
                 touched.into_iter().flat_map(|(list, entry)| list.into_iter().map(move |c| (c, entry)));
             candidates
-                .filter_map(|(candidate, entry)| file_reader.look_at(&candidate, entry))
+                .filter_map(|(candidate, entry)| file_reader.look_at(&candidate, entry, is_shown))
                 .collect::<Vec<_>>()
         })
         .await?;
@@ -60,7 +62,7 @@ impl FileReader {
     }
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.
-    fn look_at(&self, candidate: &Candidate, entry: Entry) -> Option<(Seen, Entry)> {
+    fn look_at(&self, candidate: &Candidate, entry: Entry, is_shown: bool) -> Option<(Seen, Entry)> {
         let paths = &self.client.paths;
         let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
         let place = match &candidate.base {
@@ -77,7 +79,7 @@ impl FileReader {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
             return is_file.then(|| (Seen::discovered(place), entry));
         }
-        let need = if entry == Entry::Touched { Need::Change } else { Need::Text };
+        let need = if entry == Entry::Touched && !is_shown { Need::Change } else { Need::Text };
         let (state, since) = self.look_now(&place, need);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since).ok()?, entry)),

@@ -108,7 +108,7 @@ impl Seen {
         self.text().is_some()
     }
 
-    fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         match &self.text {
             Text::Made(version) => version.content(),
             Text::Read(text) => text.as_ref().map(HashedText::text),

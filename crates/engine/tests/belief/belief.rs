@@ -39,6 +39,9 @@ pub enum What {
     Pointed { text: Arc<str>, first: usize, last: usize },
     /// A line says that there is another version: this one.
     Announced { version: Content },
+    /// A shell has shown this text. It counts as read if the file still had it when the engine heard of the call, which is not
+    /// known here.
+    Catted { text: Arc<str> },
 }
 
 /// A message of the conversation, as far as it matters here.
@@ -75,6 +78,8 @@ pub struct Belief {
     pub announced: bool,
     /// Lines that the request shows: of which text, and what came after them.
     pub fragments: Vec<Fragment>,
+    /// What a shell has shown, and what may not count.
+    pub catted: Vec<Arc<str>>,
 }
 
 /// Lines of a file that are in the request.
@@ -117,6 +122,10 @@ impl Belief {
             | What::Pointed { text, .. } => (Some(text), Some(Arc::clone(text))),
             What::Again { text, .. } => (None, Some(Arc::clone(text))),
             What::Announced { version } => (None, version.clone()),
+            What::Catted { text } => {
+                self.catted.push(Arc::clone(text));
+                return;
+            }
         };
         if let What::Wrote { text } | What::Told { text } = what {
             self.led_to.push(Arc::clone(text));
@@ -176,7 +185,7 @@ impl Belief {
             }
             // Who has written a text, or was led to it, knows all of its lines.
             What::Wrote { text } | What::Told { text } => Some((text, 1, text.split('\n').count())),
-            What::Pointed { .. } | What::Announced { .. } => None,
+            What::Pointed { .. } | What::Announced { .. } | What::Catted { .. } => None,
         };
         if let Some((text, first, last)) = shown.filter(|_| whole) {
             let text = Arc::clone(text);
@@ -204,6 +213,7 @@ impl Belief {
             .chain(&self.partly)
             .chain(&self.known_partly)
             .chain(&self.led_to)
+            .chain(&self.catted)
             .chain(self.fragments.iter().map(|part| &part.text))
     }
 

@@ -65,7 +65,8 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         // before it or after it, nor which of several versions a part is of; then one word too many is better than none.
         let alike = world.alike(file, &believed, client.recovered);
         let is_another = |text: &Arc<str>| version.as_ref() != Some(text);
-        let is_doubtful = client.recovered && believed.has_led_to(&version)
+        let is_doubtful = !believed.catted.is_empty()
+            || client.recovered && believed.has_led_to(&version)
             || !believed.announced && alike.iter().any(is_another);
         if !is_doubtful && !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));
@@ -198,7 +199,7 @@ pub async fn beliefs(world: &World, client: &Client, before: &[Option<Content>])
     for number in (0..world.files.len()).filter(is_judged) {
         let file = &world.files[number];
         let believed = Belief::of(number, heard.iter());
-        let Some(told) = &believed.told else { continue };
+        let Some(told) = believed.told.as_ref().filter(|_| believed.catted.is_empty()) else { continue };
         if believed.fragments.is_empty() && !believed.wrote {
             continue;
         }

@@ -155,6 +155,14 @@ fn it_is_right_now(
     Step::Fault { client: 0, fault: Fault::Locked },
     called(0, Tool::Edit { file: 3, line: 34 }, CallId::Repeated(1), true),
 ])]
+#[case::an_edit_of_what_was_announced_is_known_though_something_else_was_stored_in_between(89111, 3, 1, vec![
+    act(0, part(2, 13, 5)),
+    disk(0, Change::Line(34)),
+    Step::Quiet,
+    called(2, Tool::Edit { file: 2, line: 28 }, CallId::Repeated(1), false),
+    disk(3, Change::Old(1)),
+    act(0, Tool::Edit { file: 1, line: 16 }),
+])]
 fn it_is_right_without_checks(
     #[case] seed: u64,
     #[case] clients: usize,

@@ -70,7 +70,9 @@ pub async fn act(
         Tool::Cat { file } => {
             let file = world.number(file);
             let args = json!({ "command": format!("cat {}", world.files[file].name) });
-            ("bash", args, Said { output: text_of(world, file), ..Said::default() })
+            let text = world.now(file).filter(|text| !text.is_empty());
+            let notes = text.into_iter().map(|text| Note { file, what: What::Catted { text } }).collect();
+            ("bash", args, Said { output: text_of(world, file), notes, ..Said::default() })
         }
         Tool::Remove { file } => {
             let file = world.number(file);
@@ -339,7 +341,8 @@ async fn edit(
         // As above, what came with this very answer may count: a difference to another version, for instance.
         // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
         Some(text)
-            if [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now)
+            if believed.catted.is_empty()
+                && [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now)
                 && !world.alike(file, &believed, client.recovered).iter().any(|text| *text != now) =>
         {
             violation(Kind::WronglyRefused, text)

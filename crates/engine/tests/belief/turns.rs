@@ -1,10 +1,12 @@
 //! What harnesses do with their conversations: turns, rolls, compactions, branches and forks.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use context_model::id::SessionId;
 
+use crate::belief::What;
 use crate::check;
 use crate::client::{Client, Style};
 use crate::conversation::Output;
@@ -32,6 +34,15 @@ impl Run {
                 one.reported = true;
                 match birth {
                     Ok(birth) => {
+                        // What a shell has shown counts if the file is still so.
+                        for note in &mut one.notes {
+                            if let What::Catted { text } = &note.what
+                                && self.world.now(note.file).as_ref() == Some(text)
+                            {
+                                let (text, last) = (Arc::clone(text), text.split('\n').count());
+                                note.what = What::Shown { text, first: 1, last };
+                            }
+                        }
                         let (object, text) = (birth.id.clone(), one.output.clone());
                         client.outputs.push(Output { object, text, notes: one.notes.clone() });
                         one.born = Some((birth.id, birth.header));

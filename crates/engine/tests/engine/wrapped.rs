@@ -79,3 +79,58 @@ async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {
         assert_eq!(chat.engine.answer_read(&path, Some(offset), Some(limit), None).await.unwrap(), None);
     }
 }
+
+/// A shell command that shows a file as a read would.
+#[rstest]
+#[case::all("cat a.txt", 1, 40, |_: usize| String::new())]
+#[case::numbered("cat -n a.txt", 1, 40, |n: usize| format!("{n:>6}\t"))]
+#[case::a_part("sed -n '15,25p' a.txt", 15, 25, |_: usize| String::new())]
+#[case::the_beginning("head -n 25 a.txt", 1, 25, |_: usize| String::new())]
+#[case::from_a_line_on("tail -n +12 a.txt", 12, 40, |_: usize| String::new())]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
+    #[case] command: &str,
+    #[case] first: usize,
+    #[case] last: usize,
+    #[case] before: impl Fn(usize) -> String,
+    #[values(false, true)] restarts: bool,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("a.txt", lines("old", 40));
+    let mut chat = chat(&bench, "s").await;
+    let shown = lines("old", 40);
+    let shown = shown.lines().zip(1..).filter(|(_, n)| (first..=last).contains(n));
+    let output: String = shown.map(|(line, n)| format!("{}{line}\n", before(n))).collect();
+    chat.user("go");
+    chat.run("shell", "bash", json!({ "command": command }), &output).await;
+    chat.advance().await;
+    chat.done();
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
+    if restarts {
+        chat.engine.close().await.unwrap();
+        let count = chat.messages.len();
+        chat.resync(bench.open("s").await, count).await;
+    }
+    let changed = lines("old", 40).replace("old line 20\n", "new line 20\n");
+    let told = notices_after(&mut chat, &path, &changed).await;
+    assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+}
+
+/// What is not the file's lines, or may be more than them, tells nothing of it.
+#[rstest]
+#[case::other_lines("cat a.txt", "something else\n")]
+#[case::cut("cat a.txt", "old line 1\nold line 2\n... 38 lines")]
+#[case::an_end_that_is_missing("cat a.txt", &lines("old", 39))]
+#[case::two_files("cat a.txt a.txt", "old line 1\nold line 2\nold line 3\n")]
+#[case::a_filter("grep old a.txt", "old line 1\nold line 2\nold line 3\n")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_shell_shows_besides_is_no_read(#[case] command: &str, #[case] output: &str) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("a.txt", lines("old", 40));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    chat.run("shell", "bash", json!({ "command": command }), output).await;
+    chat.done();
+    assert_eq!(notices_after(&mut chat, &path, "another text\n").await, Vec::<String>::new());
+}

@@ -106,8 +106,9 @@ impl Walk<'_> {
                 self.listed = Some(first.map_or(dir, |word| self.join(word)));
                 self.each(Touch::Discovered, operands(args, ""));
             }
-            "cat" | "head" | "tail" | "less" | "more" | "bat" | "batcat" | "nl" | "tac" | "xxd"
-            | "hexdump" | "od" | "strings" | "diff" | "cmp" => self.each(Touch::Read, operands(args, "nc")),
+            "cat" => self.each(Touch::Read, operands(args, "")),
+            "head" | "tail" | "less" | "more" | "bat" | "batcat" | "nl" | "tac" | "xxd" | "hexdump"
+            | "od" | "strings" | "diff" | "cmp" => self.each(Touch::Read, operands(args, "nc")),
             // The first operand is the program, unless an option gives it.
             "sed" | "perl" => {
                 let in_place = args.iter().any(|word| is_in_place(&word.text));

@@ -10,6 +10,7 @@ mod listing;
 mod looks;
 mod output;
 mod shell;
+mod shown;
 
 pub(crate) use bash::programs;
 pub use found::{Candidate, Kind, Observation};
@@ -17,6 +18,7 @@ use found::{Found, Touch};
 pub(crate) use listing::{entries, match_path};
 pub(crate) use looks::looks_like_file;
 use serde_json::{Map, Value};
+pub use shown::{Shown, shown_by_shell};
 
 /// How many paths are taken from the output of `ls`, `find` or `grep` at most (Pi lists up to 1,000).
 pub const MAX_LISTED: usize = 1_000;
