@@ -25,6 +25,8 @@ pub mod difference;
 pub mod evidence;
 pub mod in_flight;
 pub mod known;
+#[cfg(test)]
+mod known_tests;
 pub mod notices;
 pub mod passage;
 pub mod sentences;

@@ -2,13 +2,10 @@
 
 use std::borrow::Cow;
 
-use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Evidence, FIELD};
 use context_knowledge::in_flight::Wrote;
 use context_knowledge::known::{KnownVersion, Way};
-use context_knowledge::passage::{adorns, lines_in_sight};
 use context_knowledge::statement::{Content, Passage, Says};
-use context_knowledge::wrapped::wrapped_lines;
 use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -23,8 +20,6 @@ use super::results::Taking;
 use super::{Inner, State, Written};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::base::paths::Place;
-use crate::files::seen::file_id;
 use crate::request::segment::{Carried, ShownLines};
 use crate::session::Session;
 use crate::session::commit::Work;
@@ -120,11 +115,9 @@ impl Inner {
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<()> {
-        let known = self.archive().of_call(call).cloned().flatten();
-        let is_patch = input.tool == "apply_patch" || patch_in(args).is_some();
-        let evidence = match known {
-            None if is_patch => self.evidence_of(call).await?.flatten(),
-            known => known,
+        let evidence = match input.tool == "apply_patch" || patch_in(args).is_some() {
+            true => self.evidence_of(call).await?.flatten(),
+            false => self.archive().of_call(call).cloned().flatten(),
         };
         let Some(Evidence::Several(all)) = evidence else { return Ok(()) };
         for made in &all {
@@ -157,8 +150,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks once more at what reads show whose files nobody had stored: another machine's version may come later than the
-    /// result.
+    /// Looks once more at what reads show whose files another machine has stored later than the result.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input.tool, &one.args).and_then(|path| self.way_of(&path)) else {
@@ -252,8 +244,7 @@ impl Inner {
             // A host has removed the lines from the conversation.
             Evidence::Points { at, .. } if taking.again && !state.request.results.contains(at) => Ok(None),
             Evidence::Points { lines, .. } => {
-                self.note_pointed(state, way, call, Passage::recorded(lines, content), taking).await?;
-                Ok(None)
+                self.note_pointed(state, way, call, Passage::recorded(lines, content), taking).await
             }
             Evidence::Shows(lines) => {
                 let lines = self
@@ -286,7 +277,7 @@ impl Inner {
         call: &ObjectId,
         lines: Passage,
         taking: Taking,
-    ) -> Result<()> {
+    ) -> Result<Option<ShownLines>> {
         let file = &way.file;
         let is_known = if lines.whole {
             taking.again
@@ -299,7 +290,7 @@ impl Inner {
         }
         let says = if lines.whole { Says::All(lines.content) } else { Says::Pointed(lines) };
         state.known.says(file, Some(call), Some(&way.path), says);
-        Ok(())
+        Ok(None)
     }
 
     /// Returns what a recorded call says of a file: `None` if that is recorded nowhere, `Some(None)` if it says
@@ -338,54 +329,6 @@ impl Inner {
         }
     }
 
-    /// The part of a passage that is left in what the model is shown of a recorded result.
-    async fn left_of(
-        &self,
-        lines: Passage,
-        (call, file): (&ObjectId, &ObjectId),
-        output: &str,
-        taking: Taking,
-    ) -> Result<Option<Passage>> {
-        // A recorded message may show less than the tool gave.
-        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
-        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
-        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
-        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
-        if text != output
-            && let Some(version) = self.text_of(file, &lines.content).await?
-            && common_lines(&version, lines.first, text).is_none()
-        {
-            // A host has put lines of its own around them.
-            let left = wrapped_lines(&version, lines.first, output);
-            return Ok(left.map(|(_, last)| Passage { last: last.min(lines.last), whole: false, ..lines }));
-        }
-        Ok(lines_in_sight(lines, text, output))
-    }
-
-    /// A path as it led to a file when a call used it.
-    pub fn way_to(way: Way, file: &ObjectId) -> Way {
-        // One that leads to another file now does so through a link.
-        let is_alias = way.is_alias || way.file != *file;
-        Way { file: file.clone(), is_alias, ..way }
-    }
-
-    /// The file that a tool's argument names; some models put an `@` before the path.
-    pub fn file_at(&self, path: &str) -> Option<ObjectId> {
-        self.way_of(path).map(|way| way.file)
-    }
-
-    /// The same with the path as the agent has it.
-    pub fn way_of(&self, path: &str) -> Option<Way> {
-        let place = self.client.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
-        Some(self.way(&place))
-    }
-
-    /// The agent's path of a place, and where it leads.
-    pub fn way(&self, place: &Place) -> Way {
-        let is_alias = self.client.paths.display(&place.source) != place.agent_path;
-        Way { path: place.agent_path.as_str().into(), file: file_id(&place.source), is_alias }
-    }
-
     /// The text of bytes that the model knows of a file; `None` if nobody has stored them, or not their text.
     pub async fn text_known(
         &self,
@@ -408,22 +351,6 @@ impl Inner {
             return Ok(true);
         }
         self.shows_all_new(state, file, &known, lines).await
-    }
-
-    /// Returns whether these lines show all that differs between a version and theirs.
-    pub async fn shows_all_new(
-        &self,
-        state: &State,
-        file: &ObjectId,
-        old: &Content,
-        lines: &Passage,
-    ) -> Result<bool> {
-        if !self.has_text(old) || !self.has_text(&lines.content) {
-            return Ok(false);
-        }
-        let old = self.text_known(state, file, old).await?.unwrap_or_default();
-        let new = self.text_known(state, file, &lines.content).await?.unwrap_or_default();
-        Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
 }
 

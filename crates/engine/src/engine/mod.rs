@@ -19,6 +19,7 @@ pub mod record;
 pub mod results;
 pub mod roll;
 pub mod stored;
+pub mod told;
 pub mod truth;
 pub mod written;
 

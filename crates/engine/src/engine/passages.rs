@@ -1,10 +1,12 @@
 //! Which lines of which version of a file the output of a read shows.
 
+use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{InFlight, Taken};
 use context_knowledge::known::Way;
-use context_knowledge::passage::{Shows, adorns, beginning, brings_back, passage_of};
+use context_knowledge::passage::{Shows, adorns, beginning, brings_back, lines_in_sight, passage_of};
 use context_knowledge::statement::{Content, Passage};
+use context_knowledge::wrapped::wrapped_lines;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -12,6 +14,7 @@ use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
 use super::evidence::path_of;
+use super::results::Taking;
 use super::{Inner, State};
 use crate::base::error::Result;
 use crate::request::answers::named_object;
@@ -196,6 +199,46 @@ impl Inner {
         let before = self.version_at(file, TxId(gone.tx_id.0.saturating_sub(1))).await?;
         let mut versions = std::iter::once(&gone).chain(&before);
         Ok(versions.all(|version| version.document.source_hash().is_none()))
+    }
+
+    /// The part of a passage that is left in what the model is shown of a recorded result.
+    pub async fn left_of(
+        &self,
+        lines: Passage,
+        (call, file): (&ObjectId, &ObjectId),
+        output: &str,
+        taking: Taking,
+    ) -> Result<Option<Passage>> {
+        // A recorded message may show less than the tool gave.
+        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
+        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
+        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
+        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
+        if text != output
+            && let Some(version) = self.text_of(file, &lines.content).await?
+            && common_lines(&version, lines.first, text).is_none()
+        {
+            // A host has put lines of its own around them.
+            let left = wrapped_lines(&version, lines.first, output);
+            return Ok(left.map(|(_, last)| Passage { last: last.min(lines.last), whole: false, ..lines }));
+        }
+        Ok(lines_in_sight(lines, text, output))
+    }
+
+    /// Returns whether these lines show all that differs between a version and theirs.
+    pub async fn shows_all_new(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        old: &Content,
+        lines: &Passage,
+    ) -> Result<bool> {
+        if !self.has_text(old) || !self.has_text(&lines.content) {
+            return Ok(false);
+        }
+        let old = self.text_known(state, file, old).await?.unwrap_or_default();
+        let new = self.text_known(state, file, &lines.content).await?.unwrap_or_default();
+        Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
 
     /// The version of a file that was newest after a transaction.

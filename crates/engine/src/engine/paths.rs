@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use context_knowledge::known::Way;
 use context_model::id::ObjectId;
 
 use super::job::Job;
@@ -126,5 +127,29 @@ impl Inner {
         }
         state.known.uses(&way);
         Ok(())
+    }
+
+    /// A path as it led to a file when a call used it.
+    pub fn way_to(way: Way, file: &ObjectId) -> Way {
+        // One that leads to another file now does so through a link.
+        let is_alias = way.is_alias || way.file != *file;
+        Way { file: file.clone(), is_alias, ..way }
+    }
+
+    /// The file that a tool's argument names; some models put an `@` before the path.
+    pub fn file_at(&self, path: &str) -> Option<ObjectId> {
+        self.way_of(path).map(|way| way.file)
+    }
+
+    /// The same with the path as the agent has it.
+    pub fn way_of(&self, path: &str) -> Option<Way> {
+        let place = self.client.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
+        Some(self.way(&place))
+    }
+
+    /// The agent's path of a place, and where it leads.
+    pub fn way(&self, place: &Place) -> Way {
+        let is_alias = self.client.paths.display(&place.source) != place.agent_path;
+        Way { path: place.agent_path.as_str().into(), file: file_id(&place.source), is_alias }
     }
 }

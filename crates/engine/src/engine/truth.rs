@@ -1,14 +1,12 @@
 //! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
 //! refusal of an edit that conflicts with an unseen change.
 
-use context_knowledge::difference::{counted, touches_nothing_new, unified};
+use context_knowledge::difference::{touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
-use context_knowledge::notices::{self, Change, PendingNotice};
+use context_knowledge::notices::PendingNotice;
 use context_knowledge::sentences::{Sentences, filled};
-use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, Says};
-use context_model::chat::Notice;
-use context_model::hash::Digest;
+use context_knowledge::statement::{Content, Knowledge};
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_model::{marker, render};
@@ -19,7 +17,6 @@ use tracing::instrument;
 use super::{Engine, Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::files::index::display_of;
 use crate::request::segment::ShownLines;
 use crate::session::Session;
 use crate::session::commit::Work;
@@ -330,140 +327,10 @@ impl Inner {
         self.keep_evidence(state).await;
     }
 
-    /// Adds what the model must be told about files to the pending notices, and records that with the turn.
-    ///
-    /// # Errors
-    /// What the store reports; nothing then counts as told.
-    #[instrument(level = "debug", skip_all)]
-    pub async fn notices(&self, state: &mut State, durability: Durability) -> Result<()> {
-        self.unclaimed(state).await?;
-        self.follow_paths(state, durability).await?;
-        loop {
-            self.meet_spoken_of(state, durability).await?;
-            self.read_waived(state, durability).await?;
-            let open = state.known.open();
-            let (mut told, mut lines) = (Vec::new(), Vec::new());
-            for file in &open {
-                if let Some(base) = self.outstanding(state, file).await? {
-                    let path = self.path_known(state, file);
-                    let text = self.notice(state, (file, &path), base).await?;
-                    let line = Digest::of(text.as_bytes());
-                    let (file, hash) = (file.clone(), state.session.hash_of(file));
-                    let notice = Notice { file, hash, line, path };
-                    lines.push(PendingNotice { notice: notice.clone(), line: text });
-                    told.push(notice);
-                }
-            }
-            let note = |session: &mut Session, work: &mut Work| {
-                if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
-                    return Ok(false);
-                }
-                work.chat.notices(&told);
-                // Another client may store a newer version at this moment.
-                let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
-                work.expected.extend(told.iter().map(|Notice { file, .. }| (file.clone(), latest(file))));
-                Ok(true)
-            };
-            if told.is_empty() {
-                // Of a file that nobody has stored yet, another client's version may still come.
-                let is_known = |file: &&ObjectId| state.session.catalog.get(file).is_some();
-                let known: Vec<ObjectId> = open.iter().filter(is_known).cloned().collect();
-                state.known.settle(&known);
-                return Ok(());
-            }
-            if !self.commit(state, durability, note).await? {
-                continue;
-            }
-            for notice in told {
-                self.archive().tell(&notice);
-                let via = notice.path.as_str().into();
-                state.known.says(&notice.file, None, Some(&via), Says::Other(notice.hash));
-            }
-            state.pending.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
-            state.pending.append(&mut lines);
-            // While this was written, another client may have stored something else.
-            self.refresh(state).await?;
-        }
-    }
-
-    /// The bytes that the model believes a file has, if the file has changed and nothing in sight says so.
-    async fn outstanding(&self, state: &State, file: &ObjectId) -> Result<Option<Content>> {
-        if state.session.catalog.get(file).is_none() {
-            return Ok(None);
-        }
-        let (sum, now) = (state.sum(file), state.session.hash_of(file));
-        let Some(base) = sum.base else { return Ok(None) };
-        if !sum.speaks_of(now) && base.hash != now {
-            return Ok(Some(base));
-        }
-        let outdated = self.outdated(state, file, now, &sum.standing).await?;
-        Ok(if sum.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
-    }
-
-    /// The bytes that the first outdated ones of these lines belong to.
-    async fn outdated(
-        &self,
-        state: &State,
-        file: &ObjectId,
-        now: Option<Digest>,
-        standing: &[Outstanding],
-    ) -> Result<Option<Content>> {
-        let mut newest = None;
-        for Outstanding { lines, later } in standing.iter().filter(|one| one.lines.content.hash != now) {
-            let content = lines.content;
-            if newest.is_none() {
-                newest = Some(self.text_at(file, None).await?);
-            }
-            let text = self.text_known(state, file, &content).await?;
-            if let (Some(text), Some(Some(new))) = (&text, &newest)
-                && some_lines(text, lines).eq(some_lines(new, lines))
-            {
-                continue;
-            }
-            let mut is_told = false;
-            for part in later {
-                is_told = is_told || self.shows_all_new(state, file, &content, part).await?;
-            }
-            if !is_told {
-                return Ok(Some(content));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The path by which the model knows a file.
-    pub fn path_known(&self, state: &State, id: &ObjectId) -> String {
-        let own = || display_of(&self.client, &state.session, id);
-        state.known.path_to(id).map_or_else(own, ToString::to_string)
-    }
-
-    async fn notice(&self, state: &State, (id, path): (&ObjectId, &str), base: Content) -> Result<String> {
-        let session = &state.session;
-        let now = session.hash_of(id);
-        let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
-        let change = if is_gone {
-            Change::Deleted
-        } else if base.hash == now {
-            Change::SameAgain
-        } else {
-            let old = self.text_known(state, id, &base).await?;
-            match (old, self.text_at(id, None).await?) {
-                (Some(old), Some(new)) => counted(&old, &new).map_or(Change::Unknown, Change::Counted),
-                _ => Change::Unknown,
-            }
-        };
-        Ok(notices::line(&self.client.options.sentences, &session.handle(id), path, now, &change))
-    }
-
     /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
         let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
         let version = self.client.recorded(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
-}
-
-/// The lines of a text at another passage's position.
-fn some_lines<'a>(text: &'a str, lines: &Passage) -> impl Iterator<Item = &'a str> {
-    text.split('\n').skip(lines.first - 1).take((lines.last - lines.first).saturating_add(1))
 }

@@ -1,0 +1,180 @@
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+use crate::known::{Known, KnownVersion, Way};
+use crate::statement::{Content, Passage, Says};
+
+#[test]
+fn the_version_that_was_spoken_of_last() {
+    let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    let hash = |name: &str| Some(Digest::of(name.as_bytes()));
+    let content = |name: &str| Content::stored(hash(name), TxId(1));
+    let lines = |name: &str| Passage { content: content(name), first: 1, last: 2, whole: false };
+    assert_eq!(known.spoken_of(&file), None);
+    let statements = [
+        (Says::Lines(lines("a")), hash("a")),
+        (Says::Other(hash("b")), hash("b")),
+        (Says::All(content("c")), hash("c")),
+        (Says::Again(lines("d")), hash("d")),
+        (Says::Other(None), None),
+    ];
+    for (says, expected) in statements {
+        known.says(&file, None, None, says);
+        assert_eq!(known.spoken_of(&file), expected);
+    }
+}
+
+#[test]
+fn only_the_version_that_a_result_has_told_rests_on_its_sight() {
+    let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    let content = |name: &str| Content::stored(Some(Digest::of(name.as_bytes())), TxId(1));
+    known.wrote(&file, content("a"));
+    known.rests_on_sight(&file, content("b"));
+    assert!(!known.get(&file).unwrap().from_results);
+    known.rests_on_sight(&file, content("a"));
+    assert!(known.get(&file).unwrap().from_results);
+    known.rests_on_sight(&file, content("b"));
+    assert!(known.get(&file).unwrap().from_results, "it still does");
+}
+
+fn content(name: &str) -> Content {
+    Content::stored(Some(Digest::of(name.as_bytes())), TxId(1))
+}
+
+#[test]
+fn after_an_answer_that_pointed_to_it_a_version_is_known_and_the_next_read_is_served_in_full() {
+    let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    known.saw(&file, content("a"));
+    known.points(&file);
+    known.saw_above(&file, content("b"));
+    assert_eq!(known.get(&file), Some(&KnownVersion { content: content("b"), from_results: true }));
+    assert!(known.has_pointed(&file) && !known.has_pointed(&file));
+}
+
+#[test]
+fn the_lines_that_a_call_has_shown_are_its_last_ones() {
+    let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    let lines = |first| Passage { content: content("a"), first, last: 9, whole: false };
+    let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
+    known.says(&file, Some(&one), None, Says::Lines(lines(1)));
+    known.says(&file, Some(&one), None, Says::Again(lines(2)));
+    known.says(&file, Some(&two), None, Says::Lines(lines(3)));
+    known.says(&file, Some(&one), None, Says::Other(None));
+    known.says(&file, Some(&three), None, Says::Pointed(lines(4)));
+    known.says(&file, None, None, Says::Lines(lines(5)));
+    assert_eq!(known.shown_by(&file, &one), Some(lines(2)));
+    assert_eq!(known.shown_by(&file, &two), Some(lines(3)));
+    assert_eq!(known.shown_by(&file, &three), None);
+    assert_eq!(known.shown_by(&one, &one), None);
+}
+
+#[test]
+fn a_file_is_open_until_it_is_settled_and_again_when_its_results_come_or_go() {
+    let [file, other, call] = ["f", "g", "call"].map(ObjectId::new);
+    let mut known = Known::default();
+    known.says(&file, Some(&call), None, Says::All(content("a")));
+    known.says(&other, None, None, Says::All(content("a")));
+    assert_eq!(known.open(), [file.clone(), other.clone()]);
+    known.settle(std::slice::from_ref(&file));
+    assert_eq!(known.open(), std::slice::from_ref(&other));
+    known.settle(std::slice::from_ref(&other));
+    known.looks_different([&ObjectId::new("another"), &call]);
+    assert_eq!(known.open(), [file]);
+}
+
+fn way(path: &str, file: &ObjectId) -> Way {
+    Way { path: path.into(), file: file.clone(), is_alias: true }
+}
+
+#[test]
+fn what_is_known_of_a_path_goes_with_it_to_another_file() {
+    let [one, two, call] = ["one", "two", "call"].map(ObjectId::new);
+    let mut known = Known::default();
+    known.uses(&way("/link", &one));
+    known.saw(&one, content("a"));
+    known.says(&one, Some(&call), Some(&"/link".into()), Says::All(content("a")));
+    known.says(&one, None, None, Says::Other(content("b").hash));
+    known.settle(&known.open());
+    known.uses(&way("/link", &two));
+    assert_eq!(known.led("/link"), Some(&two));
+    assert_eq!((known.contents(&one).count(), known.get(&one)), (0, None));
+    assert_eq!(known.contents(&two).collect::<Vec<_>>(), [content("a")]);
+    assert_eq!(known.spoken_of(&two), content("b").hash, "in the order of the request");
+    assert_eq!(known.get(&two).map(|version| version.content), Some(content("a")));
+    assert_eq!(known.home_of(&two, &content("a")), one, "its text is in the history of the file that had it");
+    assert_eq!(known.open(), [one.clone(), two]);
+    // And back.
+    known.uses(&way("/link", &one));
+    assert_eq!((known.spoken_of(&one), known.home_of(&one, &content("a"))), (content("b").hash, one));
+}
+
+#[test]
+fn lines_that_are_shown_again_count_where_their_path_leads() {
+    let [one, two] = ["one", "two"].map(ObjectId::new);
+    let mut known = Known::default();
+    // Nothing has used the path: it led to the file that had the lines.
+    assert_eq!(known.recalls(&way("/link", &two), &one, content("a")), one);
+    assert_eq!(known.led("/link"), Some(&one));
+    known.uses(&way("/link", &two));
+    assert_eq!(known.recalls(&way("/link", &two), &one, content("b")), two);
+    assert_eq!(known.home_of(&two, &content("b")), one);
+    assert_eq!(known.recalls(&way("/link", &two), &two, content("c")), two);
+    assert_eq!(known.home_of(&two, &content("c")), two);
+}
+
+#[test]
+fn a_file_is_named_by_the_path_that_the_model_has_used_last() {
+    let [one, two] = ["one", "two"].map(ObjectId::new);
+    let mut known = Known::default();
+    assert_eq!(known.path_to(&one), None);
+    for path in ["/b", "/one", "/a", "/b"] {
+        known.uses(&way(path, &one));
+    }
+    known.uses(&way("/two", &two));
+    assert_eq!(known.path_to(&one).map(|path| &**path), Some("/b"));
+    known.uses(&way("/b", &two));
+    assert_eq!(known.path_to(&one).map(|path| &**path), Some("/a"));
+}
+
+#[test]
+fn a_file_that_is_known_by_two_paths_stays_known_by_the_other_one() {
+    let [one, two] = ["one", "two"].map(ObjectId::new);
+    let mut known = Known::default();
+    for path in ["/link", "/one"] {
+        known.uses(&way(path, &one));
+        known.says(&one, None, Some(&path.into()), Says::All(content(path)));
+    }
+    known.saw(&one, content("/one"));
+    known.uses(&way("/link", &two));
+    assert_eq!(known.contents(&one).collect::<Vec<_>>(), [content("/one")]);
+    assert_eq!(known.contents(&two).collect::<Vec<_>>(), [content("/link")]);
+    assert!(known.get(&one).is_some() && known.get(&two).is_some());
+}
+
+#[test]
+fn a_path_is_doubtful_if_it_leads_through_a_link_or_its_file_is_gone() {
+    let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
+    let mut known = Known::default();
+    for (path, file, is_alias) in [("/a", &one, true), ("/b", &two, false), ("/c", &three, false)] {
+        known.uses(&Way { is_alias, ..way(path, file) });
+        known.says(file, None, None, Says::All(content("a")));
+    }
+    let doubtful = |known: &Known| known.doubtful_paths(|file| *file == two);
+    assert_eq!(doubtful(&known), [("/a".into(), one.clone()), ("/b".into(), two.clone())]);
+    known.settle(&known.open());
+    assert_eq!(doubtful(&known), [("/a".into(), one), ("/b".into(), two.clone())], "a link may appear");
+    known.uses(&Way { path: "/a".into(), file: three, is_alias: false });
+    assert_eq!(doubtful(&known).len(), 2, "one that leads nowhere looks like no link");
+}
+
+#[test]
+fn the_contents_that_were_mentioned_newest_first() {
+    let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    let lines = |name| Passage { content: content(name), first: 1, last: 9, whole: false };
+    for says in [Says::Lines(lines("a")), Says::Other(content("b").hash), Says::All(content("c"))] {
+        known.says(&file, None, None, says);
+    }
+    assert_eq!(known.contents(&file).collect::<Vec<_>>(), [content("c"), content("a")]);
+    assert_eq!(known.contents(&ObjectId::new("g")).count(), 0);
+}
