@@ -175,10 +175,14 @@ impl Engine {
             Some(_) => Some(self.inner.text_known(&state, &id, &known).await?.unwrap_or_default()),
             None => self.inner.text_known(&state, &id, &known).await?,
         };
-        let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
+        // What is on disk may not be stored, and then nobody can show how it differs.
+        let is_stored = state.session.hash_of(&id) == Some(hash);
+        let new =
+            if is_stored { Some(self.inner.text_at(&id, None).await?.unwrap_or_default()) } else { None };
         // The version that is most like what was read may be the present one.
-        let diff = old.as_ref().map(|old| unified(old, &new, "as you know it", "as it is now"));
-        let (Some(old), Some(diff)) = (old, diff.filter(|diff| !diff.is_empty())) else {
+        let texts =
+            old.zip(new).map(|(old, new)| (unified(&old, &new, "as you know it", "as it is now"), old, new));
+        let Some((diff, old, new)) = texts.filter(|(diff, ..)| !diff.is_empty()) else {
             return Ok(EditGuard::Refused(filled(sentences.edit_unknown, &[("path", &path)])));
         };
         let values = [("path", &*path), ("diff", &*diff)];

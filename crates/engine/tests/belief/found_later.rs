@@ -97,6 +97,18 @@ use crate::steps::{Backend, CallId, Change, Fault, Schedule, Step, Tool, TurnEnd
     disk(3, Change::Old(2)),
     act(3, Tool::Edit { file: 0, line: 34 }),
 ])]
+#[case::a_refusal_shows_no_change_to_what_could_not_be_stored(94477, 1, 1, vec![
+    Step::Fault { client: 1, fault: Fault::Once(8) },
+    late(1, Tool::Edit { file: 3, line: 22 }),
+    disk(0, Change::Whole(60)),
+    late(1, Tool::Edit { file: 1, line: 23 }),
+])]
+#[case::nor_to_what_came_while_nothing_could_be_stored(97929, 1, 1, vec![
+    Step::Fault { client: 0, fault: Fault::Locked },
+    act(0, Tool::Edit { file: 3, line: 30 }),
+    disk(3, Change::Append),
+    act(0, Tool::Edit { file: 3, line: 34 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

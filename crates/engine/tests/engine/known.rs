@@ -276,3 +276,23 @@ async fn a_read_right_after_one_that_was_pointed_is_served_in_full(
     let newest = if then.is_none() { "three" } else { "one" };
     assert!(answer.ends_with(&format!(" are as in the result {} above", header(&chat, newest))), "{answer}");
 }
+
+/// What another session has stored is compared with the disk once, and not in each turn: what nobody has looked at since is
+/// not known.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_of_another_session_costs_one_look_at_the_disk() {
+    let bench = Bench::new(Backend::Sqlite);
+    let (mut chat, path) = started(&bench).await;
+    chat.read("read", &path, None).await;
+    chat.advance().await;
+    let other = bench.open("other").await;
+    fs::write(&path, lines("second", 60)).unwrap();
+    other.index_file(&path, None, None).await.unwrap();
+    fs::write(&path, lines("third", 61)).unwrap();
+    let told = chat.turn("on").await.notices;
+    assert!(told.len() == 1 && told[0].ends_with(" +61 -60"), "the disk counts: {told:?}");
+    fs::write(&path, lines("fourth", 40)).unwrap();
+    for _ in 0..3 {
+        assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    }
+}
