@@ -1,5 +1,6 @@
 //! A directory of the agent's, a store beside it, and engines on both.
 
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,7 +83,10 @@ impl Bench {
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.root().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, bytes).unwrap();
+        // Never empty in between, which a tracker may see: it would be another version of the file.
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).unwrap();
+        file.write_all(bytes.as_ref()).unwrap();
+        file.set_len(bytes.as_ref().len() as u64).unwrap();
         self.path(name)
     }
 
