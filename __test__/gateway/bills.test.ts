@@ -1,5 +1,6 @@
-/** What the gateway notes of its bills, and how `usage` compares the held-out sessions with the others. */
-import { appendFileSync, readFileSync, statSync } from 'node:fs'
+/** What the gateway notes of its bills and never notes of its clients, and how `usage` compares the held-out sessions with the others. */
+import { once } from 'node:events'
+import { appendFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { billsFile, hostSession } from '../../lib/gateway/bills.ts'
@@ -9,7 +10,7 @@ import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
-import { AnthropicLoop, gatewayTo, long } from './support.ts'
+import { AnthropicLoop, gatewayTo, long, startProcess } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -49,6 +50,25 @@ test('held-out sessions are compared with the others, on what was billed, with a
   const again = await cli(['usage', '--store', store, '--json'], env)
   expect(JSON.parse(again.stdout).holdout).toEqual(compared)
   expect((await cli(['usage', '--store', store], env)).stdout).toMatch(/left plain +\$.* a call, 3 sessions\n.*\nA call cost \d+ % of a plain one \(95 % interval: \d+ % to \d+ %\)/)
+})
+
+test('credentials reach the provider and stand in no file', async () => {
+  const server = await startModelServer(() => 'ok')
+  const home = folder()
+  const gateway = await startProcess(home, server.url, { XDG_DATA_HOME: home })
+  const loop = new AnthropicLoop(gateway)
+  for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 300))
+  expect(server.requests.at(-1)!.headers['x-api-key']).toBe('sk-secret')
+  const ended = once(gateway.child, 'exit')
+  gateway.child.kill('SIGTERM')
+  await ended
+  const { code } = await cli(['export', join(home, 'export.jsonl'), '--store', join(home, 'context.db')], { XDG_DATA_HOME: home })
+  expect(code).toBe(0)
+  const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const texts = files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1'))
+  // What was said does stand there, in the export in plain text.
+  expect(texts.some((text) => text.includes('n29 line 3 of an output'))).toBe(true)
+  expect(files.filter((_, at) => texts[at]!.includes('sk-secret')).map(({ name }) => name)).toEqual([])
 })
 
 test.each([
