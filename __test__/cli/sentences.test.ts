@@ -28,7 +28,6 @@ test('every mistake has its sentence', async () => {
     [['show', '--store', store, ''], 2, 'show needs one ID or path; an empty one was given'],
     [['forget', '--store', store, '--id', ''], 1, `${store} has no object ; "search" and "log" show IDs`],
     [['why', folder], 2, `${folder} is a folder; name one session file in it`],
-    [['mcp', '--store', store, '--session', 'nobody'], 1, `${store} has no session nobody; "sessions" lists them`],
     [['search', '--store', store, '--session', 'nobody', 'x'], 1, `${store} has no session nobody; "sessions" lists them`],
     [['forget', '--store', store, '--path', nowhere], 1, `${store} has no file ${nowhere}; "search" shows paths`],
     [['forget', '--store', store, '--text-file', nowhere], 2, `${nowhere} can't be read: no such file or directory`],

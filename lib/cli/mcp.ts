@@ -5,7 +5,7 @@ import { LimitedStore } from '../mcp/store.ts'
 import { exitHelp } from './exit.ts'
 import { ambiguous } from './objects.ts'
 import { inStore, reading, STORE_HELP, storeOf } from './store.ts'
-import { NotFound, UsageError } from './terminal.ts'
+import { plain, tell, UsageError } from './terminal.ts'
 
 export const MCP_HELP = `pi-context-manager mcp --session ID [options]
 
@@ -19,7 +19,7 @@ ${STORE_HELP}
   --folder DIR          also show the sessions' files in this folder; can be
                         repeated
 
-${exitHelp('there is no such session', 'the client has disconnected')}`
+${exitHelp(undefined, 'the client has disconnected')}`
 
 export const MCP_OPTIONS = {
   store: { type: 'string' },
@@ -37,8 +37,9 @@ export async function mcp(args: string[]): Promise<number> {
   const known = await reading(named, (readable) => inStore(readable.options, (store) => store.sessions()))
   const whole = sessions.map((given) => {
     const found = known.map(({ id }) => id).filter((id) => id.startsWith(given))
-    if (given === '' || found.length === 0) throw new NotFound(`${name} has no session ${given}; "sessions" lists them`)
     if (found.length > 1 && !found.includes(given)) throw ambiguous(given, found)
+    // One that begins later has to be named in full.
+    if (found.length === 0) tell(plain(`${name} has no session ${given} yet; "sessions" lists them`))
     return found.length === 1 ? (found[0] as string) : given
   })
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))

@@ -73,7 +73,7 @@ export class LimitedStore {
         try {
           await inStore(readable, (store) => store.export(file, session))
         } catch (error) {
-          // The session may have been removed since.
+          // The session may start later.
           if ((error as { code?: string }).code === 'UNKNOWN_OBJECT') continue
           throw error
         }
