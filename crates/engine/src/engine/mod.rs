@@ -331,6 +331,7 @@ impl Inner {
     pub fn read_chat(&self, state: &mut State, document: Option<&Document>) {
         let chat = document.map(Chat::of).unwrap_or_default();
         state.request.rolled = Rolled::of(chat);
+        state.request.made = chat.turns().map(|turn| turn.answers().count() as u64).sum();
         self.archive().read(document);
     }
 }

@@ -165,6 +165,7 @@ impl Engine {
             }
         }
         let State { request, session, .. } = &mut *state;
+        request.segments.count_calls(request.made);
         request.repeat_pages(session);
         request.note_unbound();
         request.keep_what_was_brought_back(self.inner.client.options.window.turns_back, session);
@@ -232,6 +233,7 @@ impl Inner {
                 let charge = request.segments.charge(policy);
                 if taking.record {
                     request.spent += charge.cost(&policy.prices);
+                    request.made += 1;
                 }
                 request.cached_model = model;
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {

@@ -103,7 +103,7 @@ impl Segments {
         match forms.iter().rev().find(|(_, due)| due.warm <= self.calls) {
             Some((form, due)) => {
                 self.aim(place, *form);
-                self.ledger.set_stale_since(place, due.warm);
+                self.ledger.set_stale_since(place, due.warm.saturating_sub(self.uncounted));
             }
             None => _ = self.ledger.set_stale(place, false),
         }

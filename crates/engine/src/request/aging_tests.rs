@@ -211,6 +211,21 @@ fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
 }
 
 #[test]
+fn calls_whose_messages_have_left_count_in_a_rebuilt_request() {
+    let session = session(&["a"]);
+    let mut segments = judged();
+    segments.calls = 7;
+    segments.push_result("a", Output::of_test("a", 900), &session);
+    segments.calls = 9;
+    let early = segments.lambda();
+    segments.count_calls(50);
+    assert_eq!((segments.calls, segments.segments[0].since, segments.uncounted), (50, 48, 41));
+    assert!(segments.lambda() > early, "the session is no longer a short one");
+    segments.count_calls(3);
+    assert_eq!(segments.calls, 50, "what is visible has been called");
+}
+
+#[test]
 fn a_call_is_named_by_its_own_result() {
     let session = session(&["one", "two"]);
     let mut request = Request { segments: judged(), ..Request::default() };

@@ -64,6 +64,8 @@ pub(crate) struct Request {
     pub accounting: Accounting,
     /// What this process's model calls have cost, in fresh input tokens, without the answers.
     pub spent: f64,
+    /// The model calls of the branch, also those whose messages have left the request.
+    pub made: u64,
     /// When requests were sent and answered.
     pub clock: Clock,
 }

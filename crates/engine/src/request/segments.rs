@@ -42,6 +42,8 @@ pub(crate) struct Segments {
     pub(super) step_of: HashMap<ObjectId, usize>,
     /// Model calls made with what is visible.
     pub(super) calls: u64,
+    /// How many of them were made before those of the transcript from which the request was rebuilt.
+    pub(super) uncounted: u64,
     /// When each segment that is not stale yet becomes stale.
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
@@ -424,6 +426,17 @@ impl Segments {
     /// Returns what rewriting the whole request would cost, given that the provider has part of it cached.
     pub fn rewrite_cost(&self, policy: &Policy) -> f64 {
         self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite()
+    }
+
+    /// The session has made so many calls; those whose messages the transcript no longer has came before the ones that it has.
+    pub fn count_calls(&mut self, made: u64) {
+        let gone = made.saturating_sub(self.calls);
+        self.calls += gone;
+        self.uncounted = gone;
+        self.segments.iter_mut().for_each(|segment| segment.since += gone);
+        self.steps.iter_mut().for_each(|step| step.since += gone);
+        // Forces everything to be judged again before the next decision.
+        self.need = None;
     }
 
     /// What was rebuilt from a transcript was already sent by another process or branch. The provider may still have

@@ -93,7 +93,7 @@ impl Segments {
         for place in step.range().into_iter().flatten() {
             if leaves {
                 self.aim(place, Form::Removed);
-                self.ledger.set_stale_since(place, since);
+                self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
             } else if self.segments[place].next == Form::Removed {
                 self.judge_alone(place, session);
             }
