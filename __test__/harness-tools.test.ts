@@ -62,6 +62,15 @@ test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, ar
   expect(told.slice(told.indexOf('stale id='))).not.toContain('edited')
 })
 
+test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: with %s, the model has edited a file that others had changed unseen, and is told of that', async (shape, name, args) => {
+  const { path, call } = await host(shape)
+  await call('read', { path }, lines(40))
+  writeFileSync(path, lines(40, 20).replace('line 5 lorem', 'line 5 edited'))
+  await call(name, args(path, 'line 5 lorem ipsum', 'line 5 edited ipsum'), 'The file has been edited.')
+  const told = await call('run', {}, 'done')
+  expect(told.match(/stale id=\S+ path=\S*a\.txt[^"\\]*/g)).toEqual([expect.stringContaining('+1 -1')])
+})
+
 test.each(shapes)('%s: arguments that have collapsed keep the names of the host', async (shape) => {
   const { call } = await host(shape)
   let sent = ''

@@ -46,7 +46,7 @@ pub enum After {
 }
 
 impl<'a> Leaves<'a> {
-    /// From a call's arguments.
+    /// From a call's arguments, under the names that hosts have for them.
     #[must_use]
     pub fn of(args: &'a Map<String, Value>) -> Self {
         if let Some(text) = args.get("content").and_then(Value::as_str) {
@@ -60,9 +60,12 @@ impl<'a> Leaves<'a> {
             .filter_map(Value::as_object)
             .collect();
         let all = edits.into_iter().chain([args]).filter_map(|edit| {
-            let text = |name: &str| edit.get(name).and_then(Value::as_str).map(Cow::Borrowed);
-            let everywhere = edit.get("replace_all") == Some(&Value::Bool(true));
-            Some(Replaced { old: text("oldText"), new: text("newText")?, everywhere })
+            let text =
+                |names: [&str; 3]| names.iter().find_map(|name| edit.get(*name)?.as_str()).map(Cow::Borrowed);
+            let everywhere =
+                ["replace_all", "replaceAll"].iter().any(|name| edit.get(*name) == Some(&Value::Bool(true)));
+            let old = text(["oldText", "old_string", "oldString"]);
+            Some(Replaced { old, new: text(["newText", "new_string", "newString"])?, everywhere })
         });
         let all: Vec<_> = all.collect();
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }

@@ -181,8 +181,11 @@ impl Inner {
         (file, now): (&ObjectId, Content),
         id: &ObjectId,
     ) -> Result<Option<Digest>> {
-        let path = input.args.get("path").and_then(Value::as_str);
-        let way = path.and_then(|path| self.way_of(path));
+        // A host may call its arguments otherwise: the record has its words.
+        let way = match input.args.get("path").and_then(Value::as_str) {
+            Some(path) => self.way_of(path),
+            None => self.way_of(&self.path_known(state, file)).map(|way| Self::way_to(way, file)),
+        };
         let told = way.as_ref().and_then(|way| self.told_with(input, way));
         let base = match (told, &way) {
             (None, Some(way)) => self.base_of(u64::MAX, way, state.base(way)).await?,
