@@ -19,9 +19,6 @@ mod control;
 mod conversation;
 mod faults;
 mod found;
-mod found_later;
-mod found_links;
-mod found_shared;
 mod listener;
 mod mutants;
 mod node;
@@ -81,6 +78,7 @@ impl Bench {
         for (number, step) in steps.iter().enumerate() {
             writeln!(text, "{number:4} {step:?}").unwrap();
         }
+        writeln!(text, "for found.jsonl: {}", serde_json::to_string(&shortest).unwrap()).unwrap();
         Some((found.kind, text))
     }
 }

@@ -1,9 +1,12 @@
 //! What happens in a schedule: plain data, drawn from a seed, so that a failing one can be shortened.
 
+use serde::{Deserialize, Serialize};
+
 use crate::rng::Rng;
 
 /// What a schedule runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Backend {
     Memory,
     Sqlite,
@@ -12,7 +15,8 @@ pub enum Backend {
 }
 
 /// A schedule: who takes part, and what happens one after the other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub struct Schedule {
     pub seed: u64,
     pub backend: Backend,
@@ -26,7 +30,8 @@ pub struct Schedule {
 }
 
 /// One step. Numbers are taken modulo what there is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Step {
     /// A file changes by itself.
     Disk {
@@ -108,7 +113,8 @@ pub enum Step {
 }
 
 /// How a file changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Change {
     /// All of it is new.
     Whole(usize),
@@ -123,7 +129,8 @@ pub enum Change {
 }
 
 /// What happens to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PathChange {
     /// The folder disappears with the file.
     FolderGone,
@@ -138,7 +145,8 @@ pub enum PathChange {
 }
 
 /// What may be at a path in a file's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Occupant {
     Folder,
     Pipe,
@@ -146,7 +154,8 @@ pub enum Occupant {
 }
 
 /// How events arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// All that wait, in their order.
     All,
@@ -161,7 +170,8 @@ pub enum Delivery {
 }
 
 /// What the model has a tool do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tool {
     Read {
         file: usize,
@@ -211,7 +221,8 @@ pub enum Tool {
 }
 
 /// How the model writes a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Spelling {
     Absolute,
     Relative,
@@ -220,7 +231,8 @@ pub enum Spelling {
 }
 
 /// The ID that the provider gives a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallId {
     Fresh,
     /// One of a few that come again.
@@ -228,7 +240,8 @@ pub enum CallId {
 }
 
 /// What comes at a turn's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
     /// The model goes on.
     Open,
@@ -241,7 +254,8 @@ pub enum TurnEnd {
 }
 
 /// What goes wrong with a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// Nothing can be read or written.
     Away,
