@@ -124,6 +124,20 @@ impl Bench {
     }
 }
 
+/// A bench, and a session on it.
+pub async fn session(backend: Backend) -> (Bench, Engine) {
+    let bench = Bench::new(backend);
+    let engine = bench.open("s").await;
+    (bench, engine)
+}
+
+/// A bench, and a session on it that watches its files.
+pub async fn watching(backend: Backend) -> (Bench, Engine) {
+    let bench = Bench::new(backend);
+    let engine = bench.watching("s").await;
+    (bench, engine)
+}
+
 fn open(backend: Backend, directory: &Path) -> Arc<dyn Store> {
     match backend {
         Backend::Memory => MemoryStore::new(),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench};
+use crate::bench::{Backend, session};
 use crate::projection::{Harness, Message, Step, call, runner, step};
 
 /// What the strictest provider signs each block of reasoning with: everything before it that is not reasoning, and the block
@@ -119,8 +119,7 @@ async fn thought_among_what_a_roll_takes_leaves_with_the_rest() {
 
 /// A turn of 80 calls with long outputs, and the next question. Which reasoning is in the request before it, and after it.
 async fn turn_of_80_calls(binding: Binding) -> (usize, usize) {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (_bench, engine) = session(Backend::Memory).await;
     let call = |now: i64| Call { binding, ..call(now) };
     let mut left: Vec<String> = Vec::new();
     let mut before_the_question = 0;

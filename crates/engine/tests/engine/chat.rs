@@ -5,7 +5,7 @@ use context_model::id::ObjectId;
 use context_projection::Prices;
 use serde_json::{Value, json};
 
-use crate::bench::tool;
+use crate::bench::{Backend, Bench, tool};
 
 /// A harness with its messages, each handed over once.
 pub struct Chat {
@@ -95,6 +95,32 @@ impl Chat {
 }
 
 impl Chat {
+    /// A user's message, and the request that it makes.
+    pub async fn asks(&mut self, text: &str) -> Plan {
+        self.user(text);
+        self.advance().await
+    }
+
+    /// An answer that ends the turn, and the request after it.
+    pub async fn ends(&mut self) -> Plan {
+        self.done();
+        self.advance().await
+    }
+
+    /// The model is told of one change, by a line with this end.
+    pub async fn hears(&mut self, end: &str) -> Vec<String> {
+        self.engine.reconcile().await.unwrap();
+        let notices = self.turn("go on").await.notices;
+        assert!(notices.len() == 1 && notices[0].ends_with(end), "{notices:?}");
+        notices
+    }
+
+    /// Another process takes the messages over.
+    pub async fn restart(&mut self, bench: &Bench) {
+        self.engine.close().await.unwrap();
+        self.resync(bench.open("s").await, self.messages.len()).await;
+    }
+
     /// A user's message, an answer, and nothing else.
     pub async fn turn(&mut self, text: &str) -> Plan {
         self.user(text);
@@ -129,6 +155,16 @@ impl Chat {
         self.told = messages;
         self.engine.resync(self.messages.clone(), messages, &self.call()).await.unwrap()
     }
+}
+
+/// A session that has read a file with this text.
+pub async fn has_read(text: impl AsRef<[u8]>) -> (Bench, Chat, String) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", text);
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    (bench, chat, path)
 }
 
 /// The collapsed arguments of each call that a plan replaces.

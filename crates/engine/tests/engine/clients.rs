@@ -12,6 +12,7 @@ use context_store::{Store, Transaction, Write};
 use rstest::rstest;
 use serde_json::Value;
 
+use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench, answer, call, check, user};
 use crate::stepped::{Incident, Stepped};
 
@@ -24,9 +25,7 @@ async fn two(bench: &Bench, sessions: [&str; 2], watch: bool) -> [Engine; 2] {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_share_objects_and_nothing_else(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn sessions_share_objects_and_nothing_else(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let path = bench.write("a", "x");
@@ -49,7 +48,7 @@ async fn sessions_share_objects_and_nothing_else(
 async fn the_same_change_seen_by_two_makes_one_version() {
     // Not on the memory store: it has no place for markers, so a flush there does not wait for events that are under way,
     // and the event of one change may lead to a read in the middle of the next.
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let [one, two] = two(&bench, ["one", "two"], true).await;
     let path = bench.write("a", "0");
     let id = one.index_file(&path, None, None).await.unwrap().id;
@@ -75,7 +74,7 @@ async fn the_same_change_seen_by_two_makes_one_version() {
 #[case::heard_of_late(false, 1)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
     #[values(false, true)] many: bool,
     #[case] known: bool,
     #[case] calls: i64,
@@ -117,9 +116,7 @@ async fn version(bench: &Bench, name: &str, text: &str) -> Document {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn different_writes_at_once_both_succeed_as_versions(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn different_writes_at_once_both_succeed_as_versions(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let mut expected = 0;
@@ -139,9 +136,7 @@ async fn different_writes_at_once_both_succeed_as_versions(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn each_sees_the_others_writes_at_its_next_turn(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn each_sees_the_others_writes_at_its_next_turn(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let path = bench.write("a", "old");
@@ -159,7 +154,7 @@ async fn each_sees_the_others_writes_at_its_next_turn(
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_while_a_session_opens_is_seen_by_it() {
     for place in 0.. {
-        let bench = Bench::new(Backend::Memory);
+        let bench = Bench::new(Memory);
         // A place without a file, so that only the store tells of it.
         let path = "/elsewhere/a";
         let id = {
@@ -191,7 +186,7 @@ async fn what_is_written_while_a_session_opens_is_seen_by_it() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_discovery_does_not_undo_what_another_client_has_just_read(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     for place in 0.. {
         let bench = Bench::new(backend);
@@ -214,9 +209,7 @@ async fn a_discovery_does_not_undo_what_another_client_has_just_read(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn one_session_opened_twice_loses_nothing(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn one_session_opened_twice_loses_nothing(#[values(Memory, Sqlite)] backend: Backend) {
     const STEPS: usize = 15;
     let bench = Bench::new(backend);
     let engines = two(&bench, ["s", "s"], false).await;
@@ -268,9 +261,7 @@ async fn one_session_opened_twice_loses_nothing(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_session_opened_by_many_at_once_is_one_session(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn a_new_session_opened_by_many_at_once_is_one_session(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Arc::new(Bench::new(backend));
     for round in 0..10 {
         let session = format!("s{round}");
@@ -296,7 +287,7 @@ async fn a_new_session_opened_by_many_at_once_is_one_session(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_missed_a_change_records_that_it_was_taken_back(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
@@ -313,9 +304,7 @@ async fn a_client_that_missed_a_change_records_that_it_was_taken_back(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_that_two_processes_begin_are_counted_each(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn turns_that_two_processes_begin_are_counted_each(#[values(Memory, Sqlite)] backend: Backend) {
     const TURNS: usize = 20;
     let bench = Bench::new(backend);
     let engines = two(&bench, ["s", "s"], false).await;

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::{Backend, Bench};
-use crate::chat::Chat;
+use crate::chat::{Chat, has_read};
 
 pub fn lines(count: usize) -> String {
     (1..=count).map(|n| format!("line {n}\n")).collect()
@@ -46,11 +46,7 @@ async fn change(chat: &mut Chat, path: &str, text: &str) -> Vec<String> {
 /// The first of the notices that are left is not the first that there was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_is_the_one_that_it_names_whichever_were_removed() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
-    let path = bench.write("a.txt", lines(9));
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines(9)).await;
     assert_eq!(change(&mut chat, &path, &lines(5)).await.len(), 1);
     fs::write(&path, lines(12)).unwrap();
     chat.user("read again");
@@ -98,11 +94,7 @@ async fn an_answer_whose_lines_were_removed_says_so(#[values(true, false)] may_c
 /// As long as the result is there in any form, its name is where the answer says.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_whose_lines_are_there_stays_as_it_is() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
-    let path = bench.write("a.txt", lines(60));
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines(60)).await;
     chat.advance().await;
     chat.read("two", &path, Some((5, 9))).await;
     chat.done();
@@ -115,11 +107,7 @@ async fn an_answer_whose_lines_are_there_stays_as_it_is() {
 /// The model may go on from the version to which a difference led.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_difference_leads_to_its_version_though_its_beginning_was_removed() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
-    let path = bench.write("a.txt", lines(60));
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines(60)).await;
     fs::write(&path, lines(61)).unwrap();
     chat.advance().await;
     let told = chat.read("two", &path, None).await;

@@ -7,15 +7,13 @@ use context_model::id::ObjectId;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, answer, call, ids, refused, user};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, answer, call, ids, refused, session, user};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chat_is_one_document_with_a_version_for_each_step(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn a_chat_is_one_document_with_a_version_for_each_step(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     assert_eq!(engine.append_turn(user("first")).await.unwrap(), 1);
     let said = json!({
         "role": "assistant",
@@ -64,15 +62,13 @@ async fn a_chat_is_one_document_with_a_version_for_each_step(
 #[case::nothing(Value::Null)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_message_of_a_turn_is_refused(#[case] message: Value) {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.append_turn(message)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_and_calls_before_any_user_message_have_a_turn_of_their_own() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (_bench, engine) = session(Memory).await;
     engine.record_toolcall(call("call_1", "x")).await.unwrap();
     assert_eq!(engine.append_turn(answer("Hello.")).await.unwrap(), 1);
     assert_eq!(engine.append_turn(user("Hi")).await.unwrap(), 2);
@@ -83,7 +79,7 @@ async fn answers_and_calls_before_any_user_message_have_a_turn_of_their_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_system_prompt_has_a_version_for_each_change() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let options = Options { system_prompt: Some("one".into()), ..bench.options("s") };
     let engine = Engine::open(options.clone()).await.unwrap();
     engine.set_system_prompt("two").await.unwrap();
@@ -102,7 +98,7 @@ async fn the_system_prompt_has_a_version_for_each_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_in_the_first_prompt_is_redacted_like_any_other() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     // In parts, so that this file has no key.
     let prompt = |n: usize| format!("the key is {}_{n}kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo", "ghp");
     let options = Options { system_prompt: Some(prompt(1)), redact: true, ..bench.options("s") };
@@ -124,11 +120,8 @@ async fn record(engine: &Engine, names: &[&str]) {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sixth_call_of_a_turn_lets_the_first_go_at_once(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn the_sixth_call_of_a_turn_lets_the_first_go_at_once(#[values(Memory, Sqlite)] backend: Backend) {
+    let (_bench, engine) = session(backend).await;
     engine.append_turn(user("u")).await.unwrap();
     record(&engine, &["a", "b", "c", "d", "e"]).await;
     assert_eq!(active(&engine).await, ids(["a", "b", "c", "d", "e"]));
@@ -142,10 +135,9 @@ async fn the_sixth_call_of_a_turn_lets_the_first_go_at_once(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_go_when_their_turn_is_three_turns_back_and_files_and_pins_stay(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let mut bench = Bench::new(backend);
-    let mut engine = bench.open("s").await;
+    let (mut bench, mut engine) = session(backend).await;
     let file = engine.index_file(&bench.write("a.rs", "x"), None, None).await.unwrap().id;
     engine.append_turn(user("1")).await.unwrap();
     record(&engine, &["a", "b", "c"]).await;
@@ -182,7 +174,7 @@ async fn the_window_is_the_harnesses(
     #[case] calls: &[&str],
     #[case] stay: &[&str],
 ) {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let options = Options { window: Window { per_turn, turns_back }, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     engine.append_turn(user("u")).await.unwrap();

@@ -7,7 +7,7 @@ use context_model::id::SessionId;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, tool};
-use crate::chat::Chat;
+use crate::chat::{Chat, has_read};
 use crate::compacted::lines;
 
 /// The arguments of an edit that replaces a line, and the text that it leaves.
@@ -54,11 +54,7 @@ async fn advance(chat: &mut Chat) -> (Point, Vec<String>) {
 /// The process may end before its harness has stored a notice: the next one is not that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_that_was_lost_is_not_taken_for_the_next_one() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
-    let path = bench.write("a.txt", lines(9));
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (bench, mut chat, path) = has_read(lines(9)).await;
     chat.done();
     fs::remove_file(&path).unwrap();
     chat.engine.reconcile().await.unwrap();
@@ -125,8 +121,7 @@ async fn a_change_that_was_stored_with_an_edit_is_not_known_after_a_restart() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = Chat::new(bench.open("s").await);
     let path = bench.write("a.txt", lines(9));
-    chat.user("edit");
-    chat.advance().await;
+    chat.asks("edit").await;
     let (args, left) = edit(&path, &lines(9), "line 3");
     fs::write(&path, &left).unwrap();
     chat.engine.index_written(&path, Some(left.clone().into_bytes()), None).await.unwrap();

@@ -57,8 +57,7 @@ async fn evidence_of_each_kind_is_recorded_with_its_call() {
     let (first, second) = (lines("old", 40), lines("old", 40).replace("old line 7\n", "new line 7\n"));
     let path = bench.write("a.txt", &first);
     let mut chat = chat(&bench, "s").await;
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     chat.reads("shows", &path).await;
     chat.advance().await;
     let file = chat.engine.session_sets().await.unwrap().session_index[0].to_string();
@@ -122,8 +121,7 @@ async fn session_with_other_sentences_is_resumed_as_it_was(#[case] edits: bool) 
     let (first, second) = (lines("old", 40), lines("old", 40).replace("old line 7\n", "new line 7\n"));
     let path = bench.write("a.txt", &first);
     let mut chat = chat(&bench, "s").await;
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     chat.reads("one", &path).await;
     chat.advance().await;
     fs::write(&path, &second).unwrap();
@@ -146,8 +144,7 @@ async fn session_with_other_sentences_is_resumed_as_it_was(#[case] edits: bool) 
             one.message["content"][0]["text"] = json!("Cette phrase n'est pas de nous.");
         }
     }
-    let count = chat.messages.len();
-    chat.resync(bench.open("s").await, count).await;
+    chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
     assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
     fs::write(&path, &first).unwrap();
@@ -179,8 +176,7 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
     let bench = Bench::new(Backend::Memory);
     let path = bench.write("a.txt", lines("old", 40));
     let mut chat = chat(&bench, "s").await;
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     let texts: Option<Vec<String>> = texts.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
     let free = EditGuard::Allowed { difference: None };
     let guard = chat.engine.guard_edit(&path, texts.as_deref(), None).await.unwrap();
@@ -237,8 +233,7 @@ impl Since {
     async fn happen(self, bench: &Bench, chat: &mut Chat) -> String {
         let path = bench.write("a.txt", lines("old", 40));
         let changed = lines("old", 40).replace("old line 30\n", "new line 30\n");
-        chat.user("go");
-        chat.advance().await;
+        chat.asks("go").await;
         match self {
             Self::NeverSeen => return path,
             Self::ChangedBehindThePartThatWasRead => _ = chat.read("one", &path, Some((1, 20))).await,
@@ -323,8 +318,7 @@ async fn what_was_found_out_is_looked_up_from_then_on() {
     let bench = Bench::new(Backend::Sqlite);
     let (read, written) = (bench.write("read", lines("read", 40)), bench.path("written"));
     let mut chat = chat(&bench, "s").await;
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     chat.run("r", "read", json!({ "path": read }), &lines("read", 40)).await;
     fs::write(&written, lines("written", 40)).unwrap();
     chat.run("w", "write", json!({ "path": written, "content": lines("written", 40) }), "done").await;
@@ -343,9 +337,7 @@ async fn what_was_found_out_is_looked_up_from_then_on() {
     for one in chat.messages.iter_mut().filter(|one| one.message["role"] == "toolResult") {
         one.message["content"] = json!([{ "type": "text", "text": lines("read", 40) }]);
     }
-    chat.engine.close().await.unwrap();
-    let count = chat.messages.len();
-    chat.resync(bench.open("s").await, count).await;
+    chat.restart(&bench).await;
     for path in [&read, &written] {
         assert_eq!(chat.engine.check_edit(path).await.unwrap(), None);
         fs::write(path, "another text\n").unwrap();

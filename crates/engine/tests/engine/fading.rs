@@ -7,6 +7,7 @@ use context_projection::{Binding, Curve, Need, Prices};
 use rstest::rstest;
 use serde_json::json;
 
+use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench};
 use crate::chat::{Chat, arguments_of};
 
@@ -67,9 +68,7 @@ async fn long_ago(bench: &Bench) -> Chat {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_is_whole_until_it_is_old_and_then_a_reference(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn an_output_is_whole_until_it_is_old_and_then_a_reference(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let mut chat = first_turn(&bench).await;
     // The next request would be the second one that shows it.
@@ -95,7 +94,7 @@ async fn an_output_is_whole_until_it_is_old_and_then_a_reference(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_the_window_nor_the_turns_take_anything_out_of_sight() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let stays = Stays { weight: Some(8.0), ..Stays::default() };
     let mut chat = first_turn_of(Engine::open(Options { stays, ..bench.options("s") }).await.unwrap()).await;
     for turn in ["two", "three", "four"] {
@@ -107,7 +106,7 @@ async fn neither_the_window_nor_the_turns_take_anything_out_of_sight() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_model_lets_go_leaves_at_once() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
     chat.done();
@@ -131,8 +130,7 @@ async fn what_the_model_lets_go_leaves_at_once() {
     chat.run("other", "read", json!({ "path": "c.txt" }), &output()).await;
     for turn in ["two", "three", "four"] {
         chat.done();
-        chat.user(turn);
-        chat.advance().await;
+        chat.asks(turn).await;
     }
     chat.done();
     assert!(!chat.engine.deactivate("other").await.unwrap().ok, "it is not active");
@@ -141,7 +139,7 @@ async fn what_the_model_lets_go_leaves_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_pinned_stays_whole() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
     for id in ["call_1", "call_2"] {
@@ -155,7 +153,7 @@ async fn what_is_pinned_stays_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_again() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
@@ -173,7 +171,7 @@ async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_aga
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_output_leaves_before_a_short_one() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
     let long = output().repeat(4);
@@ -190,7 +188,7 @@ async fn a_long_output_leaves_before_a_short_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_output_shorter_than_a_reference_stays() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "a" }), "five words are no burden\n").await;
@@ -200,7 +198,7 @@ async fn an_output_shorter_than_a_reference_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_activation_brings_back_the_arguments_of_a_call_once_they_have_left() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
     assert_eq!(chat.engine.activate("call_2", None).await.unwrap().arguments, None, "they are in sight");
@@ -217,7 +215,7 @@ async fn an_activation_brings_back_the_arguments_of_a_call_once_they_have_left()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_leave_is_counted_until_it_leaves() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     assert_eq!(chat.advance().await.stale_tokens, 0);
     chat.rolls = false;
@@ -236,7 +234,7 @@ async fn what_could_leave_is_counted_until_it_leaves() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuilt_request_has_the_same_forms(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
     #[values(false, true)] stored: bool,
 ) {
     let bench = Bench::new(backend);
@@ -268,7 +266,7 @@ async fn a_rebuilt_request_has_the_same_forms(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = long_ago(&bench).await;
     let rolled = chat.advance_after_a_pause().await;
     let back = chat.engine.undo_roll().await.unwrap();
@@ -283,7 +281,7 @@ async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
 /// As in the process that undid the roll: for three user turns, with that of the undoing.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = long_ago(&bench).await;
     chat.advance_after_a_pause().await;
     let back = chat.engine.undo_roll().await.unwrap();
@@ -306,7 +304,7 @@ async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_can_roll_what_is_inactive_and_not_old() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
     chat.done();
@@ -334,7 +332,7 @@ async fn a_person_can_roll_what_is_inactive_and_not_old() {
 #[case::a_slash_in_its_own_name("x/a", false)]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, #[case] leaves: bool) {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = long_ago(&bench).await;
     for one in chat.messages.iter_mut().filter(|one| one.message["role"] == "assistant") {
         one.message["provider"] = json!("p");
@@ -354,7 +352,7 @@ async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, 
 #[case::nobody_knows(None, false)]
 #[tokio::test]
 async fn form_that_an_earlier_process_sent_counts_as_cached(#[case] ago: Option<i64>, #[case] cached: bool) {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("go");
     for n in 0..12 {

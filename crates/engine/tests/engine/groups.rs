@@ -9,7 +9,7 @@ use proptest::test_runner::Config;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::bench::{Backend, Bench, call, tool};
+use crate::bench::{Backend, Bench, call, session, tool};
 
 /// Starts all calls before the first one has ended; on one thread they begin in this order.
 async fn at_once(
@@ -28,8 +28,7 @@ async fn at_once(
 
 #[tokio::test]
 async fn twenty_calls_at_once_wait_for_two_writes() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     let before = bench.latest_tx().await;
     let names: Vec<String> = (0..20).map(|n| format!("call_{n}")).collect();
     // Another client's lock keeps the first write from ending before the last call has begun.
@@ -57,8 +56,7 @@ async fn twenty_calls_at_once_wait_for_two_writes() {
 
 #[tokio::test]
 async fn a_refused_call_does_not_refuse_those_beside_it() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (_bench, engine) = session(Backend::Sqlite).await;
     let results =
         at_once(&engine, [call("a", "1"), call("b", "2"), tool("c", "", json!({}), "3"), call("d", "4")])
             .await;
@@ -82,8 +80,7 @@ async fn a_group_that_lost_to_another_client_is_written_after_it() {
 
 #[tokio::test]
 async fn calls_that_wait_behind_a_closed_instance_are_refused() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     bench.store.close().await.unwrap();
     for result in at_once(&engine, (0..3).map(|n| call(&format!("c{n}"), "x"))).await {
         assert_eq!(result.unwrap_err(), EngineError::Store(StoreError::Closed));
@@ -93,8 +90,7 @@ async fn calls_that_wait_behind_a_closed_instance_are_refused() {
 
 #[tokio::test]
 async fn what_was_written_together_is_told_even_behind_a_close() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     let mut running = JoinSet::new();
     for number in 0..20 {
         let engine = engine.clone();
@@ -144,8 +140,7 @@ async fn carry_out(engine: Engine, step: Step) -> ObjectId {
 type Outcome = (Vec<ObjectId>, SessionSets, Vec<Vec<Document>>);
 
 async fn outcome(steps: Vec<Step>, together: bool) -> Outcome {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     let mut ids = Vec::new();
     if together {
         let mut running = JoinSet::new();

@@ -9,7 +9,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, call};
-use crate::chat::arguments_of;
+use crate::chat::{arguments_of, has_read};
 use crate::stepped::{Incident, Stepped};
 use crate::truth::{chat, lines};
 
@@ -25,8 +25,7 @@ async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
     chat.advance().await;
     let args = json!({ "deep": nested(150) });
     chat.run("c", "x", args, "output").await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     chat.turn("two").await;
     let count = chat.messages.len();
     chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
@@ -47,8 +46,7 @@ async fn marks_of_collapsed_arguments_name_their_own_call() {
         let call = json!({ "type": "toolCall", "id": "call_0", "name": "custom", "arguments": args });
         chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
         chat.say(json!({ "role": "toolResult", "toolCallId": "call_0", "toolName": "custom", "content": format!("done {n}") }));
-        chat.done();
-        chat.advance().await;
+        chat.ends().await;
     }
     chat.user("on");
     let mut collapsed = arguments_of(&chat.advance_after_a_pause().await);
@@ -71,8 +69,7 @@ async fn marks_of_collapsed_arguments_name_their_own_call() {
 async fn an_image_keeps_no_arguments_whole() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, "s").await;
-    chat.user("draw");
-    chat.advance().await;
+    chat.asks("draw").await;
     let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
     chat.say(json!({ "role": "assistant", "content": [call("a"), call("b")], "timestamp": chat.now_ms }));
     for id in ["a", "b"] {
@@ -138,11 +135,7 @@ async fn a_read_of_what_is_no_text_is_followed_by_no_notice(
     #[values("[binary]", "\u{fffd} caf\u{fffd}\n")] output: &str,
     #[values(false, true)] is_indexed: bool,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("old", 60));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     chat.turn("go on").await;
     let bytes = b"\xe9 caf\xe9\n";
     for (version, told) in [(&bytes[..], 1), (b"\xe8 again\n", 2)] {

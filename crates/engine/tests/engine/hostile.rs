@@ -13,7 +13,7 @@ use context_model::index::Action;
 use rstest::rstest;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::bench::{Backend, Bench, GENEROUS, not_run, refused};
+use crate::bench::{Backend, Bench, GENEROUS, not_run, refused, session};
 
 fn nothing(_: &Path) {}
 
@@ -60,8 +60,7 @@ fn below_a_file(path: &Path) {
 #[case::name_too_long(&"n".repeat(300), nothing, "")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&Path), #[case] reason: &str) {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     make(&bench.root().join(name));
     let attempts = async {
         let read = refused(&bench, &engine, ErrorCode::Io, engine.index_file(name, None, None)).await;
@@ -85,8 +84,7 @@ async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&P
 #[case::too_long(&format!("/{}", "d/".repeat(2_100)))]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_be_no_path_is_refused(#[case] path: &str) {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Memory).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_file(path, None, None)).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_written(path, None, None)).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_deletion(path)).await;
@@ -95,8 +93,7 @@ async fn what_can_be_no_path_is_refused(#[case] path: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sparse_file_of_100_gigabytes_is_known_without_being_read() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     let path = bench.write("huge.log", "small");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     if let Err(error) = File::options().write(true).open(&path).unwrap().set_len(100 << 30) {
@@ -131,8 +128,7 @@ async fn text_above_the_limit_is_not_kept_and_its_hash_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_the_kernel_without_a_size_is_read_whole() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Memory).await;
     let path = "/proc/version";
     let Ok(text) = std::fs::read_to_string(path) else {
         not_run(&format!("there is no {path}"));
@@ -169,8 +165,7 @@ fn what_may_not_be_read_is_refused() {
 
 #[tokio::main]
 async fn unreadable() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     let locked = |name: &str, mode| {
         std::fs::set_permissions(bench.root().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -220,8 +215,7 @@ async fn unreadable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_written_while_it_is_read_is_stored_as_it_was_at_one_moment() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Memory).await;
     let path = bench.path("busy");
     let states: Vec<String> = (0..10).map(|n| n.to_string().repeat(200_000)).collect();
     std::fs::write(&path, &states[0]).unwrap();

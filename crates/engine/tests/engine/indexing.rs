@@ -7,7 +7,8 @@ use context_model::index::Action;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, check, refused, search};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, check, refused, search, session};
 
 async fn index(engine: &Engine, path: &str) -> Action {
     engine.index_file(path, None, None).await.unwrap().action
@@ -15,11 +16,8 @@ async fn index(engine: &Engine, path: &str) -> Action {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_is_created_unchanged_updated_and_deleted(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn a_file_is_created_unchanged_updated_and_deleted(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     let path = bench.write("a.ts", "A");
     assert_eq!(index(&engine, &path).await, Action::Created);
 
@@ -82,8 +80,7 @@ async fn what_is_text_and_what_is_not(
     #[case] file_type: &str,
     #[case] reason: &str,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     let path = bench.write(name, bytes);
     // From disk, and from the bytes that a tool has read: the same version.
     let result = engine.index_file(&path, None, None).await.unwrap();
@@ -111,11 +108,8 @@ async fn what_is_text_and_what_is_not(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn content_that_a_tool_has_read_needs_no_second_read(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn content_that_a_tool_has_read_needs_no_second_read(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     let result =
         engine.index_file("not/on/this/disk.rs", Some(b"fn main() {}".to_vec()), None).await.unwrap();
     assert_eq!(result.action, Action::Created);
@@ -130,11 +124,8 @@ async fn content_that_a_tool_has_read_needs_no_second_read(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_discovery_never_overwrites_and_enters_the_pool_only(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn a_discovery_never_overwrites_and_enters_the_pool_only(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     let (known, found) = (bench.write("known.rs", "text"), bench.write("found.rs", "hidden"));
     let known_id = engine.index_file(&known, None, None).await.unwrap().id;
     let results = engine.discover(&[known.clone(), found.clone(), found.clone()]).await.unwrap();
@@ -163,16 +154,14 @@ async fn a_discovery_never_overwrites_and_enters_the_pool_only(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_discovery_with_one_impossible_path_takes_in_nothing() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     let paths = [bench.write("a", "x"), "b\0".to_owned()];
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.discover(&paths)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_written_file_enters_the_pool_and_stays_active_only_if_it_was() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     let (new, read) = (bench.write("new", "1"), bench.write("read", "1"));
     let read_id = engine.index_file(&read, None, None).await.unwrap().id;
     let new_id = engine.index_written(&new, None, None).await.unwrap().id;
@@ -185,8 +174,7 @@ async fn a_written_file_enters_the_pool_and_stays_active_only_if_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_path_written_in_many_ways_is_one_object() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     let path = bench.write("src/a.rs", "x");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     for other in ["src/a.rs", "./src/a.rs", "src/../src//a.rs", "../work/src/a.rs"] {
@@ -198,7 +186,7 @@ async fn the_same_path_written_in_many_ways_is_one_object() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tilde_is_the_agents_home_and_only_alone() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let options = context_engine::Options { home: Some(bench.path("home")), ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     bench.write("home/notes", "at home");
@@ -213,8 +201,7 @@ async fn a_tilde_is_the_agents_home_and_only_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_gone_when_it_is_read_is_deleted_if_it_was_known() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     refused(&bench, &engine, ErrorCode::Io, engine.index_file("nowhere", None, None)).await;
     let path = bench.write("a", "x");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
@@ -227,8 +214,7 @@ async fn a_file_that_is_gone_when_it_is_read_is_deleted_if_it_was_known() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_of_ten_megabytes_is_text_like_any_other() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     let line = "0123456789abcdef ".repeat(10 * 1024 * 1024 / 17);
     let path = bench.write("long.txt", &line);
     let id = engine.index_file(&path, None, None).await.unwrap().id;
@@ -246,9 +232,8 @@ async fn a_line_of_ten_megabytes_is_text_like_any_other() {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_files_at_once(#[values(Backend::Memory, Backend::Sqlite)] backend: Backend) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn many_files_at_once(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     let mut paths: Vec<String> =
         (0..1_300).map(|n| bench.write(&format!("d{}/f{n}", n % 7), format!("text {n}"))).collect();
     let active = engine.index_file(&paths[3], None, None).await.unwrap().id;

@@ -41,8 +41,7 @@ async fn a_read_that_failed_takes_nothing_from_the_next_one() {
     let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
     let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let mut chat = Chat::new(Engine::open(options).await.unwrap());
-    chat.user("read");
-    chat.advance().await;
+    chat.asks("read").await;
     // The first read finds no file, the second one a text that can't be stored and is gone before anybody could.
     let path = bench.write("a.txt", "only for a moment\n");
     store.arm(0);
@@ -69,8 +68,7 @@ async fn a_part_says_nothing_of_a_line_that_was_removed_behind_it() {
     let new = lines("old", 60).replace("old line 50\n", "new line 50\n").replace("old line 56\n", "");
     fs::write(&path, new).unwrap();
     chat.read("two", &path, Some((46, 10))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
     assert!(refusal.contains("\n-old line 56\n"), "{refusal}");
 }
@@ -84,8 +82,7 @@ async fn a_part_says_nothing_of_the_rest_of_what_the_model_has_written() {
     chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
     fs::write(&path, text.replace("old line 50\n", "new line 50\n")).unwrap();
     chat.read("two", &path, Some((1, 5))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
     assert!(refusal.contains("\n+new line 50\n"), "{refusal}");
     assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "the refusal has told it");
@@ -137,8 +134,7 @@ async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
     chat.advance().await;
     told(&mut chat, &path, &lines("old", 60).replace("old line 30\n", "new line 30\n")).await;
     chat.read("two", &path, Some((1, 11))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     chat.resync(chat.engine.clone(), chat.messages.len()).await;
     let answer = chat.engine.answer_read(&path, Some(1), Some(11), None).await.unwrap().unwrap();
     assert!(answer.text.starts_with("unchanged") && answer.object.as_str() == "two", "{}", answer.text);
@@ -162,9 +158,7 @@ async fn a_line_about_an_empty_output_brings_nothing_back() {
     );
     chat.run("two", "activate", json!({ "id": "one" }), &change.message).await;
     chat.done();
-    chat.engine.reconcile().await.unwrap();
-    let notices = chat.turn("go on").await.notices;
-    assert!(notices.len() == 1 && notices[0].ends_with("as you know it again"), "{notices:?}");
+    chat.hears("as you know it again").await;
 }
 
 /// The beginning of a file says less of which version it is than the whole that the tool gave.
@@ -186,9 +180,7 @@ async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
     chat.say(answer("done"));
     chat.resync(chat.engine.clone(), chat.messages.len()).await;
     fs::write(&path, lines("new", 60)).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let notices = chat.turn("go on").await.notices;
-    assert!(notices.len() == 1 && notices[0].ends_with("+60 -60"), "{notices:?}");
+    chat.hears("+60 -60").await;
 }
 
 /// Lines as a tool shows them that numbers them.
@@ -204,8 +196,7 @@ async fn read_numbered(chat: &mut Chat, id: &str, path: &str, handed: &str) {
     chat.engine.index_file(path, None, None).await.unwrap();
     chat.run(id, "read", json!({ "path": path }), &shown).await;
     chat.messages.last_mut().unwrap().message["content"] = json!([{ "type": "text", "text": handed }]);
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,10 +206,8 @@ async fn lines_that_are_recorded_with_numbers_are_known_after_a_restart() {
     read_numbered(&mut chat, "one", &path, lines("old", 60).trim_end()).await;
     assert!(chat.turn("go on").await.notices.is_empty());
     fs::write(&path, lines("new", 60)).unwrap();
-    chat.resync(bench.open("s").await, chat.messages.len()).await;
-    chat.engine.reconcile().await.unwrap();
-    let notices = chat.turn("go on").await.notices;
-    assert!(notices.len() == 1 && notices[0].ends_with("+60 -60"), "{notices:?}");
+    chat.restart(&bench).await;
+    chat.hears("+60 -60").await;
     // What is recorded is longer than what is in the request, so it is given.
     let change = chat.engine.activate("one", None).await.unwrap();
     assert!(!change.visible && change.content.is_some(), "{}", change.message);
@@ -236,7 +225,7 @@ async fn numbered_lines_that_no_version_has_are_no_other_version(#[case] text: &
     read_numbered(&mut chat, "one", &path, &numbered(&path, text)).await;
     let read = chat.messages.iter_mut().find(|one| one.message["toolCallId"] == "one").unwrap();
     read.message["content"] = json!([{ "type": "text", "text": "one\ntwo" }]);
-    chat.resync(bench.open("s").await, chat.messages.len()).await;
+    chat.restart(&bench).await;
     chat.engine.reconcile().await.unwrap();
     let notices = chat.turn("go on").await.notices;
     assert!(notices.is_empty(), "{notices:?}");

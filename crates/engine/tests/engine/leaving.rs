@@ -107,8 +107,7 @@ const WORDS: Stays = Stays {
 async fn reasoning_leaves_whole_and_prose_to_its_beginning() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, WORDS).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let said =
         json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
     let key = answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
@@ -162,8 +161,7 @@ async fn reasoning_leaves_an_answer_where_its_provider_takes_that(
 ) {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, WORDS).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let said = json!([{ "type": "thinking", "thinking": thought(), "thinkingSignature": signature }]);
     let key = answer(&mut chat, "call_1", said, fields, json!({ "path": "a" })).await;
     let plan = leave(&mut chat, 40).await;
@@ -186,8 +184,7 @@ async fn reasoning_before_a_last_word_leaves_where_its_provider_takes_that(
 ) {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, WORDS).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let content = json!([
         { "type": "thinking", "thinking": thought(), "thinkingSignature": signature },
         { "type": "text", "text": "It is done." },
@@ -206,8 +203,7 @@ async fn reasoning_before_a_last_word_leaves_where_its_provider_takes_that(
 async fn an_answer_of_nothing_but_reasoning_keeps_it() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, WORDS).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let only = json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": " " }]);
     chat.say(json!({ "role": "assistant", "timestamp": chat.now_ms, "content": only }));
     chat.user("and?");
@@ -255,8 +251,7 @@ const SOON: Stays = Stays {
 async fn old_calls_become_lines_behind_the_first_of_them() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, SOON).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let said = json!([{ "type": "text", "text": "I change it." }]);
     let args = json!({ "path": format!("{}/src/a.rs", bench.options("s").cwd), "edits": [] });
     let mut edits = go_on_at_length(&mut chat, 2).await;

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rstest::rstest;
 
-use crate::bench::{Backend, Bench, FILESYSTEM, refused};
+use crate::bench::{Backend, Bench, FILESYSTEM, refused, watching};
 
 const SECRET: &str = "a secret of the host";
 
@@ -73,8 +73,7 @@ async fn on_a_shared_file_system_a_link_and_its_target_are_one_object() {
 /// last looked at.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hard_linked_names_are_two_objects() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Backend::Sqlite).await;
     let one = bench.write("one", "1");
     let two = bench.path("other/two");
     std::fs::create_dir(bench.path("other")).unwrap();

@@ -4,13 +4,12 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use crate::bench::{Backend, Bench, GENEROUS, answer, call, user};
+use crate::bench::{Backend, GENEROUS, answer, call, session, user};
 
 /// A write that waits for the lock keeps the state; the view shows what was there before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn view_is_assembled_while_a_write_waits_for_a_lock() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Backend::Sqlite).await;
     engine.append_turn(user("a question")).await.unwrap();
     engine.append_turn(answer("an answer")).await.unwrap();
     engine.record_toolcall(call("first", "its output")).await.unwrap();

@@ -9,14 +9,13 @@ use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
 
-use crate::bench::{Backend, Bench};
+use crate::bench::{Backend, Bench, watching};
 use crate::watching::{content, events};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_events_are_made_up_for() {
     // A store without files has no place for markers, so each flush compares all tracked files with the disk.
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Backend::Memory).await;
     let path = bench.write("dir/file", "1");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     let later = bench.path("dir/later");

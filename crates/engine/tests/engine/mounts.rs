@@ -7,6 +7,7 @@ use context_model::index::Action;
 use context_model::mounts::MountMapping;
 use rstest::rstest;
 
+use crate::bench::Backend::{Memory, Sqlite};
 #[cfg(unix)]
 use crate::bench::not_run;
 use crate::bench::{Backend, Bench, FILESYSTEM, refused};
@@ -42,7 +43,7 @@ async fn lines(engine: &Engine) -> String {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_agent_and_a_sandboxed_one_share_a_file_and_see_their_own_paths(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
     bench.write("src/main.ts", "x");
@@ -63,7 +64,7 @@ async fn a_host_agent_and_a_sandboxed_one_share_a_file_and_see_their_own_paths(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let mut bench = Bench::new(backend);
     let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
@@ -99,7 +100,7 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_mounts_have_their_own_namespaces() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     bench.write("project/a", "project");
     bench.write("volume/a", "volume");
     let volume =
@@ -117,7 +118,7 @@ async fn several_mounts_have_their_own_namespaces() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mount_whose_prefix_leads_through_a_link_is_the_real_directory() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     bench.write("real/a", "x");
     std::os::unix::fs::symlink("real", bench.root().join("alias")).unwrap();
     let options =
@@ -136,7 +137,7 @@ async fn a_mount_whose_prefix_leads_through_a_link_is_the_real_directory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_mapping_that_fits_the_canonical_path_is_shown() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     bench.write("a", "x");
     let boxed = Engine::open(sandbox(&bench, "s")).await.unwrap();
     boxed.index_file("/workspace/a", None, None).await.unwrap();
@@ -155,7 +156,7 @@ async fn without_a_mapping_that_fits_the_canonical_path_is_shown() {
 #[case::two_of_one_prefix(|o: Options| Options { mounts: vec![mount("/w", "/a"), mount("/w/", "/b")], ..o })]
 #[tokio::test(flavor = "multi_thread")]
 async fn options_that_contradict_themselves_are_refused(#[case] wrong: impl Fn(Options) -> Options) {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let Err(error) = Engine::open(wrong(bench.options("s"))).await else { panic!("it was opened") };
     assert_eq!(error.code(), ErrorCode::InvalidArgument);
     assert_eq!(bench.latest_tx().await, 0, "no session was started");
@@ -163,7 +164,7 @@ async fn options_that_contradict_themselves_are_refused(#[case] wrong: impl Fn(O
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one() {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     bench.write("a", "x");
     let with = |session: &str, file: String| Options {
         filesystem_id: None,
@@ -208,7 +209,7 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
 #[case::relative("work", "/work")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_that_is_not_absolute_here_is_refused(#[case] agent: &str, #[case] canonical: &str) {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let options = Options { mounts: vec![mount(agent, canonical)], ..bench.options("s") };
     let error = Engine::open(options).await.err().unwrap();
     assert_eq!(error.code(), ErrorCode::InvalidArgument, "{error}");
@@ -224,7 +225,7 @@ async fn filesystems_can_be_told_apart_by_device() {
         not_run(&format!("there is no second file system at {other}"));
         return;
     }
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let place = tempfile::tempdir_in(other).unwrap();
     let path = place.path().join("a").into_os_string().into_string().unwrap();
     std::fs::write(&path, "1").unwrap();
@@ -257,7 +258,7 @@ async fn filesystems_can_be_told_apart_by_device() {
 #[cfg(windows)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_in_a_sandbox_that_is_a_path_to_windows_leads_nowhere() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     bench.write("a", "inside");
     let secret = bench.outside().join("secret");
     std::fs::write(&secret, "of the host").unwrap();

@@ -12,7 +12,8 @@ use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, refused, tool};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, refused, session, tool};
 use crate::chat::Chat;
 
 /// Lines of a log with about this many KiB; line `changed` is another one.
@@ -47,7 +48,7 @@ async fn is_latest(bench: &Bench, id: &ObjectId, bytes: &str, has_text: bool) {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
     #[values("read", "indexFile", "indexFiles", "activate", "written")] how: &str,
 ) {
     let bench = Bench::new(backend);
@@ -96,7 +97,7 @@ async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
 /// A small log is stored with its text, and no longer once it has grown; a restart changes nothing about that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_was_only_named_has_text_while_it_is_small() {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let engine = open(&bench, "s").await;
     let path = bench.write("server.log", log(256, 0));
     let id = tail(&engine, &path).await;
@@ -127,7 +128,7 @@ async fn a_log_that_was_only_named_has_text_while_it_is_small() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_has_read_a_large_file_is_told_exactly(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
     #[values(true, false)] reader_is_first: bool,
 ) {
     let bench = Bench::new(backend);
@@ -138,8 +139,7 @@ async fn a_session_that_has_read_a_large_file_is_told_exactly(
     let mut chat = Chat::new(Engine::open(options("s")).await.unwrap());
     chat.user("read the beginning");
     chat.read("r", &path, Some((1, 20))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     let look = async |chat: &Chat| {
         let engines = if reader_is_first { [&chat.engine, &other] } else { [&other, &chat.engine] };
         for engine in engines {
@@ -169,15 +169,14 @@ async fn a_session_that_has_read_a_large_file_is_told_exactly(
 /// version.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_of_which_only_the_hash_is_stored_is_read_before_anybody_is_told() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let path = bench.write("server.log", log(200, 0));
     let other = bench.open("other").await;
     let id = tail(&other, &path).await;
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("read the beginning");
     chat.read("r", &path, Some((1, 20))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     bench.write("server.log", log(300, 7));
     other.reconcile().await.unwrap();
     is_latest(&bench, &id, &log(300, 7), false).await;
@@ -189,8 +188,7 @@ async fn a_version_of_which_only_the_hash_is_stored_is_read_before_anybody_is_to
 /// A text that the store's owner has erased is not one that was never stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_erased_text_is_not_stored_by_the_next_read() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     let path = bench.write("server.log", log(300, 0));
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     let owned = SqliteStore::open(bench.database(), Durability::Process).unwrap();
@@ -209,7 +207,7 @@ async fn an_erased_text_is_not_stored_by_the_next_read() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_active_file_has_text_again_after_a_look(#[values(true, false)] restart: bool) {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let path = bench.write("server.log", log(200, 0));
     let mut engine = bench.open("s").await;
     let id = engine.index_file(&path, None, None).await.unwrap().id;

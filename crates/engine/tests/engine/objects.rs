@@ -6,15 +6,15 @@ use context_model::object::Status;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, answer, call, check, ids, refused, tool, user};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, answer, call, check, ids, refused, session, tool, user};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn infrastructure_is_rendered_in_its_place_and_is_in_no_set(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(backend).await;
     engine.set_system_prompt("You help.").await.unwrap();
     engine.append_turn(user("Hello")).await.unwrap();
     engine.append_turn(answer("Hi.")).await.unwrap();
@@ -46,8 +46,7 @@ async fn infrastructure_is_rendered_in_its_place_and_is_in_no_set(
 async fn the_agent_controls_no_infrastructure(
     #[values("session:s", "chat:s", "system_prompt:s", "chat:other")] id: &str,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     bench.open("other").await;
     let before = (bench.latest_tx().await, engine.session_sets().await.unwrap());
     for answer in [
@@ -66,8 +65,7 @@ async fn the_agent_controls_no_infrastructure(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_objects_of_a_new_session_have_the_fields_of_the_specification() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     engine.append_turn(user("u")).await.unwrap();
     engine.record_toolcall(call("call_1", "")).await.unwrap();
     let fields = async |id: &str| {
@@ -91,11 +89,8 @@ async fn the_objects_of_a_new_session_have_the_fields_of_the_specification() {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_call_is_one_object_with_one_version(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn a_tool_call_is_one_object_with_one_version(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     let mut input = tool("call_1", "bash", json!({ "command": "true" }), "done");
     input.args_display = Some("true".into());
     input.status = Status::Fail;
@@ -123,10 +118,9 @@ async fn a_tool_call_is_one_object_with_one_version(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn call_ids_that_come_again_with_another_call_are_kept_apart(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let mut bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+    let (mut bench, engine) = session(backend).await;
     engine.append_turn(user("u")).await.unwrap();
     let record = async |engine: &context_engine::Engine, content: &str| {
         engine.record_toolcall(call("call_0", content)).await.unwrap().to_string()
@@ -166,8 +160,7 @@ async fn call_ids_that_come_again_with_another_call_are_kept_apart(
 #[case::with_spaces_and_breaks("a b\nc\u{202e}", "a b\nc\u{202e}")]
 #[tokio::test(flavor = "multi_thread")]
 async fn strange_call_ids_are_ids_like_others(#[case] call_id: &str, #[case] expected: &str) {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (_bench, engine) = session(Sqlite).await;
     let id = engine.record_toolcall(call(call_id, "text")).await.unwrap();
     assert_eq!(id.as_str(), expected);
     check(&engine.session_sets().await.unwrap());
@@ -188,15 +181,13 @@ async fn strange_call_ids_are_ids_like_others(#[case] call_id: &str, #[case] exp
 #[case::too_deep(tool("c", "t", serde_json::from_str(&format!("{{\"a\":{}{}}}", "[".repeat(101), "]".repeat(101))).unwrap(), ""))]
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_can_not_be_stored_are_refused(#[case] input: context_engine::ToolcallInput) {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.record_toolcall(input)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_nested_to_the_limit_is_stored_and_read_again() {
-    let mut bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (mut bench, engine) = session(Sqlite).await;
     let deep: serde_json::Value =
         serde_json::from_str(&format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap();
     let id = engine.record_toolcall(tool("c", "t", json!({ "a": deep }), "")).await.unwrap();

@@ -4,6 +4,7 @@ use context_engine::{Edit, Plan};
 use rstest::rstest;
 use serde_json::json;
 
+use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
 
@@ -40,9 +41,7 @@ async fn rolled(bench: &Bench) -> (Chat, Vec<(String, String)>) {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reference_says_what_the_output_came_to(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+async fn a_reference_says_what_the_output_came_to(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let (chat, texts) = rolled(&bench).await;
     let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
@@ -59,7 +58,7 @@ async fn a_reference_says_what_the_output_came_to(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resumed_session_has_the_same_references(
     #[values("raw", "replaced", "plain")] kept: &str,
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let mut bench = Bench::new(backend);
     let (mut chat, texts) = rolled(&bench).await;
@@ -71,8 +70,7 @@ async fn a_resumed_session_has_the_same_references(
         let text = if kept == "plain" { plain } else { text.as_str() };
         message["content"] = json!([{ "type": "text", "text": text }]);
     }
-    let count = chat.messages.len();
-    chat.resync(bench.open("s").await, count).await;
+    chat.restart(&bench).await;
     let again = chat.advance().await;
     assert_eq!(references(&again), if kept == "raw" { texts } else { Vec::new() });
 }
@@ -81,7 +79,7 @@ async fn a_resumed_session_has_the_same_references(
 /// undone roll takes that back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reference_says_that_its_file_has_changed() {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
     let text: String = (1..=300).map(|n| format!("line {n} of the file\n")).collect();
@@ -94,8 +92,7 @@ async fn a_reference_says_that_its_file_has_changed() {
     chat.engine.index_file(&paths[1], None, None).await.unwrap();
     chat.done();
     for turn in ["two", "three", "four"] {
-        chat.user(turn);
-        chat.advance().await;
+        chat.asks(turn).await;
     }
     let plan = chat.engine.roll_now(&chat.call()).await.unwrap();
     let texts = references(&plan);

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, say};
+use crate::bench::{Backend, Bench, say, session};
 use crate::bound::Provider;
 use crate::forms;
 
@@ -524,8 +524,7 @@ fn whatever_a_harness_hands_over_is_taken_or_refused_and_never_a_panic() {
         }
         runs.set(runs.get() + 1);
         runtime.block_on(async {
-            let bench = Bench::new(Backend::Memory);
-            let engine = bench.open("s").await;
+            let (bench, engine) = session(Backend::Memory).await;
             for (batch, recorded, (now, window, read, write, flags, lookback)) in batches {
                 let incoming: Vec<Incoming> = batch
                     .into_iter()

@@ -11,12 +11,13 @@ use rstest::rstest;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::bench::{Backend, Bench, GENEROUS, call, user};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, GENEROUS, call, session, user};
 use crate::stepped::{Incident, Stepped};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_waits_for_no_write() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let held = Incident::Held { begun: Arc::clone(&begun), go: Arc::clone(&go) };
     let store = Stepped::new(Arc::clone(&bench.store), held);
@@ -50,9 +51,8 @@ async fn a_read_waits_for_no_write() {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_of_a_history_are_the_history(#[values(Backend::Memory, Backend::Sqlite)] backend: Backend) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn parts_of_a_history_are_the_history(#[values(Memory, Sqlite)] backend: Backend) {
+    let (_bench, engine) = session(backend).await;
     for n in 0..20 {
         engine.append_turn(user(&format!("question {n}"))).await.unwrap();
     }
@@ -72,8 +72,7 @@ async fn parts_of_a_history_are_the_history(#[values(Backend::Memory, Backend::S
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_of_a_transaction_that_is_none_does_not_exist() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     let path = bench.write("a", "one");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     let first = engine.point().await.unwrap();

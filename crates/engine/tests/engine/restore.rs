@@ -7,7 +7,8 @@ use context_model::time::TxId;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, answer, call, check, ids, refused, user};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, answer, call, check, ids, refused, session, user};
 
 async fn turn(engine: &Engine, name: &str) -> TxId {
     engine.append_turn(user(&format!("about {name}"))).await.unwrap();
@@ -23,10 +24,9 @@ fn questions(view: &context_engine::Assembled) -> Vec<&str> {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let mut bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+    let (mut bench, engine) = session(backend).await;
     let session = engine.session_id().clone();
     let one = turn(&engine, "one").await;
     let at_one = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
@@ -64,7 +64,7 @@ async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
     let parent = bench.open("parent").await;
@@ -99,7 +99,7 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of_it(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
     let parent = bench.open("parent").await;
@@ -116,8 +116,7 @@ async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of
 
 #[tokio::test(flavor = "multi_thread")]
 async fn before_everything_nothing_was_said_and_nothing_active() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     turn(&engine, "one").await;
     let file = engine.index_file(&bench.write("a", "1"), None, None).await.unwrap().id;
     engine.pin(file.as_str()).await.unwrap();
@@ -133,8 +132,7 @@ async fn before_everything_nothing_was_said_and_nothing_active() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn points_that_are_none_are_refused() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     let session = engine.session_id().clone();
     let nobody = SessionId::new("nobody").unwrap();
     let point = turn(&engine, "one").await;

@@ -7,7 +7,8 @@ use context_model::index::Action;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, answer, call, refused, search, tool, user};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, answer, call, refused, search, session, tool, user, watching};
 
 /// A file through a link, where a link needs no privilege.
 const LINKED: &str = if cfg!(unix) { "alias/a.rs" } else { "real/a.rs" };
@@ -40,10 +41,9 @@ async fn busy(bench: &Bench, engine: &Engine) {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resumed_session_has_the_same_sets_and_renders_the_same_bytes(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let mut bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+    let (mut bench, engine) = session(backend).await;
     busy(&bench, &engine).await;
     let (sets, view, point) = (
         engine.session_sets().await.unwrap(),
@@ -73,11 +73,8 @@ async fn a_resumed_session_has_the_same_sets_and_renders_the_same_bytes(
 #[cfg(unix)]
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_reconciled_with_the_disk_in_one_transaction(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let mut bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn files_are_reconciled_with_the_disk_in_one_transaction(#[values(Memory, Sqlite)] backend: Backend) {
+    let (mut bench, engine) = session(backend).await;
     let mut id = std::collections::BTreeMap::new();
     for name in ["same", "changed", "deleted", "gone/with/its/directory", "to-link", "to-directory", "binary"]
     {
@@ -128,10 +125,9 @@ async fn files_are_reconciled_with_the_disk_in_one_transaction(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_deleted_and_came_back_while_nobody_looked_is_read_on_resume(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let mut bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+    let (mut bench, engine) = session(backend).await;
     let path = bench.write("a", "one");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     std::fs::remove_file(&path).unwrap();
@@ -150,7 +146,7 @@ async fn a_source_type_of_the_future_is_shown_and_left_alone() {
     use context_model::session::{Change, Sets};
     use context_model::source::Source;
     use context_store::{Transaction, Write};
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let binding = json!({ "type": "s3", "bucket": "b", "key": "k\nid=x" });
     let source = Source::from_value(binding.clone()).unwrap();
     let id = ObjectId::sourced(identity_hash(ObjectType::File, Some(&source)));
@@ -177,8 +173,7 @@ async fn a_source_type_of_the_future_is_shown_and_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_close_every_call_fails_and_closing_again_does_not() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     let path = bench.write("a", "x");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.close().await.unwrap();
@@ -218,8 +213,7 @@ async fn after_close_every_call_fails_and_closing_again_does_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_session_tracks_nothing_and_can_still_be_asked() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Memory).await;
     let path = bench.write("a", "1");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     engine.pause().await.unwrap();
@@ -238,8 +232,7 @@ async fn a_paused_session_tracks_nothing_and_can_still_be_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_about_objects_and_times() {
     use context_store::{AsOf, Known};
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Sqlite).await;
     let path = bench.write("dir/a.txt", "alpha\nbeta\n");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     let created = engine.point().await.unwrap();
@@ -283,7 +276,7 @@ async fn questions_about_objects_and_times() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
     let (one, two) = (bench.open("one").await, bench.open("two").await);

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rstest::rstest;
 
-use crate::bench::{Backend, Bench, call, check, ids, user};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, call, check, ids, session, user};
 
 async fn unchanged_by(bench: &Bench, engine: &Engine, answer: context_engine::SetChange, code: ErrorCode) {
     assert_eq!((answer.ok, answer.code), (false, Some(code)), "{}", answer.message);
@@ -18,11 +19,8 @@ async fn unchanged_by(bench: &Bench, engine: &Engine, answer: context_engine::Se
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_moves_between_the_three_levels(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+async fn an_object_moves_between_the_three_levels(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = session(backend).await;
     let id = engine.index_file(&bench.write("a", "text"), None, None).await.unwrap().id;
     let name = id.as_str();
     let level = async || {
@@ -60,8 +58,7 @@ async fn an_object_moves_between_the_three_levels(
 #[case::line_break("a\nb")]
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_ids_are_refused_with_a_sentence(#[case] name: &str) {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     // Another session's object is none of this one's.
     let other = bench.open("other").await;
     other.record_toolcall(call("theirs", "x")).await.unwrap();
@@ -83,8 +80,7 @@ async fn unknown_ids_are_refused_with_a_sentence(#[case] name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handle_and_a_full_id_name_the_same_object() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (_bench, engine) = session(Sqlite).await;
     let birth = engine.receive(call("call_1", "text")).await.unwrap();
     let change = engine.deactivate(&birth.handle).await.unwrap();
     assert!(change.ok);
@@ -102,10 +98,9 @@ async fn a_handle_and_a_full_id_name_the_same_object() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_static_reference_shows_a_version_and_leaves_the_sets_alone(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(Memory, Sqlite)] backend: Backend,
 ) {
-    let bench = Bench::new(backend);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(backend).await;
     let path = bench.write("a", "one");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     bench.write("a", "two");
@@ -129,8 +124,7 @@ async fn a_static_reference_shows_a_version_and_leaves_the_sets_alone(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_can_not_be_given_is_refused_and_nothing_is_activated() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (bench, engine) = session(Memory).await;
     engine.record_toolcall(call("c", "1\n2\n3\n4")).await.unwrap();
     engine.deactivate("c").await.unwrap();
     let wrong = engine.activate("c", Some(Part::Lines(3, 2))).await.unwrap();
@@ -178,15 +172,12 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Random sessions: the invariants hold, the index never shrinks, and a reopened session is the same bytes.
 #[rstest]
-fn any_sequence_of_operations_keeps_the_invariants(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
+fn any_sequence_of_operations_keeps_the_invariants(#[values(Memory, Sqlite)] backend: Backend) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&prop::collection::vec(step(), 1..40), |steps| {
         runtime.block_on(async {
-            let bench = Bench::new(backend);
-            let mut engine = bench.open("s").await;
+            let (bench, mut engine) = session(backend).await;
             let mut points = vec![engine.point().await.unwrap()];
             let mut index: Vec<ObjectId> = Vec::new();
             for step in &steps {
@@ -243,8 +234,7 @@ async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pins_are_kept_with_the_session_and_only_for_what_it_knows() {
-    let mut bench = Bench::new(Backend::Sqlite);
-    let engine = bench.open("s").await;
+    let (mut bench, engine) = session(Sqlite).await;
     engine.record_toolcall(call("a", "x")).await.unwrap();
     engine.record_toolcall(call("b", "x")).await.unwrap();
     engine.pin("b").await.unwrap();

@@ -6,7 +6,7 @@ use context_model::id::ObjectId;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, call, tool, user};
+use crate::bench::{Backend, Bench, call, session, tool, user};
 use crate::chat::arguments_of;
 use crate::leaving::{after_a_pause, answer, chat, go_on_at_length, gone, leave, plan_text, thought};
 use crate::truth;
@@ -30,8 +30,7 @@ const CALLS: Stays = Stays {
 async fn settings_say_how_long(#[case] stays: Stays, #[case] calls: usize, #[case] leaves: bool) {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, stays).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let said =
         json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
     answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
@@ -43,8 +42,7 @@ async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, Stays::default()).await;
     chat.shortens = false;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let said =
         json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
     answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
@@ -58,8 +56,7 @@ async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_
 async fn an_edit_loses_its_old_text_first() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, Stays { calls: Stay::Keep, weight: Some(8.0), ..Stays::default() }).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let (old, new) = ("the old line\n".repeat(200), "the new line\n".repeat(150));
     let args = json!({ "path": "a", "edits": [{ "oldText": old, "newText": new }] });
     answer(&mut chat, "call_1", json!([]), json!({}), args).await;
@@ -95,8 +92,7 @@ async fn only_calls_that_are_old_enough_become_lines() {
 async fn each_line_names_its_own_call_whichever_is_answered_first() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, CALLS).await;
-    chat.user("look");
-    chat.advance().await;
+    chat.asks("look").await;
     let mut edits = go_on_at_length(&mut chat, 1).await;
     let of = |id: &str| json!({ "command": format!("make {id}") });
     let calls = ["first", "second", "third"];
@@ -157,8 +153,7 @@ async fn what_a_person_brought_back_becomes_stale_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_steer_the_context_take_no_place_in_the_window() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
+    let (_bench, engine) = session(Backend::Memory).await;
     engine.append_turn(user("u")).await.unwrap();
     for n in 0..5 {
         engine.record_toolcall(call(&format!("read_{n}"), "text")).await.unwrap();
@@ -193,8 +188,7 @@ async fn what_was_brought_back_and_pinned_stays_whole() {
         .clone()
         .unwrap();
     chat.run("again", "activate", json!({ "id": big }), &whole.content.unwrap()).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     assert!(chat.engine.pin("big").await.unwrap().ok);
     for turn in 0..8 {
         chat.user("on");

@@ -11,8 +11,9 @@ use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, W
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, answer, user};
-use crate::chat::Chat;
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, answer, user, watching};
+use crate::chat::{Chat, has_read};
 use crate::stepped::{Incident, Stepped};
 
 pub fn lines(prefix: &str, count: usize) -> String {
@@ -27,15 +28,14 @@ pub async fn chat(bench: &Bench, session: &str) -> Chat {
 /// Two sessions on one store change each other's file in turns: each hears of each change of the other, once.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn two_sessions_hear_all_of_each_other(#[values(Backend::Memory, Backend::Sqlite)] backend: Backend) {
+async fn two_sessions_hear_all_of_each_other(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let path = bench.write("shared.txt", lines("first", 40));
     let mut chats = [chat(&bench, "one").await, chat(&bench, "two").await];
     for (n, chat) in chats.iter_mut().enumerate() {
         chat.user("read it");
         assert_eq!(chat.read(&format!("read_{n}"), &path, None).await, lines("first", 40));
-        chat.done();
-        chat.advance().await;
+        chat.ends().await;
     }
     for round in 0..40 {
         let (writer, reader) = (round % 2, (round + 1) % 2);
@@ -62,19 +62,14 @@ async fn two_sessions_hear_all_of_each_other(#[values(Backend::Memory, Backend::
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_was_read_again_does_not_hide_the_rest() {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("old", 60));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     let changed = lines("old", 60).replace("old line 50\n", "new line 50\n");
     fs::write(&path, &changed).unwrap();
     assert_eq!(
         chat.read("two", &path, Some((1, 5))).await,
         changed.lines().take(5).collect::<Vec<_>>().join("\n")
     );
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     assert!(chat.notices.len() == 1 && chat.notices[0].ends_with("+1 -1"), "{:?}", chat.notices);
     assert!(chat.engine.check_edit(&path).await.unwrap().is_some(), "line 50 is not known yet");
     assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "the refusal has told it");
@@ -82,15 +77,10 @@ async fn a_part_that_was_read_again_does_not_hide_the_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("old", 60));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     fs::write(&path, lines("old", 60).replace("old line 50\n", "new line 50\n")).unwrap();
     chat.read("two", &path, Some((45, 10))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     assert_eq!(chat.notices.len(), 1, "before the read it was news");
     assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
 }
@@ -98,11 +88,7 @@ async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
 /// Bytes that are no text are not a file that is gone, and are no text to compare with.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_no_text_any_more_is_not_called_deleted() {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("old", 60));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     for (bytes, what) in [(&b"\0\x01"[..], " changed"), (b"\0\x02", " changed"), (b"now\n", " +1 -60")] {
         fs::write(&path, bytes).unwrap();
         chat.engine.reconcile().await.unwrap();
@@ -117,11 +103,7 @@ async fn a_file_that_is_no_text_any_more_is_not_called_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_holds_for_the_disk_as_it_is_now() {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("old", 60));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
+    let (_bench, chat, path) = has_read(lines("old", 60)).await;
     chat.engine.index_file(&path, None, None).await.unwrap();
     // Between the look and the answer.
     fs::write(&path, lines("all new", 60)).unwrap();
@@ -138,25 +120,15 @@ async fn a_read_past_the_end_is_the_tools_to_answer(
     #[case] offset: Option<usize>,
     #[case] limit: Option<usize>,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("a", 99));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
-    chat.done();
-    chat.advance().await;
+    let (_bench, mut chat, path) = has_read(lines("a", 99)).await;
+    chat.ends().await;
     assert_eq!(chat.engine.answer_read(&path, offset, limit, None).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
-    let bench = Bench::new(Backend::Memory);
-    let path = bench.write("a.txt", lines("old", 60));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
-    chat.done();
-    chat.advance().await;
+    let (bench, mut chat, path) = has_read(lines("old", 60)).await;
+    chat.ends().await;
     chat.engine.close().await.unwrap();
     fs::write(&path, lines("new", 60)).unwrap();
 
@@ -168,29 +140,25 @@ async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
     // The harness keeps the notice as a message of its own kind; a third process does not say it again.
     chat.say(json!({ "role": "custom", "content": plan.notices[0] }));
     chat.advance().await;
-    chat.engine.close().await.unwrap();
-    let count = chat.messages.len();
-    chat.resync(bench.open("s").await, count).await;
+    chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
     chat.engine.close().await.unwrap();
     // Where it did not keep the notice, the model was not told.
     chat.messages.retain(|one| one.message["role"] != "custom");
-    let count = chat.messages.len();
-    chat.resync(bench.open("s").await, count).await;
+    chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let path = bench.write("a.txt", lines("old", 60));
     let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
     let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let mut chat = Chat::new(Engine::open(options).await.unwrap());
     chat.user("read");
     chat.read("one", &path, None).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     fs::write(&path, lines("new", 60)).unwrap();
     let other = bench.open("other").await;
     other.index_file(&path, None, None).await.unwrap();
@@ -215,12 +183,11 @@ async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
 async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false, true)] rebuild: bool) {
     let mut calls = 0;
     loop {
-        let bench = Bench::new(Backend::Memory);
+        let bench = Bench::new(Memory);
         let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
         let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
         let mut chat = Chat::new(Engine::open(options).await.unwrap());
-        chat.user("first");
-        chat.advance().await;
+        chat.asks("first").await;
         let handed = chat.messages.len();
         for message in [
             json!({ "role": "assistant", "content": [{ "type": "toolCall", "id": "c", "name": "x", "arguments": {} }] }),
@@ -256,8 +223,7 @@ async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_ended_twice_ends_no_other() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Sqlite).await;
     let path = bench.write("a.txt", "one");
     engine.index_file(&path, None, None).await.unwrap();
     let first = engine.subscribe(|_| {});
@@ -277,7 +243,7 @@ async fn a_subscription_that_is_ended_twice_ends_no_other() {
 /// A change that comes while the store takes no writes is stored once it does again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_stored_is_not_forgotten() {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
     let options = Options { watch: true, store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
@@ -322,7 +288,7 @@ impl Tracker for Told {
 /// A log that grows has few versions while nobody looks, and its last text whenever somebody does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_growing_log_does_not_fill_the_store() {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let sink: Arc<Mutex<Option<Box<dyn Sink>>>> = Arc::default();
     let kept = Arc::clone(&sink);
     let start: TrackerStart = Arc::new(move |sink| {
@@ -355,7 +321,7 @@ async fn a_growing_log_does_not_fill_the_store() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_comes_in_between_is_not_replaced_by_an_older_look(#[values(0, 1)] calls: i64) {
-    let bench = Bench::new(Backend::Memory);
+    let bench = Bench::new(Memory);
     let path = bench.write("a", "first");
     let id = bench.open("elsewhere").await.index_file(&path, None, None).await.unwrap().id;
     let mut later = bench.latest(&id).await.unwrap();

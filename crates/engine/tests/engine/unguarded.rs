@@ -91,8 +91,7 @@ impl Others {
     async fn happen(self, bench: &Bench, chat: &mut Chat, ends: &str) -> (String, String) {
         let first = lines("old", 40).replace('\n', ends);
         let path = bench.write("a.txt", &first);
-        chat.user("go");
-        chat.advance().await;
+        chat.asks("go").await;
         if self != Self::NeverRead {
             chat.reads("read", &path).await;
             chat.advance().await;
@@ -111,9 +110,7 @@ impl Others {
                 bench.open("other").await.index_file(&path, None, None).await.unwrap();
             }
             Self::Announced => {
-                chat.engine.reconcile().await.unwrap();
-                let notices = chat.turn("on").await.notices;
-                assert!(notices.len() == 1 && notices[0].ends_with(" +1 -1"), "{notices:?}");
+                let notices = chat.hears(" +1 -1").await;
                 chat.say(json!({ "role": "custom", "content": notices[0] }));
             }
             _ => {}
@@ -128,11 +125,8 @@ async fn notices(bench: &Bench, chat: &mut Chat, path: &str) -> [Vec<String>; 3]
     for line in &told {
         chat.say(json!({ "role": "custom", "content": line }));
     }
-    chat.done();
-    chat.advance().await;
-    chat.engine.close().await.unwrap();
-    let count = chat.messages.len();
-    chat.resync(bench.open("s").await, count).await;
+    chat.ends().await;
+    chat.restart(&bench).await;
     let again = chat.turn("on").await.notices;
     let text = fs::read_to_string(path).unwrap();
     fs::write(path, text.replace("old line 35", "last line 35")).unwrap();
@@ -221,12 +215,9 @@ async fn the_difference_for_a_later_edit_has_the_others_lines_alone(
     for line in chat.advance().await.notices {
         chat.say(json!({ "role": "custom", "content": line }));
     }
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     if restarts {
-        chat.engine.close().await.unwrap();
-        let count = chat.messages.len();
-        chat.resync(bench.open("s").await, count).await;
+        chat.restart(&bench).await;
     }
     let guard = chat.engine.guard_edit(&path, None, None).await.unwrap();
     let EditGuard::Refused(told) = guard else { panic!("{guard:?}") };
@@ -291,8 +282,7 @@ async fn an_edit_through_a_link_hides_nothing() {
     let mut chat = chat(&bench, "s").await;
     let (first, link) = (bench.write("real.txt", lines("old", 40)), bench.path("link.txt"));
     std::os::unix::fs::symlink(&first, &link).unwrap();
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     chat.reads("read", &link).await;
     chat.advance().await;
     let now = lines("old", 40).replace("old line 30\n", NEW);
@@ -340,8 +330,7 @@ async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
     let bench = Bench::new(Backend::Sqlite);
     let mut chat = chat(&bench, "s").await;
     let (path, text) = (bench.path("a.txt"), lines("old", 40));
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     Host::Writes.calls(&mut chat, "write", write(&path, &text), &[(&path, &text)]).await;
     chat.advance().await;
     fs::write(&path, text.replace("old line 30\n", NEW)).unwrap();
@@ -361,8 +350,7 @@ async fn a_file_with_three_names_is_announced_once_by_the_last_one() {
     let real = bench.write("real.txt", lines("old", 40));
     let names = ["one.txt", "two.txt"].map(|name| bench.path(name));
     names.iter().for_each(|name| std::os::unix::fs::symlink(&real, name).unwrap());
-    chat.user("go");
-    chat.advance().await;
+    chat.asks("go").await;
     for (number, name) in [&names[1], &real, &names[0], &names[1]].into_iter().enumerate() {
         chat.read(&format!("read {number}"), name, Some((1 + number, 9 + number))).await;
         chat.advance().await;
@@ -374,8 +362,6 @@ async fn a_file_with_three_names_is_announced_once_by_the_last_one() {
         let told = chat.turn("on").await.notices;
         assert!(told.len() == 1 && told[0].contains("two.txt "), "{told:?}");
         chat.say(json!({ "role": "custom", "content": told[0] }));
-        chat.engine.close().await.unwrap();
-        let count = chat.messages.len();
-        chat.resync(bench.open("s").await, count).await;
+        chat.restart(&bench).await;
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, answer, call, user};
+use crate::bench::{Backend, Bench, answer, call, session, user};
 
 /// Something that changes what is seen.
 #[derive(Clone, Debug)]
@@ -85,8 +85,7 @@ proptest! {
     fn a_kept_view_equals_a_new_one(steps in prop::collection::vec(step(), 1..20)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let bench = Bench::new(Backend::Memory);
-            let engine = bench.open("s").await;
+            let (bench, engine) = session(Backend::Memory).await;
             let first = engine.point().await.unwrap();
             for step in steps {
                 carry_out(&engine, &step, first).await;

@@ -12,12 +12,12 @@ use context_model::index::Action;
 use context_model::mounts::MountMapping;
 use rstest::rstest;
 
-use crate::bench::{Backend, Bench, FILESYSTEM, not_run};
+use crate::bench::Backend::{Memory, Sqlite};
+use crate::bench::{Backend, Bench, FILESYSTEM, not_run, watching};
 
 /// A session that tracks one file.
 async fn tracked(text: &str) -> (Bench, Engine, String, ObjectId) {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Sqlite).await;
     let path = bench.write("dir/file", text);
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     (bench, engine, path, id)
@@ -175,11 +175,8 @@ async fn a_file_renamed_is_a_deletion_and_a_discovery() {
 /// Without a file of its own a store makes each flush compare all files, and that reads no file that nobody has read.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_new_name_of_a_file_is_only_discovered(
-    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
-) {
-    let bench = Bench::new(backend);
-    let engine = bench.watching("s").await;
+async fn the_new_name_of_a_file_is_only_discovered(#[values(Memory, Sqlite)] backend: Backend) {
+    let (bench, engine) = watching(backend).await;
     let path = bench.write("file", "text");
     engine.index_file(&path, None, None).await.unwrap();
     fs::rename(&path, bench.path("renamed")).unwrap();
@@ -200,8 +197,7 @@ async fn the_new_name_of_a_file_is_only_discovered(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_appears_after_it_was_discovered() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Sqlite).await;
     let paths = [bench.path("later"), bench.path("new/dir/later")];
     let found = engine.discover(&paths).await.unwrap();
     for (path, found) in paths.iter().zip(&found) {
@@ -217,8 +213,7 @@ async fn a_file_that_appears_after_it_was_discovered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_session_has_not_encountered_is_not_recorded() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Sqlite).await;
     let path = bench.path("missing");
     assert!(engine.index_file(&path, None, None).await.is_err());
     let tx = bench.latest_tx().await;
@@ -232,7 +227,7 @@ async fn what_the_session_has_not_encountered_is_not_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkout_of_a_thousand_files_between_two_branches() {
     const FILES: usize = 1_000;
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     let git = |args: &[&str]| {
         let done = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=one"])
@@ -294,8 +289,7 @@ async fn a_link_loop_in_the_tree_is_no_trap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stores_own_files_are_known_and_never_read_or_tracked() {
-    let bench = Bench::new(Backend::Sqlite);
-    let engine = bench.watching("s").await;
+    let (bench, engine) = watching(Sqlite).await;
     let store = bench.outside().join("store");
     let name = |end: &str| store.join(format!("context.db{end}")).into_os_string().into_string().unwrap();
     let own = ["", "-wal", "-shm", "-journal"].map(name);
@@ -331,7 +325,7 @@ async fn the_stores_own_files_are_known_and_never_read_or_tracked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mounted_files_are_tracked_at_their_canonical_path_and_shown_at_the_agents() {
-    let bench = Bench::new(Backend::Sqlite);
+    let bench = Bench::new(Sqlite);
     bench.write("a", "1");
     let workspace = MountMapping {
         agent_prefix: "/workspace".into(),

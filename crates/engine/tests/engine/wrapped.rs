@@ -56,9 +56,7 @@ async fn a_file_that_was_read_in_any_form_is_announced_when_it_changes(
     read(&mut chat, &path, offset, &forms(&shown, first)[form]).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
     if restarts {
-        chat.engine.close().await.unwrap();
-        let count = chat.messages.len();
-        chat.resync(bench.open("s").await, count).await;
+        chat.restart(&bench).await;
     }
     let changed = lines("old", 40).replace("old line 20\n", "new line 20\n");
     let told = notices_after(&mut chat, &path, &changed).await;
@@ -107,9 +105,7 @@ async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
     chat.done();
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
     if restarts {
-        chat.engine.close().await.unwrap();
-        let count = chat.messages.len();
-        chat.resync(bench.open("s").await, count).await;
+        chat.restart(&bench).await;
     }
     let changed = lines("old", 40).replace("old line 20\n", "new line 20\n");
     let told = notices_after(&mut chat, &path, &changed).await;
