@@ -24,9 +24,8 @@ use crate::session::commit::Work;
 enum Found {
     /// The path leads to another object.
     Elsewhere,
-    /// A link that leads nowhere, where nobody has stored what the model knows. There must be an object that the model can
-    /// be told about.
-    Dangling,
+    /// No file, where nobody has stored what the model knows.
+    Lost,
     /// A file that was gone.
     Back,
 }
@@ -50,10 +49,9 @@ impl Inner {
                     return Some((Found::Elsewhere, place));
                 }
                 let Disk::At(path) = &place.disk else { return None };
-                let found = std::fs::symlink_metadata(path).ok()?;
-                match found.is_symlink() {
-                    true => (is_unmet && !path.exists()).then_some((Found::Dangling, place)),
-                    false => found.is_file().then_some((Found::Back, place)),
+                match std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+                    true => Some((Found::Back, place)),
+                    false => is_unmet.then_some((Found::Lost, place)),
                 }
             });
             places.collect::<Vec<_>>()
@@ -62,14 +60,32 @@ impl Inner {
         for (found, place) in places {
             match found {
                 Found::Elsewhere => self.follow_path(state, durability, place).await?,
-                Found::Dangling => {
-                    let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
-                    self.perform_now(state, durability, &mut found).await?;
-                }
+                Found::Lost => self.note_lost(state, durability, place).await?,
                 Found::Back => self.read_again(state, durability, place).await?,
             }
         }
         Ok(())
+    }
+
+    /// Notes that a file is gone which nobody has stored: there must be an object that the model can be told about.
+    async fn note_lost(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {
+        let (found, _) = self.file_reader().look(&place, None, Need::Change).await?;
+        if found.is_gone() && self.works_here(state).await? {
+            let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
+            self.perform_now(state, durability, &mut found).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the agent's tools work on this machine: one of the session's files is here.
+    async fn works_here(&self, state: &State) -> Result<bool> {
+        let files = state.session.sets.index().iter().filter(|id| state.session.hash_of(id).is_some());
+        let sources = files.filter_map(|id| state.session.catalog.get(id)?.file().cloned());
+        let (sources, paths) = (sources.collect::<Vec<_>>(), self.client.paths.clone());
+        blocking("the session's files", move || {
+            sources.iter().any(|source| matches!(paths.locate(source), Disk::At(path) if path.is_file()))
+        })
+        .await
     }
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing

@@ -11,7 +11,7 @@ use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
@@ -128,6 +128,98 @@ async fn vanished_file_is_told_and_not_shown_any_more(
     let said = told(&mut chat).await;
     assert!(said.len() == 1 && said[0].ends_with("+40 -40"), "{said:?}");
     chat.engine.close().await.unwrap();
+}
+
+/// The model's call of a path, and what it answers.
+fn call_of(tool: &str, path: &str) -> (Value, String) {
+    match tool {
+        "read" => (json!({ "path": path }), of("old", 40)),
+        "write" => (json!({ "path": path, "content": of("old", 40) }), "written".into()),
+        _ => (json!({ "path": path, "edits": [{ "oldText": "a", "newText": "b" }] }), "edited".into()),
+    }
+}
+
+/// A call of a file that is gone before anybody has stored it. Its session has met another file on this disk, or none.
+async fn called_and_gone(
+    bench: &Bench,
+    tool: &str,
+    path: &str,
+    loss: Option<Loss>,
+    is_late: bool,
+    has_met: bool,
+) -> Chat {
+    let mut chat = chat(bench, "s").await;
+    chat.user("go");
+    if has_met {
+        chat.read("met", &bench.write("other.txt", of("other", 3)), None).await;
+    }
+    chat.advance().await;
+    if let Some(loss) = loss {
+        bench.write("dir/sub/a.txt", of("old", 40));
+        loss.happen(bench);
+    }
+    let (args, output) = call_of(tool, path);
+    if is_late {
+        let block = json!({ "type": "toolCall", "id": "one", "name": tool, "arguments": args });
+        chat.say(json!({ "role": "assistant", "content": [block], "timestamp": chat.now_ms }));
+        let content = json!([{ "type": "text", "text": output }]);
+        chat.say(json!({ "role": "toolResult", "toolCallId": "one", "toolName": tool, "content": content }));
+        chat.engine.close().await.unwrap();
+        chat.engine = bench.open("s").await;
+        chat.engine.resync(chat.messages.clone(), chat.told, &chat.call()).await.unwrap();
+        chat.told = chat.messages.len();
+    } else {
+        chat.run("one", tool, args, &output).await;
+        chat.advance().await;
+    }
+    chat
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn file_that_is_gone_before_anybody_stored_it_is_told(
+    #[values("write", "edit")] tool: &str,
+    #[values(
+        Loss::FileRemoved,
+        Loss::FolderRemoved,
+        Loss::ParentRemoved,
+        Loss::FolderMoved,
+        Loss::FileIsFolder,
+        Loss::FileIsPipe,
+        Loss::FileIsDanglingLink,
+        Loss::FolderIsFile,
+        Loss::FolderIsPipe,
+        Loss::FolderIsDanglingLink
+    )]
+    loss: Loss,
+    #[values(true, false)] is_late: bool,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.path("dir/sub/a.txt");
+    let mut chat = called_and_gone(&bench, tool, &path, Some(loss), is_late, true).await;
+    told(&mut chat).await;
+    let said = std::mem::take(&mut chat.notices);
+    assert!(said.len() == 1 && said[0].ends_with("a.txt deleted"), "{said:?}");
+    assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
+}
+
+/// Tools may work on another machine, some read what is no file, and some say that there is none as if they had read it.
+#[rstest]
+#[case::of_another_machine("write", "dir/a.txt", false)]
+#[case::not_there("read", "dir/a.txt", true)]
+#[case::address("read", "https://example.com/a.txt", true)]
+#[case::folder("read", ".", true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn path_that_may_never_have_been_a_file_here_is_not_told_as_deleted(
+    #[case] tool: &str,
+    #[case] path: &str,
+    #[case] has_met: bool,
+    #[values(true, false)] is_late: bool,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = called_and_gone(&bench, tool, path, None, is_late, has_met).await;
+    told(&mut chat).await;
+    assert_eq!(chat.notices, Vec::<String>::new());
 }
 
 /// Without the folder that had it, a file outside of the session's folders may be out of reach: a drive that is not there.
