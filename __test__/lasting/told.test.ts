@@ -152,8 +152,11 @@ test(
     point(targets[0]!)
     const hosts = ['a', 'b'].map((session) => new Host(store, cwd, session))
     put(at('secret.txt'), `a word: ${SECRET}\n`)
+    put(at('kept.txt'), 'kept\n')
     hosts[0]!.call('read', { path: at('secret.txt') }, `a word: ${SECRET}\n`, { path: at('secret.txt'), version: versionOf(`a word: ${SECRET}\n`) })
-    await hosts[0]!.turn()
+    // A session that has met no file here is not told that one is gone: its tools may work on another machine.
+    hosts[1]!.call('read', { path: at('kept.txt') }, 'kept\n', { path: at('kept.txt'), version: versionOf('kept\n') })
+    for (const host of hosts) await host.turn()
     const search = await mcp(store, cwd)
     expect(await search(SECRET)).toContain(`a word: ${SECRET}`)
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use context_knowledge::evidence::{Evidence, FIELD};
 use context_knowledge::in_flight::Wrote;
 use context_knowledge::known::{KnownVersion, Way};
+use context_knowledge::passage::lost;
 use context_knowledge::statement::{Content, Passage, Says};
 use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
@@ -150,7 +151,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks once more at what reads show whose files another machine has stored later than the result.
+    /// Looks once more at what reads show whose files nobody had stored by then: another machine may have stored one later,
+    /// and one that is gone is stored by nobody.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input.tool, &one.args).and_then(|path| self.way_of(&path)) else {
@@ -158,16 +160,18 @@ impl Inner {
             };
             refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
             self.apply(state);
-            if state.session.catalog.get(&way.file).is_none() {
-                state.unread.push(one);
-                continue;
-            }
             let Unread { call, input, args, output } = &one;
             let at = (call, self.client.newest());
             let taking = Taking { record: true, again: true, excerpts: false, now: Moment::default() };
-            let Some(found) = self.infer(state, &way, at, input, (args, output), taking).await? else {
+            let found = if state.session.catalog.get(&way.file).is_some() {
+                self.infer(state, &way, at, input, (args, output), taking).await?
+            } else if self.is_lost(state, &way, output).await? {
+                unstored(&way, args, output)
+            } else {
+                state.unread.push(one);
                 continue;
             };
+            let Some(found) = found else { continue };
             self.archive().found(call, Some(found.clone()));
             let Some(bytes) = found.bytes() else { continue };
             let way = Self::way_to(way, &bytes.file);
@@ -362,6 +366,11 @@ pub(super) fn path_of<'a>(tool: &str, args: &'a Map<String, Value>) -> Option<Co
     shown_by_shell(tool, args).map(|shown| Cow::Owned(shown.path))
 }
 
+/// The first line that a read asks for, counted from 1.
+pub(super) fn first_line(args: &Map<String, Value>) -> usize {
+    args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1)
+}
+
 /// Returns whether the model may have written or seen a newer version since these lines were read. Messages that are
 /// read again come before all that is noted.
 fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> bool {
@@ -392,6 +401,12 @@ fn claimed(
         written.remove(file);
     }
     content
+}
+
+/// What a read has shown of a file that nobody has stored.
+fn unstored(way: &Way, args: &Map<String, Value>, output: &str) -> Option<Evidence> {
+    let lines = lost(Digest::of(output.as_bytes()), first_line(args), output).of(&way.file)?;
+    Some(Evidence::Unstored { lines, like: None })
 }
 
 fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {

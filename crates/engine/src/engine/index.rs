@@ -222,7 +222,6 @@ impl Inner {
     /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
     /// the disk, and so is each file of which others have stored another version: that may have come late.
     pub async fn meet_spoken_of(&self, state: &mut State, durability: Durability) -> Result<()> {
-        self.note_unread(state).await?;
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
         if !unknown.is_empty() {

@@ -13,6 +13,7 @@ use context_model::time::TxId;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
+use super::evidence::first_line;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
@@ -64,7 +65,7 @@ impl Inner {
         if tool != "read" || !is_ok {
             return Ok(None);
         }
-        let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        let first = first_line(args);
         let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
         let found = self.read(state, &way.file, (call, tx), (first, is_limited), output, taking).await?;
         for file in before.iter().filter(|_| !matches!(found, Some(Evidence::Shows(_)))) {

@@ -14,6 +14,7 @@ use context_model::time::TxId;
 use serde_json::Value;
 
 use super::Inner;
+use super::evidence::first_line;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, passage_in};
 use crate::base::error::Result;
@@ -55,7 +56,7 @@ impl Inner {
         let Some(way) = path.and_then(|path| self.way_of(path)) else { return Ok(None) };
         let waiting = self.in_flight().clone();
         let written = args.get("content").and_then(Value::as_str).map(Bytes::hash_of);
-        let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        let first = first_line(args);
         let mut best: Option<(u64, Evidence, Shows)> = None;
         for one in waiting.iter().filter(|one| one.may_be_of(call_id, &way)).cloned() {
             let is_its = one.call.is_some();

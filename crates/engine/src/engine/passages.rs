@@ -13,7 +13,7 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
-use super::evidence::path_of;
+use super::evidence::{first_line, path_of};
 use super::results::Taking;
 use super::{Inner, State};
 use crate::base::error::Result;
@@ -74,7 +74,7 @@ impl Inner {
             }
             let Some(way) = way.filter(|_| tool == "read") else { break };
             let file = way.file.clone();
-            let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+            let first = first_line(args);
             let shown = self.passage_shown(&file, read.tx_id, ReadAt::default(), first, output).await?;
             return Ok(shown.map(|(lines, _)| (lines, file, Some(way))));
         }

@@ -88,6 +88,20 @@ impl Inner {
         .await
     }
 
+    /// Returns whether a path that a tool has read has no file any more, and nobody has stored what it had. An address, a
+    /// member of an archive and a path with lines never had one, and an output of no whole line may be the tool's own words.
+    pub async fn is_lost(&self, state: &State, way: &Way, output: &str) -> Result<bool> {
+        let is_file = !way.path.get(2..).is_some_and(|path| path.contains(':')) && output.contains('\n');
+        if !is_file || state.session.catalog.get(&way.file).is_some() {
+            return Ok(false);
+        }
+        let place = self.client.paths.resolve(&way.path)?;
+        let (found, _) = self.file_reader().look(&place, None, Need::Change).await?;
+        // What is there instead may be what the tool has read: a folder, a pipe.
+        let is_empty = matches!(&place.disk, Disk::At(path) if !path.exists());
+        Ok(found.is_gone() && is_empty && self.works_here(state).await?)
+    }
+
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
     /// by which the next one would track it.
     async fn read_again(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {

@@ -107,7 +107,6 @@ impl Engine {
                 self.inner.refresh(&mut state).await?;
             }
         }
-        self.inner.keep_evidence(&mut state).await;
         self.inner.notices(&mut state, Durability::WithSettle).await?;
         let policy = state.request.policy(call);
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);

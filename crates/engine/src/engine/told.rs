@@ -23,6 +23,8 @@ impl Inner {
     #[instrument(level = "debug", skip_all)]
     pub async fn notices(&self, state: &mut State, durability: Durability) -> Result<()> {
         self.unclaimed(state).await?;
+        self.note_unread(state).await?;
+        self.keep_evidence(state).await;
         self.follow_paths(state, durability).await?;
         loop {
             self.meet_spoken_of(state, durability).await?;

@@ -83,10 +83,11 @@ impl FileReader {
         let (state, since) = self.look_now(&place, need);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since).ok()?, entry)),
-            // A command may have removed it. That matters only for known files, and is decided there. What was read may be
-            // gone by the time the call is recorded; the model has seen it all the same.
+            // A command may have removed it. That matters only for known files, and is decided there. What was read or written
+            // may be gone by the time the call is recorded; the model knows it all the same.
             state if state.is_gone() => {
-                let entry = if entry == Entry::Read { Entry::Gone } else { Entry::Tracked };
+                let is_known = matches!(entry, Entry::Read | Entry::Written);
+                let entry = if is_known { Entry::Gone } else { Entry::Tracked };
                 Some((Seen::of(place, state, since).ok()?, entry))
             }
             _ => None,

@@ -173,10 +173,11 @@ async fn in_a_sandbox_mounted_files_are_read_and_others_are_only_known() {
     assert!(!view.text().contains("root:"));
 }
 
-/// What was read has been seen, also if it is gone by the time the call is recorded. A file that a command removed concerns
+/// The model knows what it has read or written, also if that is gone by the time the call is recorded. A file that a command removed concerns
 /// only the sessions that know it.
 #[rstest]
 #[case::read("read", json!({ "path": "a.ts" }), true)]
+#[case::written("write", json!({ "path": "a.ts", "content": "content of a.ts\n" }), true)]
 #[case::removed("bash", json!({ "command": "rm a.ts" }), false)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_gone_when_its_call_is_recorded(

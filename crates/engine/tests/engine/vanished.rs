@@ -178,7 +178,7 @@ async fn called_and_gone(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn file_that_is_gone_before_anybody_stored_it_is_told(
-    #[values("write", "edit")] tool: &str,
+    #[values("read", "write", "edit")] tool: &str,
     #[values(
         Loss::FileRemoved,
         Loss::FolderRemoved,
@@ -194,6 +194,10 @@ async fn file_that_is_gone_before_anybody_stored_it_is_told(
     loss: Loss,
     #[values(true, false)] is_late: bool,
 ) {
+    // What a tool has read may be a folder or a pipe.
+    if tool == "read" && matches!(loss, Loss::FileIsFolder | Loss::FileIsPipe) {
+        return;
+    }
     let bench = Bench::new(Backend::Sqlite);
     let path = bench.path("dir/sub/a.txt");
     let mut chat = called_and_gone(&bench, tool, &path, Some(loss), is_late, true).await;
@@ -203,11 +207,13 @@ async fn file_that_is_gone_before_anybody_stored_it_is_told(
     assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
 }
 
-/// Tools may work on another machine, some read what is no file, and some say that there is none as if they had read it.
+/// Tools may work on another machine, and some read what is no file.
 #[rstest]
 #[case::of_another_machine("write", "dir/a.txt", false)]
-#[case::not_there("read", "dir/a.txt", true)]
+#[case::of_another_machine("read", "dir/a.txt", false)]
 #[case::address("read", "https://example.com/a.txt", true)]
+#[case::member_of_an_archive("read", "a.zip:dir/a.txt", true)]
+#[case::lines("read", "a.txt:10-20", true)]
 #[case::folder("read", ".", true)]
 #[tokio::test(flavor = "multi_thread")]
 async fn path_that_may_never_have_been_a_file_here_is_not_told_as_deleted(
@@ -433,5 +439,45 @@ async fn two_watching_processes_hear_of_each_change_once() {
         engine.append_turn(crate::bench::user("next")).await.unwrap();
         assert_eq!(*heard.lock().unwrap(), vec![FileEventKind::Indexed(Action::Updated); CHANGES]);
         engine.close().await.unwrap();
+    }
+}
+
+/// A file that a link led to was read and never stored. What the model knows of the link's path is compared with whatever
+/// is there, in every process.
+#[tokio::test(flavor = "multi_thread")]
+async fn link_to_a_file_that_nobody_stored_is_told_again_in_each_process() {
+    let bench = Bench::new(Backend::Sqlite);
+    let link = bench.root().join("link.txt");
+    bench.write("r0/t.txt", of("old", 40));
+    symlink("r0/t.txt", &link).unwrap();
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    chat.read("met", &bench.write("other.txt", of("other", 3)), None).await;
+    chat.advance().await;
+    let point = |to: &str| {
+        fs::remove_file(&link).unwrap();
+        symlink(to, &link).unwrap();
+    };
+    point("r1/t.txt");
+    fs::remove_dir_all(bench.path("r0")).unwrap();
+    chat.run("one", "read", json!({ "path": bench.path("link.txt") }), &of("old", 40)).await;
+    let restart = async |chat: &mut Chat| {
+        chat.engine.close().await.unwrap();
+        chat.engine = bench.open("s").await;
+        let messages: Vec<_> =
+            chat.messages.iter().filter(|one| one.message["role"] != "custom").cloned().collect();
+        chat.engine.resync(messages.clone(), messages.len(), &chat.call()).await.unwrap();
+        chat.told = chat.messages.len();
+    };
+    for round in 0..4 {
+        if round == 2 {
+            fs::remove_file(&link).unwrap();
+            fs::write(&link, of("another", 3)).unwrap();
+            bench.open("another").await.index_file(link.to_str().unwrap(), None, None).await.unwrap();
+            point("r0/t.txt");
+        }
+        let said = told(&mut chat).await;
+        assert!(said.len() == 1 && said[0].ends_with("link.txt deleted"), "{round}: {said:?}");
+        restart(&mut chat).await;
     }
 }
