@@ -33,10 +33,10 @@ interface Sent {
   content: Block[]
   toolCallId?: string
 }
-/** What a message says of a path: the beginning of the hash of its text; null if there is no file. */
+/** What a message says of a path: the beginning of the hash of its text; null if there is no file, undefined for "it has changed". */
 interface Says {
   path: string
-  version: string | null
+  version: string | null | undefined
 }
 
 const versionOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
@@ -74,7 +74,9 @@ class Host {
     const [all, notices]: Says[][] = [[], []]
     for (const { role, content, toolCallId } of sent) {
       const said = role === 'toolResult' ? this.says.get(toolCallId!) : undefined
-      if (said !== undefined) all!.push(said)
+      const [{ text = '' } = {}] = content
+      const hasChanged = text.startsWith('toolcall_ref ') && text.endsWith(' changed since')
+      if (said !== undefined) all!.push(hasChanged ? { path: said.path, version: undefined } : said)
       if (role !== 'user') continue
       for (const [, path, version] of content.flatMap(({ text = '' }) => [...text.matchAll(NOTICE)])) {
         const notice = { path: path!, version: version ?? null }
@@ -167,7 +169,7 @@ test(
       const { all, fresh } = await host.turn()
       notices += fresh.length
       const now = new Map(all.map(({ path }) => [path, textAt(path)] as const))
-      const isNow = ({ path, version }: Says): boolean => version === (now.get(path) === null ? null : versionOf(now.get(path)!))
+      const isNow = ({ path, version }: Says): boolean => version === undefined || version === (now.get(path) === null ? null : versionOf(now.get(path)!))
       const note = (kind: keyof typeof wrong, what: Says): void => {
         wrong[kind] += 1
         found.push(`step ${step}, host ${hosts.indexOf(host)}: ${kind}: ${what.path} ${what.version}`)
