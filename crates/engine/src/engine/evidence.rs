@@ -90,7 +90,8 @@ impl Inner {
             None => {
                 let found = self.infer(state, &way, (call, tx), input, (args, output), taking).await?;
                 self.archive().found(call, found.clone());
-                if found.is_none() && input.tool == "read" && state.session.catalog.get(&way.file).is_none() {
+                let is_met = state.session.catalog.get(&way.file).is_some();
+                if found.is_none() && input.tool == "read" && (!is_met || self.is_lost(&way, output).await?) {
                     let (args, output) = (args.clone(), output.to_owned());
                     state.unread.push(Unread { call: call.clone(), input: input.clone(), args, output });
                 }
@@ -151,8 +152,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks once more at what reads show whose files nobody had stored by then: another machine may have stored one later,
-    /// and one that is gone is stored by nobody.
+    /// Looks once more at what reads show of which no version was known by then: another machine may have stored one later,
+    /// and of a file that is gone nobody stores any.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input.tool, &one.args).and_then(|path| self.way_of(&path)) else {
@@ -163,15 +164,18 @@ impl Inner {
             let Unread { call, input, args, output } = &one;
             let at = (call, self.client.newest());
             let taking = Taking { record: true, again: true, excerpts: false, now: Moment::default() };
-            let found = if state.session.catalog.get(&way.file).is_some() {
-                self.infer(state, &way, at, input, (args, output), taking).await?
-            } else if self.is_lost(state, &way, output).await? {
-                unstored(&way, args, output)
-            } else {
-                state.unread.push(one);
+            let is_met = state.session.catalog.get(&way.file).is_some();
+            let mut found = match is_met {
+                true => self.infer(state, &way, at, input, (args, output), taking).await?,
+                false => None,
+            };
+            if found.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
+                found = unstored(&way, args, output);
+            }
+            let Some(found) = found else {
+                state.unread.extend((!is_met).then_some(one));
                 continue;
             };
-            let Some(found) = found else { continue };
             self.archive().found(call, Some(found.clone()));
             let Some(bytes) = found.bytes() else { continue };
             let way = Self::way_to(way, &bytes.file);

@@ -78,7 +78,7 @@ impl Inner {
     }
 
     /// Returns whether the agent's tools work on this machine: one of the session's files is here.
-    async fn works_here(&self, state: &State) -> Result<bool> {
+    pub async fn works_here(&self, state: &State) -> Result<bool> {
         let files = state.session.sets.index().iter().filter(|id| state.session.hash_of(id).is_some());
         let sources = files.filter_map(|id| state.session.catalog.get(id)?.file().cloned());
         let (sources, paths) = (sources.collect::<Vec<_>>(), self.client.paths.clone());
@@ -88,18 +88,16 @@ impl Inner {
         .await
     }
 
-    /// Returns whether a path that a tool has read has no file any more, and nobody has stored what it had. An address, a
-    /// member of an archive and a path with lines never had one, and an output of no whole line may be the tool's own words.
-    pub async fn is_lost(&self, state: &State, way: &Way, output: &str) -> Result<bool> {
-        let is_file = !way.path.get(2..).is_some_and(|path| path.contains(':')) && output.contains('\n');
-        if !is_file || state.session.catalog.get(&way.file).is_some() {
+    /// Returns whether a path that a tool has read has no file any more. An address, a member of an archive and a path with
+    /// lines never had one, and an output of no whole line may be the tool's own words.
+    pub async fn is_lost(&self, way: &Way, output: &str) -> Result<bool> {
+        if way.path.get(2..).is_some_and(|path| path.contains(':')) || !output.contains('\n') {
             return Ok(false);
         }
         let place = self.client.paths.resolve(&way.path)?;
         let (found, _) = self.file_reader().look(&place, None, Need::Change).await?;
         // What is there instead may be what the tool has read: a folder, a pipe.
-        let is_empty = matches!(&place.disk, Disk::At(path) if !path.exists());
-        Ok(found.is_gone() && is_empty && self.works_here(state).await?)
+        Ok(found.is_gone() && matches!(&place.disk, Disk::At(path) if !path.exists()))
     }
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
