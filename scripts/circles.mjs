@@ -1,57 +1,30 @@
 /**
- * The check for import circles: among the source files of each crate, and among the files of `lib/` and `extensions/`.
- * It prints each circle by its shortest path, one import per line, and exits with 1 where there is one.
+ * The check for import circles among the files of `lib/` and `extensions/`, and for names that a layer of the engine has
+ * of one above it. It prints each circle by its shortest path, one import per line, and exits with 1 where it finds anything.
  *
- *     node scripts/circles.mjs [--without FOLDER]... [ROOT]
+ *     node scripts/circles.mjs [ROOT]
  *
- * An import counts where it names something that the other file really defines: a `mod.rs` that only re-exports what
- * is below it is looked through. Tests are left out; imports of types count as all others. Calls of methods can't be
- * seen here, because they name no path.
+ * Imports of types count as all others. In Rust only paths from the crate's root are seen; methods name none.
  */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { circlesOf } from './circles/graph.mjs'
-import { importsOfCrate } from './circles/rust.mjs'
+import { upwardNames } from './circles/layers.mjs'
 import { importsOfFolders } from './circles/typescript.mjs'
 
-const { values, positionals } = parseArgs({
-  options: { without: { type: 'string', multiple: true, default: [] } },
-  allowPositionals: true,
-})
-const root = resolve(positionals[0] ?? fileURLToPath(new URL('..', import.meta.url)))
-const left = values.without.map((folder) => folder.replace(/\/$/, ''))
-for (const folder of left) {
-  if (!existsSync(join(root, folder))) throw new Error(`--without ${folder}: there is no such folder`)
+const root = resolve(process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url)))
+const folders = ['lib', 'extensions'].map((name) => join(root, name)).filter((folder) => existsSync(folder))
+const imports = importsOfFolders(folders)
+const circles = circlesOf(imports)
+for (const circle of circles) {
+  const lines = circle.map(({ from, to, line, what }) => `  ${relative(root, from)}:${line} imports ${what} from ${relative(root, to)}`)
+  console.log(`${lines.join('\n')}\n`)
 }
-
-const crates = existsSync(join(root, 'crates')) ? readdirSync(join(root, 'crates')).sort() : []
-const sources = [...crates.map((name) => `crates/${name}`), 'src']
-  .filter((folder) => !left.includes(folder))
-  .map((folder) => (folder === 'src' ? folder : `${folder}/src`))
-  .filter((name) => existsSync(join(root, name, 'lib.rs')))
-  .map((name) => ({ name, imports: importsOfCrate(join(root, name, 'lib.rs')) }))
-const folders = ['lib', 'extensions'].filter((name) => !left.includes(name) && existsSync(join(root, name)))
-if (folders.length > 0) {
-  const imports = importsOfFolders(folders.map((name) => join(root, name)))
-  sources.push({ name: folders.join(' and '), imports })
-}
-
-let files = 0
-let found = 0
-for (const { name, imports } of sources) {
-  const circles = circlesOf(imports)
-  files += imports.size
-  found += circles.length
-  if (circles.length > 0) console.log(`${name}: ${circles.length} ${circles.length === 1 ? 'circle' : 'circles'}`)
-  for (const circle of circles) {
-    const lines = circle.map(({ from, to, line, what }) => {
-      return `  ${relative(root, from)}:${line} imports ${what} from ${relative(root, to)}`
-    })
-    console.log(`${lines.join('\n')}\n`)
-  }
-}
-console.log(`${files} files in ${sources.length} crates and folders, ${found} ${found === 1 ? 'circle' : 'circles'}`)
-if (files === 0) throw new Error(`there is no source file below ${root}`)
-process.exitCode = found > 0 ? 1 : 0
+const engine = join(root, 'crates/engine/src')
+const { files, wrong } = existsSync(engine) ? upwardNames(engine) : { files: 0, wrong: [] }
+for (const { file, line, layer } of wrong) console.log(`  ${relative(root, file)}:${line} names the layer ${layer}, which is above it`)
+const found = `${circles.length} ${circles.length === 1 ? 'circle' : 'circles'}`
+console.log(`${imports.size} files of TypeScript with ${found}, ${files} of the engine with ${wrong.length} names of a layer above`)
+if (imports.size + files === 0) throw new Error(`there is no source file below ${root}`)
+process.exitCode = circles.length + wrong.length > 0 ? 1 : 0
