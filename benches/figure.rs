@@ -12,26 +12,47 @@ use serde_json::json;
 /// A measure and what it stands beside, in the same unit.
 pub struct Figure<'a> {
     /// The number of the ratio in the table, or a name.
-    pub name: &'a str,
+    name: &'a str,
     /// What was measured.
-    pub what: &'a str,
+    what: &'a str,
     /// Its value.
-    pub ours: f64,
+    ours: f64,
     /// The limit or the peer.
-    pub peer: &'a str,
+    peer: &'a str,
     /// Its value.
-    pub beside: f64,
+    beside: f64,
     /// The unit of both values.
-    pub unit: &'a str,
+    unit: &'a str,
     /// The ratio that counts as good; infinite where nobody set one. Above `stretch`, less is better.
-    pub good: f64,
+    good: f64,
     /// The ratio near the limit; infinite where nobody set one.
-    pub stretch: f64,
+    stretch: f64,
     /// What else was seen.
-    pub note: String,
+    note: String,
 }
 
-impl Figure<'_> {
+impl<'a> Figure<'a> {
+    /// What was measured, with its value and unit.
+    pub fn new(name: &'a str, what: &'a str, ours: f64, unit: &'a str) -> Self {
+        let (good, stretch) = (f64::INFINITY, f64::INFINITY);
+        Self { name, what, ours, peer: "", beside: f64::NAN, unit, good, stretch, note: String::new() }
+    }
+
+    /// The limit or the peer, and its value in the same unit.
+    pub fn beside(self, peer: &'a str, beside: f64) -> Self {
+        Self { peer, beside, ..self }
+    }
+
+    /// The ratios that count as good and as near the limit.
+    pub fn bounds(self, good: f64, stretch: f64) -> Self {
+        Self { good, stretch, ..self }
+    }
+
+    /// What else was seen.
+    pub fn note(self, note: String) -> Self {
+        Self { note, ..self }
+    }
+
     /// Prints the figure as one line.
     pub fn print(&self) {
         let ratio = self.ours / self.beside;

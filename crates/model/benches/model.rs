@@ -48,34 +48,20 @@ fn hashes() {
     }
     let ours = median(ours);
     let note = String::new();
-    Figure {
-        name: "G1",
-        what: "both hashes of a file of 1 MB",
-        ours,
-        peer: "2 SHA-256 + 1 escape",
-        beside: median(limit),
-        unit: "ms",
-        good: 1.4,
-        stretch: 1.1,
-        note: note.clone(),
-    }
-    .print();
+    Figure::new("G1", "both hashes of a file of 1 MB", ours, "ms")
+        .beside("2 SHA-256 + 1 escape", median(limit))
+        .bounds(1.4, 1.1)
+        .note(note.clone())
+        .print();
     if script.is_empty() {
         return not_run("G1 beside TypeScript: there is no node on this machine");
     }
     script.sort_by(f64::total_cmp);
-    Figure {
-        name: "G1",
-        what: "both hashes of a file of 1 MB",
-        ours,
-        peer: "sorted-key stringify + createHash in TypeScript",
-        beside: script[script.len() / 2],
-        unit: "ms",
-        good: 1.0,
-        stretch: 1.0 / 3.0,
-        note,
-    }
-    .print();
+    Figure::new("G1", "both hashes of a file of 1 MB", ours, "ms")
+        .beside("sorted-key stringify + createHash in TypeScript", script[script.len() / 2])
+        .bounds(1.0, 1.0 / 3.0)
+        .note(note)
+        .print();
 }
 
 /// Escapes what JSON must have escaped, eight bytes at a time where nothing has to be.

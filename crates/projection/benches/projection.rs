@@ -44,16 +44,9 @@ fn decisions() {
     }
     let note = format!("from 200 items on {:.3}; {rolls} rolls", median(small) * 1e3);
     let (what, peer) = ("a decision from 10,000 items on", "the bound");
-    Figure {
-        name: "ledger",
-        what,
-        ours: median(large) * 1e3,
-        peer,
-        beside: 2.0,
-        unit: "µs",
-        good: 1.0,
-        stretch: 0.5,
-        note,
-    }
-    .print();
+    Figure::new("ledger", what, median(large) * 1e3, "µs")
+        .beside(peer, 2.0)
+        .bounds(1.0, 0.5)
+        .note(note)
+        .print();
 }

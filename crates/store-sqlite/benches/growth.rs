@@ -41,18 +41,10 @@ fn main() {
 fn curve(what: &str, unit: &str, points: &[(usize, f64)]) {
     let (least, first) = points[0];
     for (size, ms) in points {
-        Figure {
-            name: "curve",
-            what: &format!("{what}, {size} {unit}:"),
-            ours: *ms,
-            peer: &format!("{least} {unit}"),
-            beside: first,
-            unit: "ms",
-            good: f64::INFINITY,
-            stretch: f64::INFINITY,
-            note: format!("{:.1} times as many", *size as f64 / least as f64),
-        }
-        .print();
+        Figure::new("curve", &format!("{what}, {size} {unit}:"), *ms, "ms")
+            .beside(&format!("{least} {unit}"), first)
+            .note(format!("{:.1} times as many", *size as f64 / least as f64))
+            .print();
     }
 }
 

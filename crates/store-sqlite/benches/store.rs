@@ -85,18 +85,10 @@ fn durable_put(runtime: &Runtime) {
     }
     // The first ones make the objects and warm the caches.
     let (ours, peer) = (median(ours.split_off(100)), median(peer.split_off(100)));
-    Figure {
-        name: "G3",
-        what: "acknowledged durable put of 2 KB",
-        ours,
-        peer: "append 4 KB + fsync",
-        beside: peer,
-        unit: "ms",
-        good: 1.6,
-        stretch: 1.3,
-        note: String::new(),
-    }
-    .print();
+    Figure::new("G3", "acknowledged durable put of 2 KB", ours, "ms")
+        .beside("append 4 KB + fsync", peer)
+        .bounds(1.6, 1.3)
+        .print();
     runtime.block_on(store.close()).unwrap();
 }
 
@@ -119,18 +111,10 @@ fn one_turn(runtime: &Runtime) {
         grouped.push(start.elapsed());
     }
     let (single, grouped) = (median(single), median(grouped));
-    Figure {
-        name: "G4",
-        what: "100 versions in one turn",
-        ours: grouped,
-        peer: "100 single puts",
-        beside: single,
-        unit: "ms",
-        good: 0.1,
-        stretch: 1.0 / 15.0,
-        note: String::new(),
-    }
-    .print();
+    Figure::new("G4", "100 versions in one turn", grouped, "ms")
+        .beside("100 single puts", single)
+        .bounds(0.1, 1.0 / 15.0)
+        .print();
     runtime.block_on(store.close()).unwrap();
 }
 
@@ -214,7 +198,7 @@ fn as_of(runtime: &Runtime) {
         ("as of a valid time, verified", short, "bare rusqlite, parsed and hashed", checked, none, 1.5),
     ] {
         let note = String::new();
-        Figure { name: "G5", what, ours, peer, beside, unit: "ms", good, stretch, note }.print();
+        Figure::new("G5", what, ours, "ms").beside(peer, beside).bounds(good, stretch).note(note).print();
     }
     runtime.block_on(store.close()).unwrap();
 }
@@ -291,18 +275,11 @@ fn processes(_: &Runtime) {
         rates[rates.len() / 2]
     });
     for ((count, rate), wait) in COUNTS[1..].iter().zip(rest).zip(&longest[1..]) {
-        Figure {
-            name: "G6",
-            what: &format!("puts of {count} processes together"),
-            ours: rate,
-            peer: "of one process",
-            beside: alone,
-            unit: "puts/s",
-            good: 0.8,
-            stretch: 0.95,
-            note: format!("no error; longest wait {wait:.0?}, alone {:.0?}", longest[0]),
-        }
-        .print();
+        Figure::new("G6", &format!("puts of {count} processes together"), rate, "puts/s")
+            .beside("of one process", alone)
+            .bounds(0.8, 0.95)
+            .note(format!("no error; longest wait {wait:.0?}, alone {:.0?}", longest[0]))
+            .print();
     }
 }
 
@@ -379,18 +356,11 @@ fn disk(runtime: &Runtime) {
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, f64>(1)?))).unwrap();
     let tables: Vec<String> =
         rows.map(|row| row.unwrap()).map(|(name, bytes)| format!("{name} {:.1}", bytes / 1e6)).collect();
-    Figure {
-        name: "G15",
-        what: "disk of a 2,000-turn session",
-        ours: size / 1e6,
-        peer: "its distinct bytes",
-        beside: distinct as f64 / 1e6,
-        unit: "MB",
-        good: 2.0,
-        stretch: 1.2,
-        note: tables.join(", "),
-    }
-    .print();
+    Figure::new("G15", "disk of a 2,000-turn session", size / 1e6, "MB")
+        .beside("its distinct bytes", distinct as f64 / 1e6)
+        .bounds(2.0, 1.2)
+        .note(tables.join(", "))
+        .print();
 }
 
 fn chat_turns(runtime: &Runtime) {
@@ -432,20 +402,18 @@ fn chat_turns(runtime: &Runtime) {
         let whole = serde_json::to_string(&chat.document).unwrap().len();
         let first = *first.get_or_insert(time);
         if turns > 100 {
-            Figure {
-                name: "turns",
-                what: &format!("a chat turn of 1.1 KB at {turns} turns, without the sync"),
-                ours: time,
-                peer: "at 100",
-                beside: first,
-                unit: "ms",
-                good: 1.5,
-                stretch: 1.1,
-                note: format!(
-                    "{bytes} bytes on disk; the document has {:.1} MB and is read in {read:.0?}",
-                    whole as f64 / 1e6
-                ),
-            }
+            Figure::new(
+                "turns",
+                &format!("a chat turn of 1.1 KB at {turns} turns, without the sync"),
+                time,
+                "ms",
+            )
+            .beside("at 100", first)
+            .bounds(1.5, 1.1)
+            .note(format!(
+                "{bytes} bytes on disk; the document has {:.1} MB and is read in {read:.0?}",
+                whole as f64 / 1e6
+            ))
             .print();
         }
     }

@@ -55,18 +55,10 @@ fn track() {
         ("setup", (|run| run.0) as fn(&(f64, f64)) -> f64, "ms", 1.0 / 50.0),
         ("memory", |run| run.1, "MB", 1.0 / 35.0),
     ] {
-        Figure {
-            name: "G8",
-            what: &format!("tracking 50,000 files: {what}"),
-            ours: median(&ours, which),
-            peer: "chokidar 4",
-            beside: median(&peer, which),
-            unit,
-            good: 1.0 / 20.0,
-            stretch,
-            note: String::new(),
-        }
-        .print();
+        Figure::new("G8", &format!("tracking 50,000 files: {what}"), median(&ours, which), unit)
+            .beside("chokidar 4", median(&peer, which))
+            .bounds(1.0 / 20.0, stretch)
+            .print();
     }
 }
 

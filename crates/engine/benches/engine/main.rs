@@ -112,19 +112,14 @@ fn unchanged(runtime: &Runtime) {
             peer.push(timed(|| black_box(Digest::of(&fs::read(&path).unwrap()))).1);
             ours.push(timed(|| runtime.block_on(engine.index_file(&path, None, None)).unwrap()).1);
         }
-        Figure {
-            name: "G2",
-            what: &format!("index {what}"),
-            ours: median(ours),
-            peer: "read + SHA-256 of it",
-            beside: median(peer),
-            unit: "ms",
-            // A small file's time is the way to another thread and back.
-            good: if size == 1 << 20 { 1.5 } else { f64::INFINITY },
-            stretch: if size == 1 << 20 { 1.15 } else { f64::INFINITY },
-            note: String::new(),
-        }
-        .print();
+        // A small file's time is the way to another thread and back.
+        Figure::new("G2", &format!("index {what}"), median(ours), "ms")
+            .beside("read + SHA-256 of it", median(peer))
+            .bounds(
+                if size == 1 << 20 { 1.5 } else { f64::INFINITY },
+                if size == 1 << 20 { 1.15 } else { f64::INFINITY },
+            )
+            .print();
     }
 }
 
@@ -175,18 +170,10 @@ fn saved(runtime: &Runtime) {
         ours.push(seen.saturating_duration_since(start));
         while versions.try_recv().is_ok() {}
     }
-    Figure {
-        name: "G7",
-        what: "from a save of 10 KB to its version on disk",
-        ours: median(ours),
-        peer: "event + read + SHA-256 + fsync",
-        beside: median(peer),
-        unit: "ms",
-        good: 2.0,
-        stretch: 1.3,
-        note: String::new(),
-    }
-    .print();
+    Figure::new("G7", "from a save of 10 KB to its version on disk", median(ours), "ms")
+        .beside("event + read + SHA-256 + fsync", median(peer))
+        .bounds(2.0, 1.3)
+        .print();
 }
 
 /// G9: the canonical view of a session of 1 MB, beside copying as many bytes.
@@ -219,17 +206,15 @@ fn assembled(runtime: &Runtime) {
         ours.push(timed(|| runtime.block_on(engine.assemble()).unwrap()).1);
     }
     let (again, beside) = (median(again), median(peer));
-    Figure {
-        name: "G9",
-        what: &format!("assemble {:.2} MB after a message", text.len() as f64 / 1e6),
-        ours: median(ours),
-        peer: "a copy of it in memory",
-        beside,
-        unit: "ms",
-        good: 6.0,
-        stretch: 1.5,
-        note: format!("where nothing has changed {again:.3} ms"),
-    }
+    Figure::new(
+        "G9",
+        &format!("assemble {:.2} MB after a message", text.len() as f64 / 1e6),
+        median(ours),
+        "ms",
+    )
+    .beside("a copy of it in memory", beside)
+    .bounds(6.0, 1.5)
+    .note(format!("where nothing has changed {again:.3} ms"))
     .print();
 }
 
@@ -260,18 +245,10 @@ fn resumed(runtime: &Runtime) {
         runtime.block_on(engine.close()).unwrap();
     }
     let ours = median(ours);
-    Figure {
-        name: "G14",
-        what: "resume with 1,000 files, none changed",
-        ours,
-        peer: "1,000 stats + 1,000 reads of the store",
-        beside: median(peer),
-        unit: "ms",
-        good: 2.0,
-        stretch: 1.2,
-        note: String::new(),
-    }
-    .print();
+    Figure::new("G14", "resume with 1,000 files, none changed", ours, "ms")
+        .beside("1,000 stats + 1,000 reads of the store", median(peer))
+        .bounds(2.0, 1.2)
+        .print();
 
     // Everything changed: all of it is read, hashed and written.
     let mut changed = Vec::new();
@@ -286,9 +263,8 @@ fn resumed(runtime: &Runtime) {
     for (what, ours) in
         [("resume with 1,000 files", ours), ("the same, all of them changed", median(changed))]
     {
-        let (peer, note) = ("the bound of a second", String::new());
-        Figure { name: "G14", what, ours, peer, beside: 1_000.0, unit: "ms", good: 1.0, stretch: 0.5, note }
-            .print();
+        let figure = Figure::new("G14", what, ours, "ms");
+        figure.beside("the bound of a second", 1_000.0).bounds(1.0, 0.5).print();
     }
 }
 
@@ -324,18 +300,10 @@ fn at_once(runtime: &Runtime) {
         });
         together.push(time.1);
     }
-    Figure {
-        name: "group",
-        what: "20 results of one answer, recorded at once",
-        ours: median(together),
-        peer: "one after the other",
-        beside: median(one_by_one),
-        unit: "ms",
-        good: 0.33,
-        stretch: 0.2,
-        note: String::new(),
-    }
-    .print();
+    Figure::new("group", "20 results of one answer, recorded at once", median(together), "ms")
+        .beside("one after the other", median(one_by_one))
+        .bounds(0.33, 0.2)
+        .print();
 }
 
 #[expect(clippy::print_stderr, reason = "it is not a figure")]

@@ -41,7 +41,10 @@ pub fn first_index(runtime: &Runtime) {
     }
     let figure = |peer, beside, good, stretch| {
         let (what, ours) = ("first index of a tree (node_modules)", median(ours.clone()));
-        Figure { name: "G12", what, ours, peer, beside, unit: "ms", good, stretch, note: note.clone() }
+        Figure::new("G12", what, ours, "ms")
+            .beside(peer, beside)
+            .bounds(good, stretch)
+            .note(note.clone())
             .print();
     };
     figure(BARE, median(bare), 5.0, 3.0);
@@ -68,7 +71,11 @@ pub fn texts(runtime: &Runtime) {
         .collect();
     let note = format!("{FILES} files, {} MB", bytes / 1_000_000);
     let figure = |name, what, ours, peer, beside, good, stretch| {
-        Figure { name, what, ours, peer, beside, unit: "ms", good, stretch, note: note.clone() }.print();
+        Figure::new(name, what, ours, "ms")
+            .beside(peer, beside)
+            .bounds(good, stretch)
+            .note(note.clone())
+            .print();
     };
     let (mut bare, mut together, mut singly) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds(3) {
