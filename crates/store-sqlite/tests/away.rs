@@ -7,17 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
 use context_model::object::Document;
-use context_model::source::FilesystemSource;
+use context_store::conformance::given;
 use context_store::{Result, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 
 fn file(n: usize) -> Document {
-    let text = n.to_string();
-    let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
-    Document::file(source, Some(text.clone()), Some(Digest::of(text.as_bytes())))
+    given::file("/a", &n.to_string())
 }
 
 async fn put(store: &dyn Store, n: usize) -> Result<()> {

@@ -18,7 +18,7 @@ async fn write_on(store: Arc<SqliteStore>, ended: Arc<AtomicBool>, written: Arc<
     let rest = "words of a text that is long\n".repeat(20_000);
     while !ended.load(Ordering::Relaxed) {
         let n = written.fetch_add(1, Ordering::Relaxed);
-        write(&store, vec![Write::put(file(&format!("/{n}"), &format!("{n}\n{rest}")))]).await;
+        write(&*store, vec![Write::put(file(&format!("/{n}"), &format!("{n}\n{rest}")))]).await;
     }
 }
 

@@ -22,7 +22,7 @@ async fn a_thousand_secrets_are_in_no_file_any_more() {
     assert!(in_files(place.path()) > 100 && readable(&store).await >= SECRETS);
     let (kept, versions) =
         (file("/kept", "nothing to hide"), store.history(file("/versions", "").id()).await.unwrap());
-    write(&store, vec![Write::put(kept.clone())]).await;
+    write(&*store, vec![Write::put(kept.clone())]).await;
 
     let count = store.erase(all(), "live keys").await.unwrap();
     assert!(count.versions >= SECRETS as u64, "{count:?}");
@@ -49,7 +49,7 @@ async fn a_thousand_secrets_are_in_no_file_any_more() {
 
     // The same again finds nothing, and what is written afterwards stays.
     assert_eq!(store.erase(all(), "again").await.unwrap().versions, 0);
-    write(&store, vec![Write::put(file("/new", "a new text"))]).await;
+    write(&*store, vec![Write::put(file("/new", "a new text"))]).await;
     store.close().await.unwrap();
     let store = open(&path);
     assert_eq!((in_files(place.path()), readable(&store).await), (0, 0));
@@ -93,7 +93,7 @@ async fn what_was_erased_does_not_come_back() {
     assert_eq!((summary.written, readable(&store).await), (0, 0));
     // The same text again, also as another file's.
     let text = format!("key = {}\n", secret(0));
-    write(&store, vec![Write::put(file("/short/0", &text)), Write::put(file("/copy", &text))]).await;
+    write(&*store, vec![Write::put(file("/short/0", &text)), Write::put(file("/copy", &text))]).await;
     let copy = store.get(file("/copy", "").id(), AsOf::default()).await.unwrap().unwrap();
     assert!(copy.document.content().is_none() && copy.erased.is_some());
     assert_eq!(
@@ -138,7 +138,7 @@ async fn a_text_in_ten_thousand_versions() {
     for batch in 0..100 {
         let text = "the same secret text everywhere";
         let writes = (0..100).map(|n| Write::put(file(&format!("/{batch}/{n}"), text))).collect();
-        write(&store, writes).await;
+        write(&*store, writes).await;
     }
     let count = store.erase(vec![Erase::Text("secret text".into())], "x").await.unwrap();
     assert_eq!((count.texts, count.versions), (1, 10_000));
@@ -154,7 +154,7 @@ async fn a_text_in_a_thousand_versions_of_one_file() {
     let lines: String = (0..20).map(|n| format!("let value_{n} = {};\n", n * 7_919 % 1_000)).collect();
     for batch in 0..10 {
         let text = |n: usize| format!("{lines}{}\nversion {batch} {n}\n", secret(0));
-        write(&store, (0..100).map(|n| Write::put(file("/one", &text(n)))).collect()).await;
+        write(&*store, (0..100).map(|n| Write::put(file("/one", &text(n)))).collect()).await;
     }
     let count = store.erase(vec![Erase::Text(secret(0))], "x").await.unwrap();
     assert_eq!((count.texts, count.versions), (1_000, 1_000));

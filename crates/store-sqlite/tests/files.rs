@@ -12,35 +12,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
+use context_store::conformance::given::{self, file, write};
 use context_store::{AsOf, Known, Receipt, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "f".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
 
 fn chat() -> Document {
     Document::chat(&SessionId::new("s").unwrap())
 }
 
 fn turn(n: usize) -> Write {
-    let mut patch = Patch::new();
-    patch.append(&["turns"], json!({ "user": format!("question {n}") }));
-    patch.set(&["turn_count"], json!(n));
-    Write::patch(chat().id().clone(), patch)
-}
-
-async fn write(store: &SqliteStore, writes: Vec<Write>) -> Receipt {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap()
+    Write::patch(chat().id().clone(), given::turn(n))
 }
 
 fn open(path: &Path) -> Arc<SqliteStore> {
@@ -78,7 +65,7 @@ fn store_bytes() -> Vec<u8> {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
         let store = open(&path);
         for n in 0..200 {
-            write(&store, vec![Write::put(file(&format!("/{n}"), &"text ".repeat(n)))]).await;
+            write(&*store, vec![Write::put(file(&format!("/{n}"), &"text ".repeat(n)))]).await;
         }
         store.close().await.unwrap();
     });
@@ -140,7 +127,7 @@ async fn an_empty_file_becomes_a_store() {
     let path = place.path().join("store.db");
     fs::write(&path, b"").unwrap();
     let store = open(&path);
-    write(&store, vec![Write::put(chat())]).await;
+    write(&*store, vec![Write::put(chat())]).await;
     store.close().await.unwrap();
 }
 
@@ -150,10 +137,10 @@ type Truth = BTreeMap<(ObjectId, TxId), Version>;
 /// Writes a store with everything in it, and tells what is in it.
 async fn sample(path: &Path) -> Truth {
     let store = open(path);
-    write(&store, vec![Write::put(chat())]).await;
+    write(&*store, vec![Write::put(chat())]).await;
     for n in 1..=25 {
         let text = format!("{n} {}", "a line of a file\n".repeat(n * n % 400));
-        write(&store, vec![Write::put(file(&format!("/{}", n % 7), &text)), turn(n)]).await;
+        write(&*store, vec![Write::put(file(&format!("/{}", n % 7), &text)), turn(n)]).await;
     }
     store.flush().await.unwrap();
     let mut truth = Truth::new();
@@ -334,7 +321,7 @@ async fn a_flipped_bit_in_the_log_never_gives_wrong_content() {
     let mut truth = truth;
     for n in 26..=40 {
         let receipt =
-            write(&store, vec![Write::put(file(&format!("/{}", n % 7), &format!("{n}"))), turn(n)]).await;
+            write(&*store, vec![Write::put(file(&format!("/{}", n % 7), &format!("{n}"))), turn(n)]).await;
         for id in [file(&format!("/{}", n % 7), "").id(), chat().id()] {
             let version = store.get(id, AsOf::default()).await.unwrap().unwrap();
             truth.insert((id.clone(), receipt.tx_id), version);
@@ -392,7 +379,7 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
     let id = file("/x", "").id().clone();
     let mut receipts: Vec<Receipt> = Vec::new();
     for n in 0..steps.len() {
-        let receipt = write(&store, vec![Write::put(file("/x", &n.to_string()))]).await;
+        let receipt = write(&*store, vec![Write::put(file("/x", &n.to_string()))]).await;
         if let Some(last) = receipts.last() {
             assert_eq!(receipt.tx_id, TxId(last.tx_id.0 + 1));
             assert!(receipt.tx_time >= last.tx_time);
@@ -420,7 +407,7 @@ async fn the_history_refuses_changes() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let store = open(&path);
-    write(&store, vec![Write::put(chat()), turn(1), Write::put(file("/a", "text"))]).await;
+    write(&*store, vec![Write::put(chat()), turn(1), Write::put(file("/a", "text"))]).await;
     store.close().await.unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     for statement in [
@@ -453,7 +440,7 @@ fn threads_end_with_the_store(#[case] close: bool) {
     let path = place.path().join("store.db");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = open(&path);
-    runtime.block_on(async { write(&store, vec![Write::put(chat())]).await });
+    runtime.block_on(async { write(&*store, vec![Write::put(chat())]).await });
     // The last connection of all removes the log.
     let log = place.path().join("store.db-wal");
     assert!(log.exists());
@@ -489,7 +476,7 @@ async fn a_long_read_holds_up_no_write() {
     let path = place.path().join("store.db");
     // Without a sync for each, so that no write waits for a busy disk either.
     let store = SqliteStore::open(&path, Durability::Process).unwrap();
-    write(&store, vec![Write::put(chat())]).await;
+    write(&*store, vec![Write::put(chat())]).await;
     let reader = rusqlite::Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM versions").unwrap();
     let mut longest = Duration::ZERO;
@@ -499,7 +486,7 @@ async fn a_long_read_holds_up_no_write() {
     for n in 0..100 {
         let text = format!("{n} {}{}", &noise[n * 1_000..], &noise[..n * 1_000]);
         let start = Instant::now();
-        write(&store, vec![Write::put(file(&format!("/{n}"), &text))]).await;
+        write(&*store, vec![Write::put(file(&format!("/{n}"), &text))]).await;
         longest = longest.max(start.elapsed());
     }
     // A write that waits does so for the 30 seconds after which a lock is given up.
@@ -509,7 +496,7 @@ async fn a_long_read_holds_up_no_write() {
 
     reader.execute_batch("COMMIT").unwrap();
     store.flush().await.unwrap();
-    write(&store, vec![turn(1)]).await;
+    write(&*store, vec![turn(1)]).await;
     assert!(log() <= 32 << 20, "{}", log());
     store.close().await.unwrap();
 }
@@ -519,7 +506,7 @@ async fn errors_hold_no_content() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let store = open(&path);
-    write(&store, vec![Write::put(file("/a", "a secret text")), Write::put(chat())]).await;
+    write(&*store, vec![Write::put(file("/a", "a secret text")), Write::put(chat())]).await;
     store.close().await.unwrap();
     let bytes = fs::read(&path).unwrap();
     let at = bytes.windows(8).position(|w| w == b"a secret").unwrap();
@@ -558,7 +545,7 @@ async fn a_copy_holds_everything_and_is_private() {
     let copy = place.path().join("copy.db");
     store.backup(&copy).await.unwrap();
     assert_eq!(store.backup(&copy).await.unwrap_err().code(), ErrorCode::StoreUnavailable);
-    write(&store, vec![turn(26)]).await;
+    write(&*store, vec![turn(26)]).await;
     store.close().await.unwrap();
     assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     let mut tally = Tally::default();
@@ -573,7 +560,7 @@ async fn two_writers_patch_one_chat() {
     let path = place.path().join("store.db");
     let stores = [open(&path), open(&path)];
     let id = chat().id().clone();
-    write(&stores[0], vec![Write::put(chat())]).await;
+    write(&*stores[0], vec![Write::put(chat())]).await;
     let mut expected = chat();
     for n in 0..20_usize {
         let mut patch = Patch::new();
@@ -582,7 +569,7 @@ async fn two_writers_patch_one_chat() {
         patch.append(&["turns", "0", "calls"], json!("again"));
         expected = context_model::patch::apply(expected, [&patch]).unwrap();
         let store = &stores[[0, 0, 1, 0, 1, 1][n % 6]];
-        write(store, vec![Write::patch(id.clone(), patch)]).await;
+        write(&**store, vec![Write::patch(id.clone(), patch)]).await;
         let mut bad = Patch::new();
         bad.append(&["turns", &(n + 1).to_string(), "calls"], json!(n));
         let refused =

@@ -6,12 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
 use context_model::time::Timestamp;
+use context_store::conformance::given::file;
 use context_store::sessions::{self, Limits, Prune};
 use context_store::{AsOf, Filter, OwnedStore, Search, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
@@ -105,11 +104,6 @@ fn opened(path: &Path, now: &Arc<AtomicI64>) -> Arc<SqliteStore> {
     let now = Arc::clone(now);
     let clock = Arc::new(move || Timestamp::from_millis(now.load(Ordering::Relaxed)));
     SqliteStore::open_with(path, Durability::Process, clock).unwrap()
-}
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "f".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,22 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use context_model::hash::Digest;
-use context_model::object::Document;
-use context_model::source::FilesystemSource;
+use context_store::conformance::given::{file, put};
 use context_store::memory::MemoryStore;
 use context_store::{AsOf, Hit, Search, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "f".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-async fn put(store: &dyn Store, document: Document) {
-    let writes = vec![Write::put(document)];
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
-}
 
 async fn search(store: &dyn Store, text: &str) -> Vec<Hit> {
     store.search(&Search { text: text.into(), limit: 10, object_type: None, within: None }).await.unwrap()

@@ -10,11 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
+use context_store::conformance::given::{file_in, put};
 use context_store::{AsOf, Store, Transaction, Write};
 use context_store_sqlite::Durability;
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
@@ -46,13 +45,7 @@ async fn node() -> (Arc<Node>, Port) {
 }
 
 fn file(filesystem: &str, path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: filesystem.into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-async fn put(store: &dyn Store, document: Document) {
-    let writes = vec![Write::put(document)];
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+    file_in(filesystem, path, Some(text))
 }
 
 async fn text(store: &dyn Store, document: &Document) -> Option<String> {

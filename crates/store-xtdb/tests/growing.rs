@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ask::ask;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
-use context_model::patch::Patch;
+use context_store::conformance::given::turn;
 use context_store::memory::MemoryStore;
 use context_store::{AsOf, Known, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
@@ -23,13 +23,6 @@ use serde_json::{Value, json};
 
 fn session() -> SessionId {
     SessionId::new("s").unwrap()
-}
-
-fn turn(n: usize) -> Patch {
-    let mut patch = Patch::new();
-    patch.append(&["turns"], json!({ "user": format!("question {n}"), "toolcall_ids": [] }));
-    patch.set(&["turn_count"], json!(n));
-    patch
 }
 
 async fn grow(store: &dyn Store, turns: std::ops::RangeInclusive<usize>) {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
-use context_model::patch::Patch;
 use context_model::time::Timestamp;
+use context_store::conformance::given::turn;
 use context_store::conformance::run_all;
 use context_store::{Filter, OwnedStore, Store, Write};
 use context_store_xtdb::{QueuedStore, XtdbOptions, XtdbStore};
@@ -25,13 +25,6 @@ fn script() -> Option<std::path::PathBuf> {
 
 async fn direct(node: &Node) -> Arc<XtdbStore> {
     XtdbStore::connect(XtdbOptions::new([node.url()])).await.unwrap()
-}
-
-fn turn(n: usize) -> Patch {
-    let mut patch = Patch::new();
-    patch.append(&["turns"], json!({ "user": format!("q{n}") }));
-    patch.set(&["turn_count"], json!(n));
-    patch
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,7 +208,7 @@ async fn the_area_with_the_greatest_hash_is_heard_of() {
     let log: Value = serde_json::from_str(&log).unwrap();
     let events = log[0]["txEvents"].as_array().unwrap().iter().enumerate();
     let (n, _) = events.max_by_key(|(_, event)| event[1].as_str().unwrap()).unwrap();
-    let document = |text: &str| file_in(&n.to_string(), "/a", text);
+    let document = |text: &str| file_in(&n.to_string(), "/a", Some(text));
 
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = queued(places[0].path(), &node).await;

@@ -164,7 +164,7 @@ async fn values_come_back_as_they_were_hashed() {
         assert_eq!(outline.source.as_ref(), document.source());
     }
     let query =
-        Filter { path_prefix: Some("/long".into()), filesystem_id: Some("fs".into()), ..Filter::default() };
+        Filter { path_prefix: Some("/long".into()), filesystem_id: Some("f".into()), ..Filter::default() };
     assert_eq!(other.query(&query).await.unwrap(), [ids[5].clone()]);
     // A second client replaces what the first one wrote: its match has the same classes of numbers.
     let mut patch = Patch::new();
@@ -199,7 +199,7 @@ async fn documents_of_other_clients_are_replaced_too() {
     assert_eq!(receipt.written, [true]);
     assert_eq!(store.history(document.id()).await.unwrap().len(), 2);
     // And they read ours: the document as it stands, with xt/id.
-    let source = Source::file("fs", "/x");
+    let source = Source::file("f", "/x");
     let ours = file("/x", "text");
     store.transact(puts([ours.clone()])).await.unwrap();
     let url = format!("{}/_xtdb/entity?eid={}", node.url(), ours.id());

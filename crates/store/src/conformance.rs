@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::OwnedStore;
 
 mod forgetting;
-mod given;
+pub mod given;
 mod owning;
 mod reading;
 mod searching;

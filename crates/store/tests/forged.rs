@@ -11,8 +11,8 @@ use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Status, Toolcall};
 use context_model::session::{Change, Sets};
-use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
+use context_store::conformance::given::file;
 use context_store::memory::MemoryStore;
 use context_store::transfer::{TransferError, all_objects, export, import};
 use context_store::{AsOf, Filter, Search, Store, Transaction, Write};
@@ -23,11 +23,6 @@ use serde_json::{Map, Value, json};
 
 fn session() -> SessionId {
     SessionId::new("s").unwrap()
-}
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
 }
 
 fn call(id: &str) -> Document {

@@ -11,11 +11,11 @@ use context_model::error::ErrorCode;
 use context_model::hash::{Digest, identity_hash};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
-use context_model::patch::Patch;
 use context_model::session::{Change, Sets};
-use context_model::source::{FilesystemSource, Source};
+use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use context_store::around::{Around, Call};
+use context_store::conformance::given::{file_in, turn, write};
 use context_store::memory::MemoryStore;
 use context_store::transfer::{TransferError, all_objects, check, export, import, session_objects};
 use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Write};
@@ -28,19 +28,7 @@ fn session() -> SessionId {
 }
 
 fn file(path: &str, text: Option<&str>) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, text.map(str::to_owned), text.map(|t| Digest::of(t.as_bytes())))
-}
-
-fn turn(n: usize) -> Patch {
-    let mut patch = Patch::new();
-    patch.append(&["turns"], json!({ "user": format!("q{n}") }));
-    patch.set(&["turn_count"], json!(n));
-    patch
-}
-
-async fn write(store: &dyn Store, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+    file_in("f", path, text)
 }
 
 /// A store with every kind of object and of history.

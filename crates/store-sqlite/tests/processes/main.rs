@@ -25,14 +25,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
-use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
+use context_store::conformance::given;
 use context_store::{AsOf, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
-use serde_json::json;
 
 /// The size of a test: its short form, its soak, its full figure.
 fn sized(short: usize, soak: usize, long: usize) -> usize {
@@ -60,8 +57,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn file(name: &str, path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "f".into(), path: format!("/{name}/{path}") };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
+    given::file(&format!("/{name}/{path}"), text)
 }
 
 fn chat(name: &str) -> Document {
@@ -71,14 +67,11 @@ fn chat(name: &str) -> Document {
 /// The n-th transaction of a writer: two files and a turn that belong together.
 fn step(name: &str, n: usize) -> Transaction {
     let text = format!("{n}\n{}", "some text of a tool's output\n".repeat(n % 7 * 20));
-    let mut turn = Patch::new();
-    turn.append(&["turns"], json!({ "user": format!("question {n}"), "toolcall_ids": [] }));
-    turn.set(&["turn_count"], json!(n));
     let mut writes = vec![Write::put(file(name, "a", &text)), Write::put(file(name, "b", &text))];
     if n == 1 {
         writes.push(Write::put(chat(name)));
     }
-    writes.push(Write::patch(chat(name).id().clone(), turn));
+    writes.push(Write::patch(chat(name).id().clone(), given::turn(n)));
     Transaction { writes, expected: Vec::new() }
 }
 

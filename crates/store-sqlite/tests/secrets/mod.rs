@@ -11,8 +11,8 @@ use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Status, Toolcall};
 use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
-use context_store::{Erase, Search, Store, Transaction, Write, transfer};
+pub use context_store::conformance::given::{file, write};
+use context_store::{Erase, Search, Store, Write, transfer};
 use context_store_sqlite::{Durability, SqliteStore};
 use serde_json::json;
 
@@ -29,11 +29,6 @@ pub fn all() -> Vec<Erase> {
     (0..SECRETS).map(|n| Erase::Text(secret(n))).collect()
 }
 
-pub fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "f".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
 pub fn call(id: &str, command: &str, output: &str) -> Document {
     let args = json!({ "command": command });
     let call = Toolcall {
@@ -47,10 +42,6 @@ pub fn call(id: &str, command: &str, output: &str) -> Document {
         parent: None,
     };
     Document::toolcall(ObjectId::new(id), call)
-}
-
-pub async fn write(store: &SqliteStore, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
 }
 
 pub fn open(path: &Path) -> Arc<SqliteStore> {

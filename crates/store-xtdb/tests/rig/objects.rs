@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use context_model::hash::Digest;
 use context_model::object::Document;
-use context_model::source::FilesystemSource;
-use context_store::{AsOf, Store, Transaction, Write};
+#[allow(unused_imports)] // each test file uses its part
+pub use context_store::conformance::given::{file, file_in, put, write};
+use context_store::{AsOf, Store};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 
 use super::Node;
@@ -26,24 +26,6 @@ pub fn options(place: &Path, urls: &[String]) -> QueueOptions {
             XtdbOptions { timeout_ms: 3_000, ..XtdbOptions::new(urls.to_vec()) },
         )
     }
-}
-
-pub fn file(path: &str, text: &str) -> Document {
-    file_in("fs", path, text)
-}
-
-/// A file of another namespace.
-pub fn file_in(filesystem: &str, path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: filesystem.into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-pub async fn put(store: &dyn Store, document: Document) {
-    write(store, vec![Write::put(document)]).await;
-}
-
-pub async fn write(store: &dyn Store, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
 }
 
 /// The text of a file's latest version.

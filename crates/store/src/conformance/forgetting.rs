@@ -8,7 +8,7 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use serde_json::{Value, json};
 
-use super::given::{file, prompt, put, session, toolcall, unique, write};
+use super::given::{file_in, prompt, put, session, toolcall, unique, write};
 use super::owning::is_intact;
 use crate::{AsOf, Erase, OwnedStore, Store, Write, transfer};
 
@@ -45,7 +45,7 @@ async fn say(store: &Arc<dyn Store>, session: &SessionId, place: &str, texts: &[
             );
             parts.3.insert("args_display".into(), format!("list: {}", texts[0]).into());
             let id = parts.0.clone();
-            put(store, Document::new(parts.0, parts.1, parts.2, parts.3).unwrap()).await;
+            put(&**store, Document::new(parts.0, parts.1, parts.2, parts.3).unwrap()).await;
             vec![id]
         }
         "output" | "file" => {
@@ -53,22 +53,22 @@ async fn say(store: &Arc<dyn Store>, session: &SessionId, place: &str, texts: &[
             for text in texts {
                 let document = match place {
                     "output" => toolcall(&unique("call"), session, text),
-                    _ => file(&unique("f"), "/a", Some(text)),
+                    _ => file_in(&unique("f"), "/a", Some(text)),
                 };
                 ids.push(document.id().clone());
-                put(store, document).await;
+                put(&**store, document).await;
             }
             ids
         }
         _ => {
             let id = ObjectId::chat(session);
             if store.get(&id, AsOf::default()).await.unwrap().is_none() {
-                put(store, Document::chat(session)).await;
+                put(&**store, Document::chat(session)).await;
             }
             let mut patch = Patch::new();
             patch.append(&["turns"], turn(place, texts));
             patch.set(&["turn_count"], json!(1));
-            write(store, vec![Write::patch(id.clone(), patch)]).await;
+            write(&**store, vec![Write::patch(id.clone(), patch)]).await;
             vec![id]
         }
     }
@@ -126,8 +126,8 @@ pub(super) async fn a_text_of_any_length_stays_forgotten_in_any_place(owned: Arc
 pub(super) async fn a_text_stays_forgotten_inside_of_new_ones(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let secret = format!("{}\"quoted\"", unique("key"));
-    let before = file(&unique("f"), "/before", Some(&format!("key = {secret}\n")));
-    put(&store, before).await;
+    let before = file_in(&unique("f"), "/before", Some(&format!("key = {secret}\n")));
+    put(&*store, before).await;
     owned.erase(vec![Erase::Text(secret.clone())], "keys").await.unwrap();
 
     let json = json!({ "key": secret }).to_string();
@@ -142,7 +142,7 @@ pub(super) async fn a_text_stays_forgotten_inside_of_new_ones(owned: Arc<dyn Own
         ids.extend(say(&store, &session(), place, &new).await);
     }
     let about = session();
-    put(&store, prompt(&about, &new[1])).await;
+    put(&*store, prompt(&about, &new[1])).await;
     ids.push(ObjectId::system_prompt(&about));
     let found = strings(&store, &ids).await;
     let escaped = serde_json::to_string(&secret).unwrap();
@@ -156,7 +156,7 @@ pub(super) async fn a_text_stays_forgotten_inside_of_new_ones(owned: Arc<dyn Own
     let now = store.get(&ObjectId::system_prompt(&about), AsOf::default()).await.unwrap().unwrap();
     assert_eq!(now.document.content(), Some("a new text with [erased] in it, and [erased]"));
     assert!(now.erased.is_some());
-    assert_eq!(put(&store, prompt(&about, &new[1])).await.written, [false], "it is the same version");
+    assert_eq!(put(&*store, prompt(&about, &new[1])).await.written, [false], "it is the same version");
 
     // It can be exported, and imported again.
     let mut export = Vec::new();

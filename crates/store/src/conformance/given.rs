@@ -1,6 +1,5 @@
-//! The objects that the checks put into a store, and shorthands for their calls.
+//! The objects that the checks and the tests of all backends put into a store, and shorthands for their calls.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use context_model::error::ErrorCode;
@@ -30,7 +29,13 @@ pub(super) fn prompt(session: &SessionId, text: &str) -> Document {
     Document::system_prompt(session, text)
 }
 
-pub(super) fn file(filesystem: &str, path: &str, text: Option<&str>) -> Document {
+/// A file of a namespace that all tests share.
+pub fn file(path: &str, text: &str) -> Document {
+    file_in("f", path, Some(text))
+}
+
+/// A file of a namespace; without a text if it is gone or was never read.
+pub fn file_in(filesystem: &str, path: &str, text: Option<&str>) -> Document {
     Document::file(
         FilesystemSource { filesystem_id: filesystem.into(), path: path.into() },
         text.map(str::to_owned),
@@ -55,7 +60,7 @@ pub(super) fn toolcall(id: &str, session: &SessionId, content: &str) -> Document
 }
 
 /// The patch that appends the n-th turn to a chat.
-pub(super) fn turn(n: usize) -> Patch {
+pub fn turn(n: usize) -> Patch {
     let mut patch = Patch::new();
     patch.append(&["turns"], json!({ "user": format!("question {n}"), "toolcall_ids": [] }));
     patch.append(&["toolcall_refs"], json!(format!("call_{n}")));
@@ -63,20 +68,22 @@ pub(super) fn turn(n: usize) -> Patch {
     patch
 }
 
-pub(super) async fn put(store: &Arc<dyn Store>, document: Document) -> Receipt {
+/// Writes one document.
+pub async fn put(store: &dyn Store, document: Document) -> Receipt {
     write(store, vec![Write::put(document)]).await
 }
 
-pub(super) async fn put_at(store: &Arc<dyn Store>, document: Document, millis: i64) -> Receipt {
+pub(super) async fn put_at(store: &dyn Store, document: Document, millis: i64) -> Receipt {
     write(store, vec![Write::Put { document, valid_time: Some(Timestamp::from_millis(millis)) }]).await
 }
 
-pub(super) async fn write(store: &Arc<dyn Store>, writes: Vec<Write>) -> Receipt {
+/// Writes in one transaction.
+pub async fn write(store: &dyn Store, writes: Vec<Write>) -> Receipt {
     store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap()
 }
 
 /// Writes other objects until a transaction has a later time than this one.
-pub(super) async fn later(store: &Arc<dyn Store>, than: Timestamp) {
+pub(super) async fn later(store: &dyn Store, than: Timestamp) {
     let session = session();
     for n in 0.. {
         if put(store, prompt(&session, &n.to_string())).await.tx_time > than {
@@ -85,15 +92,16 @@ pub(super) async fn later(store: &Arc<dyn Store>, than: Timestamp) {
     }
 }
 
-pub(super) async fn refused(store: &Arc<dyn Store>, writes: Vec<Write>) -> ErrorCode {
+pub(super) async fn refused(store: &dyn Store, writes: Vec<Write>) -> ErrorCode {
     store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap_err().code()
 }
 
-pub(super) async fn latest(store: &Arc<dyn Store>, id: &ObjectId) -> Option<Document> {
+pub(super) async fn latest(store: &dyn Store, id: &ObjectId) -> Option<Document> {
     store.get(id, AsOf::default()).await.unwrap().map(|version| version.document)
 }
 
-pub(super) async fn contents(store: &Arc<dyn Store>, id: &ObjectId) -> Vec<Option<String>> {
+/// The contents of all versions of an object, the oldest first.
+pub async fn contents(store: &dyn Store, id: &ObjectId) -> Vec<Option<String>> {
     let history = store.history(id).await.unwrap();
     history.iter().map(|version| version.document.content().map(str::to_owned)).collect()
 }

@@ -9,7 +9,7 @@ use context_model::patch::Patch;
 use context_model::session::Sets;
 use serde_json::{Value, json};
 
-use super::given::{file, later, prompt, put, put_at, session, toolcall, unique, valid, write};
+use super::given::{file_in, later, prompt, put, put_at, session, toolcall, unique, valid, write};
 use crate::sessions::Prune;
 use crate::{AsOf, Erase, OwnedStore, Search, Store, Write, transfer};
 
@@ -52,12 +52,12 @@ pub(super) async fn is_intact(store: &Arc<dyn Store>, ids: &[ObjectId]) -> bool 
 /// A chat with two turns, as patches; the first has this text.
 async fn chat(store: &Arc<dyn Store>, session: &SessionId, text: &str) -> ObjectId {
     let id = ObjectId::chat(session);
-    put(store, Document::chat(session)).await;
+    put(&**store, Document::chat(session)).await;
     for (n, said) in [(1, format!("please use {text} here")), (2, "go on".to_owned())] {
         let mut turn = Patch::new();
         turn.append(&["turns"], json!({ "user": said, "toolcall_ids": [] }));
         turn.set(&["turn_count"], json!(n));
-        write(store, vec![Write::patch(id.clone(), turn)]).await;
+        write(&**store, vec![Write::patch(id.clone(), turn)]).await;
     }
     id
 }
@@ -65,9 +65,9 @@ async fn chat(store: &Arc<dyn Store>, session: &SessionId, text: &str) -> Object
 pub(super) async fn an_erased_object_keeps_its_times_and_says_why(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text) = (unique("f"), secret("erased"));
-    let id = file(&fs, "/a", None).id().clone();
+    let id = file_in(&fs, "/a", None).id().clone();
     for n in 1..=3 {
-        put_at(&store, file(&fs, "/a", Some(&format!("{text} {n}"))), n * 1_000).await;
+        put_at(&*store, file_in(&fs, "/a", Some(&format!("{text} {n}"))), n * 1_000).await;
     }
     let before = store.history(&id).await.unwrap();
     assert!(readable(&store, std::slice::from_ref(&id), &text).await > 3);
@@ -100,16 +100,17 @@ pub(super) async fn an_erased_object_keeps_its_times_and_says_why(owned: Arc<dyn
 pub(super) async fn an_erased_text_is_gone_everywhere_and_the_rest_stays(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text, session) = (unique("f"), secret("text"), session());
-    let (one, two) = (file(&fs, "/one", Some(&format!("key {text}"))), file(&fs, "/two", Some("nothing")));
+    let (one, two) =
+        (file_in(&fs, "/one", Some(&format!("key {text}"))), file_in(&fs, "/two", Some("nothing")));
     let call = toolcall(&unique("call"), &session, &format!("KEY={text}\n"));
     let mut parts = call.clone().into_parts();
     parts.3.insert("args".into(), json!({ "command": format!("echo '{text}' \"quoted\"") }));
     let call = Document::new(parts.0, parts.1, parts.2, parts.3).unwrap();
-    for document in [file(&fs, "/one", Some("before")), one.clone(), file(&fs, "/one", Some("after"))] {
-        put(&store, document).await;
+    for document in [file_in(&fs, "/one", Some("before")), one.clone(), file_in(&fs, "/one", Some("after"))] {
+        put(&*store, document).await;
     }
-    put(&store, two.clone()).await;
-    put(&store, call.clone()).await;
+    put(&*store, two.clone()).await;
+    put(&*store, call.clone()).await;
     let chat = chat(&store, &session, &text).await;
     let ids = [one.id().clone(), two.id().clone(), call.id().clone(), chat.clone()];
     let long = store.history(&chat).await.unwrap();
@@ -141,7 +142,7 @@ pub(super) async fn an_erased_text_is_gone_everywhere_and_the_rest_stays(owned: 
     let mut turn = Patch::new();
     turn.append(&["turns"], json!({ "user": "a third", "toolcall_ids": [] }));
     turn.set(&["turn_count"], json!(3));
-    write(&store, vec![Write::patch(chat.clone(), turn)]).await;
+    write(&*store, vec![Write::patch(chat.clone(), turn)]).await;
     let now = store.get(&chat, AsOf::default()).await.unwrap().unwrap();
     let turns = now.document.field("turns").unwrap().as_array().unwrap();
     assert_eq!((turns.len(), &turns[2]["user"]), (3, &json!("a third")));
@@ -152,17 +153,17 @@ pub(super) async fn an_erased_text_is_gone_everywhere_and_the_rest_stays(owned: 
 pub(super) async fn what_was_erased_is_not_stored_again(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text) = (unique("f"), secret("again"));
-    let one = file(&fs, "/one", Some(&text));
-    put_at(&store, one.clone(), 1_000).await;
+    let one = file_in(&fs, "/one", Some(&text));
+    put_at(&*store, one.clone(), 1_000).await;
     owned.erase(vec![Erase::Object(one.id().clone())], "x").await.unwrap();
     // The same version, the same text as another file's, and another text of the same file.
-    assert_eq!(put_at(&store, one.clone(), 1_000).await.written, [false]);
-    let copy = file(&fs, "/copy", Some(&text));
-    put(&store, copy.clone()).await;
+    assert_eq!(put_at(&*store, one.clone(), 1_000).await.written, [false]);
+    let copy = file_in(&fs, "/copy", Some(&text));
+    put(&*store, copy.clone()).await;
     let now = store.get(copy.id(), AsOf::default()).await.unwrap().unwrap();
     assert_eq!((now.document.content(), now.erased.is_some()), (None, true));
-    let new = file(&fs, "/one", Some("a new text"));
-    assert_eq!(put(&store, new.clone()).await.written, [true]);
+    let new = file_in(&fs, "/one", Some("a new text"));
+    assert_eq!(put(&*store, new.clone()).await.written, [true]);
     let now = store.get(new.id(), AsOf::default()).await.unwrap().unwrap();
     assert_eq!((now.document.content(), now.erased), (Some("a new text"), None));
     let ids = [one.id().clone(), copy.id().clone()];
@@ -186,7 +187,7 @@ pub(super) async fn short_messages_and_arguments_stay_forgotten(owned: Arc<dyn O
         let mut patch = Patch::new();
         patch.append(&["turns"], turn(&said));
         patch.set(&["turn_count"], json!(n));
-        write(&store, vec![Write::patch(ObjectId::chat(session), patch)]).await;
+        write(&*store, vec![Write::patch(ObjectId::chat(session), patch)]).await;
     };
     let call = |id: &str, session: &SessionId| {
         let mut parts = toolcall(id, session, &format!("output {id}")).into_parts();
@@ -194,23 +195,23 @@ pub(super) async fn short_messages_and_arguments_stay_forgotten(owned: Arc<dyn O
         Document::new(parts.0, parts.1, parts.2, parts.3).unwrap()
     };
     let (first, second) = (unique("call"), unique("call"));
-    put(&store, Document::chat(&own)).await;
-    put(&store, Document::chat(&other)).await;
+    put(&*store, Document::chat(&own)).await;
+    put(&*store, Document::chat(&other)).await;
     chat(&own, 1).await;
-    put(&store, call(&first, &own)).await;
+    put(&*store, call(&first, &own)).await;
     let whole = [ObjectId::chat(&own), ObjectId::new(&*first)].map(Erase::Object);
     owned.erase(whole.into(), "over").await.unwrap();
 
     // Said again in the same session, in another one, and as whole documents from elsewhere.
     chat(&own, 2).await;
     chat(&other, 1).await;
-    put(&store, call(&second, &other)).await;
+    put(&*store, call(&second, &other)).await;
     let third = session();
     let mut parts = Document::chat(&third).into_parts();
     parts.3.insert("turns".into(), json!([turn(&said)]));
     let imported = Document::new(parts.0, parts.1, parts.2, parts.3).unwrap();
-    put(&store, imported.clone()).await;
-    assert_eq!(put(&store, imported.clone()).await.written, [false], "it is the same version");
+    put(&*store, imported.clone()).await;
+    assert_eq!(put(&*store, imported.clone()).await.written, [false], "it is the same version");
     let ids = [
         ObjectId::chat(&own),
         ObjectId::chat(&other),
@@ -243,7 +244,7 @@ pub(super) async fn words_of_others_are_not_forgotten_with_a_session(owned: Arc<
     let mut turn = Patch::new();
     turn.append(&["turns"], json!({ "user": "go on", "toolcall_ids": [] }));
     turn.set(&["turn_count"], json!(3));
-    write(&store, vec![Write::patch(ObjectId::chat(&other), turn)]).await;
+    write(&*store, vec![Write::patch(ObjectId::chat(&other), turn)]).await;
     let now = store.get(&ObjectId::chat(&other), AsOf::default()).await.unwrap().unwrap();
     let turns = now.document.field("turns").unwrap();
     assert_eq!(turns[0], before.document.field("turns").unwrap()[0]);
@@ -254,16 +255,16 @@ pub(super) async fn a_session_is_erased_with_what_only_it_has_seen(owned: Arc<dy
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text, own, other) = (unique("f"), secret("session"), session(), session());
     let (mine, shared) =
-        (file(&fs, "/mine", Some(&format!("mine {text}"))), file(&fs, "/shared", Some("shared")));
-    put(&store, mine.clone()).await;
-    put(&store, shared.clone()).await;
+        (file_in(&fs, "/mine", Some(&format!("mine {text}"))), file_in(&fs, "/shared", Some("shared")));
+    put(&*store, mine.clone()).await;
+    put(&*store, shared.clone()).await;
     let chat = chat(&store, &own, &text).await;
-    put(&store, prompt(&own, &format!("be brief about {text}"))).await;
+    put(&*store, prompt(&own, &format!("be brief about {text}"))).await;
     for (session, index) in [(&own, vec![mine.id(), shared.id()]), (&other, vec![shared.id()])] {
-        put(&store, Sets::default().document(session)).await;
+        put(&*store, Sets::default().document(session)).await;
         let mut sets = Patch::new();
         sets.set(&["session_index"], json!(index));
-        write(&store, vec![Write::patch(ObjectId::session(session), sets)]).await;
+        write(&*store, vec![Write::patch(ObjectId::session(session), sets)]).await;
     }
     let path = Erase::Session(own.clone());
     assert!(owned.erase(vec![path], "over").await.unwrap().versions >= 5);
@@ -277,8 +278,8 @@ pub(super) async fn a_session_is_erased_with_what_only_it_has_seen(owned: Arc<dy
 pub(super) async fn what_can_not_be_erased_is_refused_and_nothing_is(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, name) = (unique("f"), unique("nobody"));
-    let one = file(&fs, "/one", Some("a text that stays"));
-    put(&store, one.clone()).await;
+    let one = file_in(&fs, "/one", Some("a text that stays"));
+    put(&*store, one.clone()).await;
     for (wanted, words) in [
         (Erase::Object(ObjectId::new(name.clone())), format!("no object {name}")),
         (Erase::Path(format!("/{name}")), format!("no file /{name}")),
@@ -296,9 +297,9 @@ pub(super) async fn what_can_not_be_erased_is_refused_and_nothing_is(owned: Arc<
 pub(super) async fn young_sessions_stay_and_a_removal_needs_a_condition(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let session = session();
-    put(&store, Document::chat(&session)).await;
-    let last = put(&store, Sets::default().document(&session)).await;
-    later(&store, last.tx_time).await;
+    put(&*store, Document::chat(&session)).await;
+    let last = put(&*store, Sets::default().document(&session)).await;
+    later(&*store, last.tx_time).await;
     let error = owned.prune(Prune::default()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidArgument);
     let all =

@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::given::{
-    file, known, later, prompt, put, put_at, refused, session, toolcall, turn, unique, valid, write,
+    file_in, known, later, prompt, put, put_at, refused, session, toolcall, turn, unique, valid, write,
 };
 use super::searching::look_for;
 use crate::{AsOf, Change, Filter, Known, Store, Write};
@@ -30,8 +30,8 @@ pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
     let before = store.latest_tx().await.unwrap();
     let mut receipts = Vec::new();
     for n in 0..5 {
-        let receipt = put(&store, prompt(&session, &n.to_string())).await;
-        later(&store, receipt.tx_time).await;
+        let receipt = put(&*store, prompt(&session, &n.to_string())).await;
+        later(&*store, receipt.tx_time).await;
         receipts.push(receipt);
     }
     for (n, receipt) in receipts.iter().enumerate() {
@@ -51,9 +51,9 @@ pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
 
 pub async fn as_of_a_valid_time(store: Arc<dyn Store>) {
     let filesystem = unique("f");
-    let id = file(&filesystem, "/x", None).id().clone();
+    let id = file_in(&filesystem, "/x", None).id().clone();
     for (text, millis) in [("a", 1_000), ("b", 2_000), ("c", 3_000)] {
-        put_at(&store, file(&filesystem, "/x", Some(text)), millis).await;
+        put_at(&*store, file_in(&filesystem, "/x", Some(text)), millis).await;
     }
     let expected =
         [(999, None), (1_000, Some("a")), (1_999, Some("a")), (2_500, Some("b")), (9_000, Some("c"))];
@@ -65,9 +65,9 @@ pub async fn as_of_a_valid_time(store: Arc<dyn Store>) {
 
 pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Store>) {
     let filesystem = unique("f");
-    let id = file(&filesystem, "/x", None).id().clone();
-    let newer = put_at(&store, file(&filesystem, "/x", Some("newer")), 2_000).await;
-    let older = put_at(&store, file(&filesystem, "/x", Some("older")), 1_000).await;
+    let id = file_in(&filesystem, "/x", None).id().clone();
+    let newer = put_at(&*store, file_in(&filesystem, "/x", Some("newer")), 2_000).await;
+    let older = put_at(&*store, file_in(&filesystem, "/x", Some("older")), 1_000).await;
     let read = store.get(&id, AsOf::default()).await.unwrap().unwrap();
     assert_eq!((read.document.content(), read.tx_id), (Some("newer"), newer.tx_id));
     let read = store.get(&id, valid(1_500)).await.unwrap().unwrap();
@@ -76,7 +76,7 @@ pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Stor
     assert_eq!(store.get(&id, both).await.unwrap(), None);
     // Dated ahead, as by a clock that runs fast.
     let far = 4_000_000_000_000;
-    let ahead = put_at(&store, file(&filesystem, "/x", Some("ahead")), far).await;
+    let ahead = put_at(&*store, file_in(&filesystem, "/x", Some("ahead")), far).await;
     assert_eq!(store.get(&id, valid(far - 1)).await.unwrap().unwrap().tx_id, newer.tx_id);
     assert_eq!(store.get(&id, known(ahead.tx_id)).await.unwrap().unwrap().tx_id, ahead.tx_id);
     assert_eq!(store.get(&id, known(older.tx_id)).await.unwrap().unwrap().tx_id, newer.tx_id);
@@ -86,7 +86,7 @@ pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Stor
 
 pub async fn equal_content_is_compared_at_its_valid_time(store: Arc<dyn Store>) {
     let filesystem = unique("f");
-    let version = |text| file(&filesystem, "/x", Some(text));
+    let version = |text| file_in(&filesystem, "/x", Some(text));
     for (text, millis, written) in [
         ("a", 1_000, true),
         ("b", 2_000, true),
@@ -98,17 +98,17 @@ pub async fn equal_content_is_compared_at_its_valid_time(store: Arc<dyn Store>) 
         ("b", 2_000, false),
         ("a", 3_000, false),
     ] {
-        assert_eq!(put_at(&store, version(text), millis).await.written, [written], "{text} at {millis}");
+        assert_eq!(put_at(&*store, version(text), millis).await.written, [written], "{text} at {millis}");
     }
 }
 
 pub async fn patched_documents_are_read_as_of_any_point(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
-    let mut points = vec![(put(&store, chat.clone()).await, chat.clone())];
+    let mut points = vec![(put(&*store, chat.clone()).await, chat.clone())];
     for n in 1..=6 {
-        later(&store, points[n - 1].0.tx_time).await;
-        let receipt = write(&store, vec![Write::patch(chat.id().clone(), turn(n))]).await;
+        later(&*store, points[n - 1].0.tx_time).await;
+        let receipt = write(&*store, vec![Write::patch(chat.id().clone(), turn(n))]).await;
         let document = patch::apply(points[n - 1].1.clone(), [&turn(n)]).unwrap();
         points.push((receipt, document));
     }
@@ -129,15 +129,15 @@ pub async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
         patch: turn(n),
         valid_time: Some(Timestamp::from_millis(millis)),
     };
-    put_at(&store, chat.clone(), 1_000).await;
-    write(&store, vec![at(1, 2_000), at(2, 2_000)]).await;
-    assert_eq!(refused(&store, vec![at(3, 1_999)]).await, ErrorCode::InvalidArgument);
+    put_at(&*store, chat.clone(), 1_000).await;
+    write(&*store, vec![at(1, 2_000), at(2, 2_000)]).await;
+    assert_eq!(refused(&*store, vec![at(3, 1_999)]).await, ErrorCode::InvalidArgument);
     let count = |version: Option<crate::Version>| version.unwrap().document.field("turn_count").cloned();
     assert_eq!(count(store.get(&id, valid(1_999)).await.unwrap()), Some(json!(0)));
     assert_eq!(count(store.get(&id, valid(2_000)).await.unwrap()), Some(json!(2)));
     // A patch never falls behind the version that it changes.
     let far = 4_000_000_000_000;
-    write(&store, vec![at(3, far), Write::patch(id.clone(), turn(4))]).await;
+    write(&*store, vec![at(3, far), Write::patch(id.clone(), turn(4))]).await;
     let version = store.get(&id, AsOf::default()).await.unwrap().unwrap();
     assert_eq!((version.valid_time.millis(), count(Some(version))), (far, Some(json!(4))));
 }
@@ -146,12 +146,12 @@ pub async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
 pub async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::chat(&session);
-    write(&store, vec![Write::put(Document::chat(&session))]).await;
+    write(&*store, vec![Write::put(Document::chat(&session))]).await;
     for n in 1..=20 {
-        write(&store, vec![Write::patch(id.clone(), turn(n))]).await;
+        write(&*store, vec![Write::patch(id.clone(), turn(n))]).await;
     }
-    write(&store, vec![Write::put(Document::chat(&session)), Write::patch(id.clone(), turn(21))]).await;
-    write(&store, vec![Write::patch(id.clone(), turn(22))]).await;
+    write(&*store, vec![Write::put(Document::chat(&session)), Write::patch(id.clone(), turn(21))]).await;
+    write(&*store, vec![Write::patch(id.clone(), turn(22))]).await;
     let whole = store.history(&id).await.unwrap();
     for most in [1, 2, 7, 100] {
         let (mut pages, mut after) = (Vec::new(), TxId(0));
@@ -170,8 +170,8 @@ pub async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
 pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let documents: Vec<Document> =
-        (0..50).map(|n| file(&filesystem, &format!("/{n}"), Some(&n.to_string()))).collect();
-    write(&store, documents.iter().cloned().map(Write::put).collect()).await;
+        (0..50).map(|n| file_in(&filesystem, &format!("/{n}"), Some(&n.to_string()))).collect();
+    write(&*store, documents.iter().cloned().map(Write::put).collect()).await;
     let mut ids: Vec<ObjectId> = documents.iter().rev().map(|d| d.id().clone()).collect();
     ids.insert(7, ObjectId::new(unique("nobody")));
     let read = store.get_many(&ids, AsOf::default()).await.unwrap();
@@ -184,8 +184,8 @@ pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
 
 pub async fn outlines_have_no_content(store: Arc<dyn Store>) {
     let filesystem = unique("f");
-    let (text, null) = (file(&filesystem, "/a.rs", Some("long text")), file(&filesystem, "/b", None));
-    let receipt = write(&store, vec![Write::put(text.clone()), Write::put(null.clone())]).await;
+    let (text, null) = (file_in(&filesystem, "/a.rs", Some("long text")), file_in(&filesystem, "/b", None));
+    let receipt = write(&*store, vec![Write::put(text.clone()), Write::put(null.clone())]).await;
     let outlines = store.outlines(&[text.id().clone(), null.id().clone()]).await.unwrap();
     for (outline, document) in outlines.into_iter().zip([text, null]) {
         let outline = outline.unwrap();
@@ -202,8 +202,8 @@ pub async fn outlines_have_no_content(store: Arc<dyn Store>) {
 pub async fn outlines_of_patched_documents_have_the_scalar_fields(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
-    put(&store, chat.clone()).await;
-    let receipt = write(&store, vec![Write::patch(chat.id().clone(), turn(3))]).await;
+    put(&*store, chat.clone()).await;
+    let receipt = write(&*store, vec![Write::patch(chat.id().clone(), turn(3))]).await;
     let outline = store.outlines(&[chat.id().clone()]).await.unwrap().remove(0).unwrap();
     let Value::Object(expected) = json!({ "turn_count": 3, "session_ref": ObjectId::session(&session) })
     else {
@@ -216,8 +216,8 @@ pub async fn outlines_of_patched_documents_have_the_scalar_fields(store: Arc<dyn
 pub async fn the_journal_has_what_was_written(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
-    put_at(&store, chat.clone(), 1_000).await;
-    let receipt = write(&store, vec![Write::patch(chat.id().clone(), turn(1))]).await;
+    put_at(&*store, chat.clone(), 1_000).await;
+    let receipt = write(&*store, vec![Write::patch(chat.id().clone(), turn(1))]).await;
     let journal = store.journal(chat.id()).await.unwrap();
     assert_eq!(journal.len(), 2);
     assert_eq!(journal[0].change, Change::Document(chat.clone()));
@@ -232,16 +232,16 @@ pub async fn the_journal_has_what_was_written(store: Arc<dyn Store>) {
 pub async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
     let (filesystem, other, session) = (unique("f"), unique("f"), session());
     let files = [
-        file(&filesystem, "/src/b.rs", Some("b")),
-        file(&filesystem, "/src/a.rs", Some("a")),
-        file(&filesystem, "/src-old/a.rs", Some("a")),
-        file(&filesystem, "/srcü/%_.rs", Some("a")),
-        file(&other, "/src/a.rs", Some("a")),
+        file_in(&filesystem, "/src/b.rs", Some("b")),
+        file_in(&filesystem, "/src/a.rs", Some("a")),
+        file_in(&filesystem, "/src-old/a.rs", Some("a")),
+        file_in(&filesystem, "/srcü/%_.rs", Some("a")),
+        file_in(&other, "/src/a.rs", Some("a")),
     ];
-    let written = write(&store, files.iter().cloned().map(Write::put).collect()).await;
-    later(&store, written.tx_time).await;
+    let written = write(&*store, files.iter().cloned().map(Write::put).collect()).await;
+    later(&*store, written.tx_time).await;
     let call = toolcall(&unique("call"), &session, "x");
-    let receipt = put(&store, call.clone()).await;
+    let receipt = put(&*store, call.clone()).await;
     let ids = |indexes: &[usize]| indexes.iter().map(|i| files[*i].id().clone()).collect::<Vec<_>>();
     let within = |prefix: Option<&str>| Filter {
         filesystem_id: Some(filesystem.clone()),
@@ -267,7 +267,7 @@ pub async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
         store.query(&Filter { object_type: Some(ObjectType::Chat), ..within(None) }).await.unwrap(),
         []
     );
-    put(&store, file(&filesystem, "/src/b.rs", Some("changed"))).await;
+    put(&*store, file_in(&filesystem, "/src/b.rs", Some("changed"))).await;
     let since = Filter { since: Some(receipt.tx_time), ..within(None) };
     assert_eq!(store.query(&since).await.unwrap(), ids(&[0]));
 }
@@ -275,12 +275,12 @@ pub async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
 pub async fn changes_since_a_transaction(store: Arc<dyn Store>) {
     let session = session();
     let (chat, text) = (ObjectId::chat(&session), ObjectId::system_prompt(&session));
-    let first = put(&store, Document::chat(&session)).await;
-    put(&store, prompt(&session, "1")).await;
-    let third = put(&store, prompt(&session, "2")).await;
+    let first = put(&*store, Document::chat(&session)).await;
+    put(&*store, prompt(&session, "1")).await;
+    let third = put(&*store, prompt(&session, "2")).await;
     let changes = store.changes_since(first.tx_id).await.unwrap();
     assert_eq!((changes.get(&text), changes.get(&chat)), (Some(&third.tx_id), None));
-    let fourth = write(&store, vec![Write::patch(chat.clone(), turn(1))]).await;
+    let fourth = write(&*store, vec![Write::patch(chat.clone(), turn(1))]).await;
     let changes = store.changes_since(third.tx_id).await.unwrap();
     assert_eq!((changes.get(&text), changes.get(&chat)), (None, Some(&fourth.tx_id)));
     assert_eq!(store.changes_since(TxId(u64::MAX)).await.unwrap().len(), 0);
@@ -289,7 +289,7 @@ pub async fn changes_since_a_transaction(store: Arc<dyn Store>) {
 pub async fn a_write_is_readable_at_once(store: Arc<dyn Store>) {
     let session = session();
     for n in 0..30 {
-        let receipt = put(&store, prompt(&session, &n.to_string())).await;
+        let receipt = put(&*store, prompt(&session, &n.to_string())).await;
         let read = store.get(&ObjectId::system_prompt(&session), AsOf::default()).await.unwrap().unwrap();
         assert_eq!((read.tx_id, read.document.content()), (receipt.tx_id, Some(n.to_string().as_str())));
         assert!(store.latest_tx().await.unwrap() >= receipt.tx_id);
@@ -305,22 +305,22 @@ pub async fn local_values_keep_the_first_default(store: Arc<dyn Store>) {
 
 pub async fn an_intact_store_has_no_damage(store: Arc<dyn Store>) {
     let session = session();
-    put(&store, Document::chat(&session)).await;
+    put(&*store, Document::chat(&session)).await;
     for n in 1..=3 {
-        write(&store, vec![Write::patch(ObjectId::chat(&session), turn(n))]).await;
+        write(&*store, vec![Write::patch(ObjectId::chat(&session), turn(n))]).await;
     }
-    put(&store, file(&unique("f"), "/a", Some("text"))).await;
+    put(&*store, file_in(&unique("f"), "/a", Some("text"))).await;
     store.flush().await.unwrap();
     assert_eq!(store.verify().await.unwrap(), []);
 }
 
 pub async fn a_closed_store_says_so(store: Arc<dyn Store>) {
     let session = session();
-    put(&store, prompt(&session, "x")).await;
+    put(&*store, prompt(&session, "x")).await;
     store.close().await.unwrap();
     store.close().await.unwrap();
     let id = ObjectId::system_prompt(&session);
-    assert_eq!(refused(&store, vec![Write::put(prompt(&session, "y"))]).await, ErrorCode::Closed);
+    assert_eq!(refused(&*store, vec![Write::put(prompt(&session, "y"))]).await, ErrorCode::Closed);
     assert_eq!(store.get(&id, AsOf::default()).await.unwrap_err().code(), ErrorCode::Closed);
     assert_eq!(store.history(&id).await.unwrap_err().code(), ErrorCode::Closed);
     assert_eq!(store.latest_tx().await.unwrap_err().code(), ErrorCode::Closed);

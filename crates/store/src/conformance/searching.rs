@@ -5,7 +5,7 @@ use std::sync::Arc;
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 
-use super::given::{file, prompt, put, session, toolcall, unique};
+use super::given::{file_in, prompt, put, session, toolcall, unique};
 use crate::{Search, Store};
 
 pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
@@ -13,11 +13,11 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     // A word that occurs only in this run, because the store may contain other objects.
     let rare = unique("zq").replace('-', "x");
     let text = format!("fn main() {{\r\n    let {rare}_count = 1;\n    {rare}.Parse_Value()\n}}\n");
-    put(&store, file(&filesystem, "/a.rs", Some(&text))).await;
-    put(&store, file(&filesystem, "/a.rs", Some("gone"))).await;
+    put(&*store, file_in(&filesystem, "/a.rs", Some(&text))).await;
+    put(&*store, file_in(&filesystem, "/a.rs", Some("gone"))).await;
     let call = toolcall(&unique("call"), &session, &format!("only {rare} here"));
-    let receipt = put(&store, call.clone()).await;
-    let id = file(&filesystem, "/a.rs", None).id().clone();
+    let receipt = put(&*store, call.clone()).await;
+    let id = file_in(&filesystem, "/a.rs", None).id().clone();
 
     let found = store.search(&look_for(&rare)).await.unwrap();
     assert_eq!(found.len(), 2);
@@ -38,7 +38,7 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     assert_eq!(one(format!("{rare}.main")).await, [] as [usize; 0]);
     // Searching a text in which every word matches takes time in proportion to its length.
     let many = format!("{}\n{rare}q", format!("{rare}q ").repeat(100_000));
-    put(&store, toolcall(&unique("call"), &session, &many)).await;
+    put(&*store, toolcall(&unique("call"), &session, &many)).await;
     assert_eq!(one(format!("{rare}q")).await, [1]);
     assert_eq!(one(format!("{rare} absent{rare}")).await, [] as [usize; 0]);
 
@@ -60,13 +60,13 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     let one = Search { limit: 1, ..within(&[&id]) };
     assert_eq!(store.search(&one).await.unwrap().len(), 1);
     // A hit names the newest version that has content.
-    let again = put(&store, file(&filesystem, "/a.rs", Some(&text))).await;
+    let again = put(&*store, file_in(&filesystem, "/a.rs", Some(&text))).await;
     let found = store.search(&look_for(&rare)).await.unwrap();
     assert_eq!(found.iter().find(|hit| hit.id == id).unwrap().tx_id, again.tx_id);
 }
 
 pub async fn any_text_is_a_valid_search(store: Arc<dyn Store>) {
-    put(&store, prompt(&session(), "a \"quoted\" text: x AND y")).await;
+    put(&*store, prompt(&session(), "a \"quoted\" text: x AND y")).await;
     let odd = [
         "",
         "  ",
