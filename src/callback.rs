@@ -9,28 +9,22 @@ use crate::types::WatchEvent;
 
 type Listener = ThreadsafeFunction<WatchEvent, (), WatchEvent, Status, false, true>;
 
-/// Subscribes a JavaScript listener and gives the function that ends the subscription.
+/// Subscribes a JavaScript listener to files that have changed, or to those that were `touched` and not read yet, and gives the
+/// function that ends the subscription.
 pub fn subscribe<'e>(
     env: &'e Env,
     engine: Engine,
     listener: Function<'e, WatchEvent, ()>,
+    touched: bool,
 ) -> napi::Result<Function<'e, (), ()>> {
-    let number = engine.subscribe(calling(listener)?);
+    let call = calling(listener)?;
+    let number = if touched { engine.subscribe_touches(call) } else { engine.subscribe(call) };
     env.create_function_from_closure("unsubscribe", move |_| {
-        engine.unsubscribe(number);
-        Ok(())
-    })
-}
-
-/// As [`subscribe`] for files that were touched and not read yet.
-pub fn subscribe_touches<'e>(
-    env: &'e Env,
-    engine: Engine,
-    listener: Function<'e, WatchEvent, ()>,
-) -> napi::Result<Function<'e, (), ()>> {
-    let number = engine.subscribe_touches(calling(listener)?);
-    env.create_function_from_closure("unsubscribe", move |_| {
-        engine.unsubscribe_touches(number);
+        if touched {
+            engine.unsubscribe_touches(number);
+        } else {
+            engine.unsubscribe(number);
+        }
         Ok(())
     })
 }

@@ -102,7 +102,7 @@ pub fn hit(found: Found) -> js::SearchHit {
         tool: found.tool,
         tx_id: number(found.tx_id),
         is_latest: found.is_latest,
-        line: u32::try_from(found.line).unwrap_or(u32::MAX),
+        line: count(found.line),
         snippet: found.snippet,
         score: found.score,
         shown: found.shown,
@@ -110,7 +110,6 @@ pub fn hit(found: Found) -> js::SearchHit {
 }
 
 pub fn stats(stats: context_engine::Stats) -> js::Stats {
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     js::Stats {
         context_tokens: i64::try_from(stats.context_tokens).unwrap_or(i64::MAX),
         active_tokens: i64::try_from(stats.active_tokens).unwrap_or(i64::MAX),
@@ -243,6 +242,11 @@ fn stay(given: Option<Either<String, f64>>, what: &str) -> Result<Stay, Coded> {
             Err(Coded::invalid(format!("{what} is \"keep\" or a whole number of model calls from 1 on")))
         }
     }
+}
+
+/// A count or a place, which stay far below what a number in JavaScript can be.
+pub fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Transaction numbers count up from 1, so they stay far below JavaScript's largest exact integer.

@@ -53,29 +53,17 @@ impl Coded {
     }
 }
 
-impl From<TransferError> for Coded {
-    fn from(error: TransferError) -> Self {
-        Self { code: error.code().as_str(), message: error.to_string() }
-    }
+macro_rules! coded {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Coded {
+            fn from(error: $error) -> Self {
+                Self { code: error.code().as_str(), message: error.to_string() }
+            }
+        })+
+    };
 }
 
-impl From<EngineError> for Coded {
-    fn from(error: EngineError) -> Self {
-        Self { code: error.code().as_str(), message: error.to_string() }
-    }
-}
-
-impl From<StoreError> for Coded {
-    fn from(error: StoreError) -> Self {
-        Self { code: error.code().as_str(), message: error.to_string() }
-    }
-}
-
-impl From<ModelError> for Coded {
-    fn from(error: ModelError) -> Self {
-        Self { code: error.code().as_str(), message: error.to_string() }
-    }
-}
+coded!(TransferError, EngineError, StoreError, ModelError);
 
 /// Runs a future on the addon's runtime and gives its promise.
 ///

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use context_model::hash;
+use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::time::{Timestamp, TxId};
-use context_store::{Change, Entry, Erased, Version};
+use context_store::{Change, Entry, Erased, Store, Version};
 use napi::bindgen_prelude::Env;
 use napi_derive::napi;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Coded;
 use crate::json::{object, text, whole};
 
-/// How many versions one text has at most.
+/// How many versions one text has at most, and are in memory at a time on their way to JavaScript.
 const PAGE: usize = 256;
 
 /// JavaScript keeps whole numbers up to this one.
@@ -29,35 +30,38 @@ pub fn content_hash(env: &Env, payload: String) -> napi::Result<String> {
     Ok(hash::content_hash(&payload).to_string())
 }
 
-/// A history that is given version by version.
-#[derive(Default)]
-pub struct History {
-    pages: Vec<String>,
-    last: Option<Version>,
-}
-
-impl History {
-    /// Adds the versions that follow.
-    pub fn add(&mut self, page: Vec<Version>) -> Result<(), Coded> {
+/// The history of an object as texts, which lib/json.ts reads: what transactions after this one wrote, at most so many versions,
+/// but all of a transaction.
+pub async fn of(
+    store: &dyn Store,
+    id: &ObjectId,
+    mut after: TxId,
+    mut most: usize,
+) -> Result<Vec<String>, Coded> {
+    if let Some(entries) = store.history_as_changes(id).await?
+        && let Some(pages) = pages(entries, after, most)?
+    {
+        return Ok(pages);
+    }
+    let (mut pages, mut last) = (Vec::new(), None);
+    while most > 0 {
+        let page = store.history_page(id, after, most.min(PAGE)).await?;
+        let Some(newest) = page.last() else { break };
+        (after, most) = (newest.tx_id, most.saturating_sub(page.len()));
         let mut steps = Vec::with_capacity(page.len());
         for version in page {
-            steps.push(step(self.last.as_ref(), &version));
-            self.last = Some(version);
+            steps.push(step(last.as_ref(), &version));
+            last = Some(version);
         }
-        self.pages.push(text(&steps)?);
-        Ok(())
+        pages.push(text(&steps)?);
     }
-
-    /// The texts of its pages, which lib/json.ts reads.
-    pub fn into_pages(self) -> Vec<String> {
-        self.pages
-    }
+    Ok(pages)
 }
 
 /// The pages of a history that is given as changes: what transactions after this one wrote, at most so many versions, but
 /// all of a transaction. `None` if one of its versions does not follow the one before, so that it must be given version by
 /// version.
-pub fn pages(entries: Vec<Entry>, after: TxId, most: usize) -> Result<Option<Vec<String>>, Coded> {
+fn pages(entries: Vec<Entry>, after: TxId, most: usize) -> Result<Option<Vec<String>>, Coded> {
     let (mut pages, mut steps, mut count, mut last) = (Vec::new(), Vec::new(), 0, TxId(0));
     let mut growing: Option<Growing> = None;
     for entry in entries {

@@ -15,13 +15,10 @@ use tracing::{Instrument as _, Span};
 use crate::callback;
 use crate::convert;
 use crate::error::{Coded, Outcome, promise};
-use crate::history::{self, History};
+use crate::history;
 use crate::json;
 use crate::opened::{self, Opened};
 use crate::types as js;
-
-/// So many versions of an object are in memory at a time, on their way to JavaScript.
-const HISTORY_PAGE: usize = 256;
 
 /// What an open instance holds.
 #[derive(Clone)]
@@ -163,7 +160,7 @@ impl ContextManager {
     #[napi(ts_args_type = "message: object", ts_return_type = "Promise<{ turnCount: number }>")]
     pub fn append_turn<'e>(&self, env: &'e Env, message: String) -> Result<PromiseRaw<'e, js::TurnCount>> {
         let work = |open: Open| async move { Ok(open.engine.append_turn(json::value(message)?).await?) };
-        self.call(env, work, |count| js::TurnCount { turn_count: u32::try_from(count).unwrap_or(u32::MAX) })
+        self.call(env, work, |count| js::TurnCount { turn_count: convert::count(count) })
     }
 
     #[napi]
@@ -246,20 +243,8 @@ impl ContextManager {
         part: Option<js::HistoryPart>,
     ) -> Result<PromiseRaw<'e, Vec<String>>> {
         let work = |open: Open| async move {
-            let (mut after, mut left) = convert::history_part(part)?;
-            let mut given = History::default();
-            if let Some(entries) = open.engine.history_as_changes(&id).await?
-                && let Some(pages) = history::pages(entries, after, left)?
-            {
-                return Ok(pages);
-            }
-            while left > 0 {
-                let page = open.engine.history_page(&id, after, left.min(HISTORY_PAGE)).await?;
-                let Some(last) = page.last() else { break };
-                (after, left) = (last.tx_id, left.saturating_sub(page.len()));
-                given.add(page)?;
-            }
-            Ok(given.into_pages())
+            let (after, most) = convert::history_part(part)?;
+            history::of(open.store(), &open.engine.object(&id)?, after, most).await
         };
         self.call(env, work, |pages| pages)
     }
@@ -328,7 +313,7 @@ impl ContextManager {
         listener: Function<'e, js::WatchEvent, ()>,
     ) -> Result<Function<'e, (), ()>> {
         let open = self.current().map_err(|error| error.into_napi(env))?;
-        callback::subscribe(env, open.engine, listener)
+        callback::subscribe(env, open.engine, listener, false)
     }
 
     #[napi(
@@ -342,7 +327,7 @@ impl ContextManager {
         listener: Function<'e, js::WatchEvent, ()>,
     ) -> Result<Function<'e, (), ()>> {
         let open = self.current().map_err(|error| error.into_napi(env))?;
-        callback::subscribe_touches(env, open.engine, listener)
+        callback::subscribe(env, open.engine, listener, true)
     }
 
     #[napi]

@@ -45,13 +45,10 @@ pub fn text_part(
         let found = tokio::task::spawn_blocking(move || excerpt::part(&text, &part, most)).await;
         Ok(found.map_err(|error| Coded::failed(error.to_string()))??)
     };
-    promise(env, work, |found: excerpt::Passage| {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Passage {
-            text: found.text,
-            lines: count(found.lines),
-            of: count(found.of),
-            total: count(found.total),
-        }
+    promise(env, work, |found: excerpt::Passage| Passage {
+        text: found.text,
+        lines: convert::count(found.lines),
+        of: convert::count(found.of),
+        total: convert::count(found.total),
     })
 }

@@ -412,25 +412,21 @@ fn edit(edit: Edit) -> Outcome<js::Edit> {
 fn collapsed(call: CollapsedCall) -> Outcome<js::CollapsedCall> {
     Ok(js::CollapsedCall {
         call_id: call.call_id,
-        position: u32::try_from(call.position).unwrap_or(u32::MAX),
+        position: convert::count(call.position),
         args: json::text(&call.args)?,
     })
 }
 
 fn text_edit(TextEdit { block, text }: TextEdit) -> js::TextEdit {
-    js::TextEdit { block: u32::try_from(block).unwrap_or(u32::MAX), text }
-}
-
-/// A count; absent for none.
-fn count(count: usize) -> Option<u32> {
-    (count > 0).then(|| u32::try_from(count).unwrap_or(u32::MAX))
+    js::TextEdit { block: convert::count(block), text }
 }
 
 fn receipt(receipt: Receipt) -> RollReceipt {
+    let some = |lost: usize| (lost > 0).then(|| convert::count(lost));
     RollReceipt {
-        items: u32::try_from(receipt.items).unwrap_or(u32::MAX),
-        reasoning_lost: count(receipt.reasoning_lost),
-        reasoning_lost_running: count(receipt.reasoning_lost_running),
+        items: convert::count(receipt.items),
+        reasoning_lost: some(receipt.reasoning_lost),
+        reasoning_lost_running: some(receipt.reasoning_lost_running),
         removed_tokens: receipt.removed_tokens as f64,
         cost: receipt.cost.round(),
         gain: receipt.gain.round(),

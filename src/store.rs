@@ -15,13 +15,10 @@ use napi_derive::napi;
 
 use crate::convert;
 use crate::error::{Coded, Outcome, promise};
-use crate::history::{self, History};
+use crate::history;
 use crate::json;
 use crate::opened::{self, Opened};
 use crate::types as js;
-
-/// As many versions are read at once.
-const PAGE: usize = 256;
 
 /// The native half of the class `Store` in lib/store.ts, which documents the methods.
 #[napi]
@@ -125,20 +122,8 @@ impl Store {
         part: Option<js::HistoryPart>,
     ) -> Result<PromiseRaw<'e, Vec<String>>> {
         let work = |opened: Opened| async move {
-            let (mut after, mut left) = convert::history_part(part)?;
-            let (id, mut given) = (ObjectId::new(id), History::default());
-            if let Some(entries) = opened.store.history_as_changes(&id).await?
-                && let Some(pages) = history::pages(entries, after, left)?
-            {
-                return Ok(pages);
-            }
-            while left > 0 {
-                let page = opened.store.history_page(&id, after, left.min(PAGE)).await?;
-                let Some(last) = page.last() else { break };
-                (after, left) = (last.tx_id, left.saturating_sub(page.len()));
-                given.add(page)?;
-            }
-            Ok(given.into_pages())
+            let (after, most) = convert::history_part(part)?;
+            history::of(&*opened.store, &ObjectId::new(id), after, most).await
         };
         self.call(env, work, |pages| pages)
     }
@@ -235,16 +220,15 @@ fn without(name: String, values: &HashSet<String>) -> String {
 }
 
 fn named((place, outline): (Place, Option<Outline>), hidden: &dyn Fn(String) -> String) -> js::SecretPlace {
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let tool = outline.as_ref().and_then(|outline| outline.payload.get("tool")?.as_str().map(str::to_owned));
     js::SecretPlace {
         id: hidden(place.id.to_string()),
         path: outline.as_ref().and_then(source_path).cloned().map(hidden),
         tool: tool.map(hidden),
         tx_id: convert::number(place.tx_id),
-        line: place.line.map(count),
+        line: place.line.map(convert::count),
         rule: place.rule.to_owned(),
-        count: count(place.count),
+        count: convert::count(place.count),
     }
 }
 
@@ -258,7 +242,7 @@ fn hit(hit: Hit, outline: Option<Outline>, session: Option<&SessionSummary>) -> 
         args: field("args").map(json::text).transpose()?,
         tx_id: convert::number(hit.tx_id),
         is_latest: outline.as_ref().is_some_and(|outline| outline.tx_id == hit.tx_id),
-        line: u32::try_from(hit.line).unwrap_or(u32::MAX),
+        line: convert::count(hit.line),
         snippet: hit.snippet,
         session: session.map(|session| session.id.to_string()),
         folder: session.and_then(|session| session.folder.clone()),

@@ -9,7 +9,7 @@ use context_model::render;
 use context_model::session::Sets;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Entry, Filter, Hit, Known, Outline, Search, Version};
+use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Version};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -122,32 +122,15 @@ impl Engine {
     /// The version of an object at a point in valid and transaction time; `None` if there was none.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn get_as_of(&self, name: &str, at: AsOf) -> Result<Option<Document>> {
-        let id = self.id_of(name)?;
+        let id = self.object(name)?;
         Ok(self.inner.store().get(&id, at).await?.map(|version| version.document))
     }
 
     /// All versions of an object in the order in which they were written; none for an unknown object.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn history(&self, name: &str) -> Result<Vec<Version>> {
-        let id = self.id_of(name)?;
+        let id = self.object(name)?;
         Ok(self.inner.store().history(&id).await?)
-    }
-
-    /// A part of [`Engine::history`]: the versions written by transactions after this one, at most `most`, fewer if
-    /// they are large, and none at the end. The versions of one transaction are never split.
-    ///
-    /// Memory use follows the size of the part; a growing document's whole history takes the square of its length.
-    #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn history_page(&self, name: &str, after: TxId, most: usize) -> Result<Vec<Version>> {
-        let id = self.id_of(name)?;
-        Ok(self.inner.store().history_page(&id, after, most).await?)
-    }
-
-    /// As [`Engine::history`], with each version of a growing document as the patch that made it. `None` if the store can't
-    /// give it so.
-    pub async fn history_as_changes(&self, name: &str) -> Result<Option<Vec<Entry>>> {
-        let id = self.id_of(name)?;
-        Ok(self.inner.store().history_as_changes(&id).await?)
     }
 
     /// The difference between two versions' contents as a unified diff; empty if they are equal.
@@ -160,7 +143,7 @@ impl Engine {
     /// what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
-        let id = self.id_of(name)?;
+        let id = self.object(name)?;
         let newest = self.inner.store().latest_tx().await?;
         let mut texts = Vec::with_capacity(2);
         for tx in [from, to] {
@@ -235,8 +218,11 @@ impl Engine {
             .collect())
     }
 
-    /// The object that a name refers to. Never waits for other use of the session.
-    fn id_of(&self, name: &str) -> Result<ObjectId> {
+    /// The object that a full ID or a handle names. Never waits for other use of the session.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub fn object(&self, name: &str) -> Result<ObjectId> {
         self.inner.check_open()?;
         Ok(self.inner.names.find(name).unwrap_or_else(|| ObjectId::new(name)))
     }

@@ -7,12 +7,11 @@ use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_store::AsOf;
-use rstest::rstest;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::bench::Backend::{Memory, Sqlite};
-use crate::bench::{Backend, Bench, GENEROUS, call, session, user};
+use crate::bench::Backend::Memory;
+use crate::bench::{Bench, GENEROUS, call, session, user};
 use crate::stepped::{Incident, Stepped};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +36,7 @@ async fn a_read_waits_for_no_write() {
         assert_eq!(engine.get(&known.handle).await.unwrap().unwrap().id(), &known.id);
         assert_eq!(engine.get_as_of("unknown", AsOf::default()).await.unwrap(), None);
         assert_eq!(engine.history("unknown").await.unwrap(), []);
-        assert_eq!(engine.history_page("chat:s", TxId(0), 9).await.unwrap().len(), 2);
+        assert_eq!(engine.history("chat:s").await.unwrap().len(), 2);
         assert_eq!(engine.diff("known", first, first).await.unwrap(), "");
         assert_eq!(engine.query(&Query::default()).await.unwrap().len(), 4);
         engine.point_times().await.unwrap();
@@ -47,27 +46,6 @@ async fn a_read_waits_for_no_write() {
     assert_eq!(writing.await.unwrap().unwrap(), 2);
     engine.close().await.unwrap();
     assert_eq!(engine.get("unknown").await.unwrap_err().code(), ErrorCode::Closed);
-}
-
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn parts_of_a_history_are_the_history(#[values(Memory, Sqlite)] backend: Backend) {
-    let (_bench, engine) = session(backend).await;
-    for n in 0..20 {
-        engine.append_turn(user(&format!("question {n}"))).await.unwrap();
-    }
-    let whole = engine.history("chat:s").await.unwrap();
-    assert_eq!(whole.len(), 21);
-    let (mut after, mut parts) = (TxId(0), Vec::new());
-    loop {
-        let part = engine.history_page("chat:s", after, 6).await.unwrap();
-        let Some(last) = part.last() else { break };
-        assert!(part.len() <= 6);
-        after = last.tx_id;
-        parts.extend(part);
-    }
-    assert_eq!(parts, whole);
-    assert_eq!(engine.history_page("unknown", TxId(0), 6).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
