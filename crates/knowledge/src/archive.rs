@@ -274,6 +274,34 @@ mod tests {
     }
 
     #[test]
+    fn each_answer_of_the_chat_is_taken_in_once() {
+        let mut first = Archive::default();
+        for (call, text) in [("one", "an answer"), ("two", "an answer"), ("one", "another")] {
+            first.gives(Some(call), text, made(text));
+        }
+        let entries = first.pending().to_vec();
+        let document = chat(|patch| assert!(patch.evidence(&entries)));
+        let mut next = Archive::default();
+        next.read(Some(&document));
+        next.read(Some(&document));
+        assert_eq!(next.answers.len(), 3);
+        assert_eq!(next.of_answer("one", "another"), Some(&made("another")));
+        assert_eq!(next.of_answer("two", "another"), None);
+    }
+
+    #[test]
+    fn drafts_are_kept_by_their_hash_and_the_oldest_go_first() {
+        let mut archive = Archive::default();
+        let hashes: Vec<Digest> = (0..=DRAFTS).map(|n| archive.draft(&n.to_string())).collect();
+        assert_eq!(archive.draft("1"), hashes[1], "nothing goes for one that is there");
+        assert_eq!(archive.drafts.len(), DRAFTS);
+        assert_eq!(archive.text(&hashes[0]), None);
+        for (n, hash) in hashes.iter().enumerate().skip(1) {
+            assert_eq!(archive.text(hash).as_deref(), Some(&*n.to_string()));
+        }
+    }
+
+    #[test]
     fn call_without_evidence_is_unknown_until_its_result_was_taken_in() {
         let mut archive = Archive::default();
         let [one, two] = ["one", "two"].map(ObjectId::new);

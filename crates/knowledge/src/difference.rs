@@ -80,6 +80,13 @@ mod tests {
 
     use super::*;
 
+    #[rstest]
+    #[case::equal("a\nb\n", "a\nb\n", "")]
+    #[case::a_line("a\nb\n", "a\nc\n", "--- then\n+++ now\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")]
+    fn difference_as_it_is_shown(#[case] old: &str, #[case] new: &str, #[case] shown: &str) {
+        assert_eq!(unified(old, new, "then", "now"), shown);
+    }
+
     #[test]
     fn lines_of_texts_up_to_a_size_are_counted() {
         let most = "x".repeat(MAX_COUNTED);

@@ -140,6 +140,29 @@ mod tests {
         Bytes { file: ObjectId::new("f"), hash: Digest::of(b"a") }
     }
 
+    /// Is it about bytes, how many files has it made, and what does it say once what it points to has left?
+    #[test]
+    fn what_evidence_says() {
+        let lines = Lines { bytes: bytes(), first: 2, last: 9, whole: false };
+        let (at, left) = (ObjectId::new("call"), "gone".to_owned());
+        let made = Evidence::Made { bytes: bytes(), left: None };
+        let points = |left| Evidence::Points { lines: lines.clone(), at: at.clone(), left };
+        for (evidence, has_bytes, files, elsewhere) in [
+            (Evidence::Shows(lines.clone()), true, 0, None),
+            (Evidence::Unstored { lines: lines.clone(), like: None }, true, 0, None),
+            (points(None), true, 0, None),
+            (points(Some(left.clone())), true, 0, Some((&at, &*left))),
+            (Evidence::Refers { at: at.clone(), left: left.clone() }, false, 0, Some((&at, &*left))),
+            (Evidence::LedTo(bytes()), true, 0, None),
+            (made.clone(), true, 1, None),
+            (Evidence::Several(vec![made.clone(), made]), false, 2, None),
+        ] {
+            assert_eq!(evidence.bytes(), has_bytes.then_some(&bytes()), "{evidence:?}");
+            assert_eq!(evidence.made(), vec![&bytes(); files], "{evidence:?}");
+            assert_eq!(evidence.elsewhere(), elsewhere, "{evidence:?}");
+        }
+    }
+
     #[test]
     fn evidence_is_read_as_it_was_recorded() {
         let lines = Lines { bytes: bytes(), first: 2, last: 9, whole: false };

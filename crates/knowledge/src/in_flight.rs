@@ -93,3 +93,61 @@ impl InFlight {
         self.owner.is_none() && self.way.file == *file && matches!(self.what, Taken::Read { .. })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn way(path: &str, file: &str) -> Way {
+        Way { path: path.into(), file: ObjectId::new(file), is_alias: false }
+    }
+
+    fn one(call: Option<&str>, owner: Option<&str>, what: Taken) -> InFlight {
+        let [call, owner] = [call, owner].map(|id| id.map(str::to_owned));
+        InFlight { number: 1, call, way: way("/a", "a"), what, owner, says: None }
+    }
+
+    fn content() -> Content {
+        Content::lost(Digest::of(b"a"))
+    }
+
+    /// May it be of the call `c` about the path `/a`, and about another one?
+    #[rstest]
+    #[case::of_nobody(None, None, [true, false])]
+    #[case::of_it(Some("c"), None, [true, true])]
+    #[case::of_another(Some("d"), None, [false, false])]
+    #[case::claimed_by_it(None, Some("c"), [true, false])]
+    #[case::claimed_by_another(None, Some("d"), [false, false])]
+    #[case::of_it_and_claimed_by_another(Some("c"), Some("d"), [false, false])]
+    fn a_call_owns_what_has_its_id_or_else_its_path(
+        #[case] call: Option<&str>,
+        #[case] owner: Option<&str>,
+        #[case] may: [bool; 2],
+    ) {
+        let one = one(call, owner, Taken::Led(content()));
+        assert_eq!(["/a", "/b"].map(|path| one.may_be_of("c", &way(path, "a"))), may);
+    }
+
+    #[test]
+    fn a_read_counts_until_a_call_has_claimed_it() {
+        let read = || Taken::Read { content: content(), text: None };
+        for (one, is_read_of) in [
+            (one(None, None, read()), [true, false]),
+            (one(None, Some("c"), read()), [false, false]),
+            (one(None, None, Taken::Led(content())), [false, false]),
+        ] {
+            assert_eq!(["a", "b"].map(|file| one.is_read_of(&ObjectId::new(file))), is_read_of);
+        }
+    }
+
+    #[test]
+    fn a_write_is_of_the_call_that_is_named() {
+        let wrote = |call: Option<&str>| {
+            let call = call.map(str::to_owned);
+            Wrote { content: content(), before: None, call, path: "/a".into() }
+        };
+        assert_eq!([Some("c"), Some("d"), None].map(|call| wrote(call).is_of("c")), [true, false, false]);
+    }
+}

@@ -178,3 +178,79 @@ fn the_contents_that_were_mentioned_newest_first() {
     assert_eq!(known.contents(&file).collect::<Vec<_>>(), [content("c"), content("a")]);
     assert_eq!(known.contents(&ObjectId::new("g")).count(), 0);
 }
+
+#[test]
+fn what_is_put_back_is_known_as_before() {
+    let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    known.saw(&file, content("a"));
+    let before = *known.get(&file).unwrap();
+    known.wrote(&file, content("b"));
+    known.put_back(file.clone(), before);
+    assert_eq!(known.get(&file), Some(&before));
+}
+
+#[test]
+fn only_statements_in_sight_are_summed_up() {
+    let [file, one, two] = ["f", "one", "two"].map(ObjectId::new);
+    let mut known = Known::default();
+    known.says(&file, Some(&one), None, Says::All(content("a")));
+    known.says(&file, Some(&two), None, Says::All(content("b")));
+    assert_eq!(known.sum(&file, |_| true).base, Some(content("b")));
+    assert_eq!(known.sum(&file, |call| *call == one).base, Some(content("a")));
+    known.says(&file, None, None, Says::Other(None));
+    assert!(known.sum(&file, |_| false).speaks_of(None), "a notice never leaves");
+}
+
+#[test]
+fn a_change_concerns_what_the_request_speaks_of() {
+    let [file, other] = ["f", "g"].map(ObjectId::new);
+    let mut known = Known::default();
+    known.says(&file, None, None, Says::All(content("a")));
+    known.settle(&known.open());
+    known.changed(other);
+    assert_eq!(known.open(), []);
+    known.changed(file.clone());
+    assert_eq!(known.open(), [file]);
+}
+
+#[test]
+fn statements_of_two_paths_stand_in_the_order_of_the_request() {
+    let [one, two] = ["one", "two"].map(ObjectId::new);
+    let mut known = Known::default();
+    let link = "/link".into();
+    known.uses(&way("/link", &one));
+    for (file, via, name) in [(&one, Some(&link), "a"), (&two, None, "b"), (&one, Some(&link), "c")] {
+        known.says(file, None, via, Says::All(content(name)));
+    }
+    known.uses(&way("/link", &two));
+    assert_eq!(known.contents(&two).collect::<Vec<_>>(), ["c", "b", "a"].map(content));
+}
+
+#[test]
+fn a_path_that_brings_lines_back_is_doubtful_if_it_leads_elsewhere() {
+    let [home, other] = ["one", "two"].map(ObjectId::new);
+    for (file, is_alias, is_doubtful) in
+        [(&home, false, false), (&home, true, true), (&other, false, true), (&other, true, true)]
+    {
+        let mut known = Known::default();
+        known.recalls(&Way { path: "/a".into(), file: file.clone(), is_alias }, &home, content("a"));
+        known.says(&home, None, None, Says::All(content("a")));
+        assert_eq!(!known.doubtful_paths(|_| false).is_empty(), is_doubtful, "{file} {is_alias}");
+    }
+}
+
+#[test]
+fn nothing_is_known_once_the_messages_are_read_again() {
+    let [file, call] = ["f", "call"].map(ObjectId::new);
+    let mut known = Known::default();
+    known.uses(&way("/a", &file));
+    known.saw(&file, content("a"));
+    known.says(&file, Some(&call), None, Says::All(content("a")));
+    known.points(&file);
+    known.forget();
+    assert_eq!((known.get(&file), known.led("/a"), known.spoken_of(&file)), (None, None, None));
+    assert_eq!(known.open(), []);
+    assert!(!known.has_pointed(&file));
+    known.looks_different([&call]);
+    assert_eq!(known.open(), []);
+}

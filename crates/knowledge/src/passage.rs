@@ -129,6 +129,73 @@ mod tests {
         assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
     }
 
+    /// Of lines 3 to 5 of a file, and all that the result says besides.
+    #[rstest]
+    #[case::more("c\nd\nx", Shows::More)]
+    #[case::a_break("c\nd\n", Shows::Break)]
+    #[case::nothing("c\nd", Shows::All)]
+    #[case::a_note("c\nd\n\n[1 more line]", Shows::All)]
+    #[case::another_line("c\nd\nx\n[1 more line]", Shows::More)]
+    #[case::a_form("<file>\n00003| c\n00004| d\n00005| e\n</file>", Shows::All)]
+    fn what_an_output_shows_besides(#[case] output: &str, #[case] expected: Shows) {
+        let content = Content::lost(Digest::of(b"a"));
+        let (_, shows) = passage_of("a\nb\nc\nd\ne\n", content, 3, output).unwrap();
+        assert!(shows == expected);
+    }
+
+    /// A form that numbers lines may leave out a last line without text.
+    #[rstest]
+    #[case::all("1: a\n2: b\n3: c", 1, (1, 4, true))]
+    #[case::the_last("2: b\n3: c", 2, (2, 3, false))]
+    fn lines_of_a_form(#[case] output: &str, #[case] first: usize, #[case] expected: (usize, usize, bool)) {
+        let content = Content::lost(Digest::of(b"a"));
+        let (lines, _) =
+            passage_of("a\nb\nc\n", content, first, &format!("<file>\n{output}\n</file>")).unwrap();
+        assert_eq!((lines.first, lines.last, lines.whole), expected);
+    }
+
+    #[rstest]
+    #[case::all(1, "a\nb\n", (1, 3, true))]
+    #[case::from_a_line_on(3, "a\nb\n", (3, 5, false))]
+    #[case::cut(1, "a\nb\n\n[2 more lines]", (1, 2, false))]
+    #[case::a_line_in_brackets(1, "a\n[b]", (1, 2, true))]
+    #[case::an_open_bracket(1, "a\n\n[b", (1, 3, true))]
+    #[case::a_closing_bracket(1, "a\n\nb]", (1, 3, true))]
+    fn lines_of_a_version_that_nobody_has_stored(
+        #[case] first: usize,
+        #[case] output: &str,
+        #[case] expected: (usize, usize, bool),
+    ) {
+        let lines = lost(Digest::of(b"a"), first, output);
+        assert_eq!((lines.first, lines.last, lines.whole), expected);
+        let recorded = lines.of(&ObjectId::new("f")).unwrap();
+        assert_eq!(Passage::recorded(&recorded, lines.content), lines);
+        let gone = Content { hash: None, tx: None };
+        assert_eq!(Passage { content: gone, ..lines }.of(&ObjectId::new("f")), None);
+    }
+
+    /// Lines 4 to 6, of which the result has shown all; the message may show fewer.
+    #[rstest]
+    #[case::all("d\ne\nf", Some((6, true)))]
+    #[case::more_below("d\ne\nf\nnote", Some((6, true)))]
+    #[case::fewer("d\n[2 lines left out]", Some((4, false)))]
+    #[case::none("[3 lines left out]", None)]
+    fn lines_that_are_left_of_a_result(#[case] output: &str, #[case] expected: Option<(usize, bool)>) {
+        let content = Content::lost(Digest::of(b"a"));
+        let lines = Passage { content, first: 4, last: 6, whole: true };
+        let left = lines_in_sight(lines, "d\ne\nf\nnote", output);
+        assert_eq!(left.map(|left| (left.last, left.whole)), expected);
+        assert!(left.is_none_or(|left| left.first == 4 && left.content == content));
+    }
+
+    #[rstest]
+    #[case::from_the_first(1, "a\nb\nc\nd\n", "a\nb\nc")]
+    #[case::from_another(3, "a\nb\nc\nd\n", "c\nd")]
+    #[case::with_a_mark(1, "\u{feff}a", "a")]
+    fn the_lines_by_which_a_form_is_known(#[case] first: usize, #[case] text: &str, #[case] lines: &str) {
+        assert_eq!(beginning(text, first), lines);
+    }
+
     #[rstest]
     #[case::itself("a\nb", "a\nb", true)]
     #[case::more_below("a\n\narguments of the call: {}", "a", true)]

@@ -266,6 +266,18 @@ mod tests {
         assert_eq!(sum.standing[0].later, [passage("b", 4, 5), passage("b", 6, 7)]);
     }
 
+    /// The version that the model was told of, if it sees lines of no other one.
+    #[rstest]
+    #[case::nothing(&[], None)]
+    #[case::a_read(&[lines("a", 1, 9)], Some("a"))]
+    #[case::a_notice(&[lines("a", 1, 9), other("b")], Some("b"))]
+    #[case::a_part_of_another(&[lines("a", 1, 9), lines("b", 2, 3)], None)]
+    #[case::a_part_and_a_notice_of_it(&[lines("a", 1, 9), lines("b", 2, 3), other("b")], Some("b"))]
+    fn version_that_was_told_last(#[case] said: &[Says], #[case] told: Option<&str>) {
+        let said: Vec<Statement> = said.iter().map(|says| statement(*says)).collect();
+        assert_eq!(Knowledge::of(said.iter()).told(), told.and_then(|name| content(name).hash));
+    }
+
     #[test]
     fn a_file_that_is_gone_is_a_version_too() {
         let gone = statement(Says::Other(None));

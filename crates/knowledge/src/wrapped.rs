@@ -162,6 +162,9 @@ mod tests {
     )]
     #[case::up_to_a_change("<file>\nfn main() {\n    let x = 1;\n\n    println!(\"{x}\");\n    more();\n}\n</file>", 1, Some((1, 4)))]
     #[case::a_line_that_is_cut("1: fn main() {\n2:     let x = 1;\n3: \n4:     pri...\n5: }", 1, None)]
+    #[case::behind_as_many_lines_as_may_be("x\n".repeat(20) + TEXT, 1, Some((1, 5)))]
+    #[case::behind_one_more("x\n".repeat(21) + TEXT, 1, None)]
+    #[case::behind_what_may_be_beside("(((((((((((( fn main() {\n", 1, None)]
     #[case::behind_a_long_text("x\nfn main() {\n".repeat(30), 1, None)]
     fn lines_that_an_output_has(
         #[case] output: impl AsRef<str>,
