@@ -101,7 +101,6 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
   }
   const { sessionFile } = await rpc.state()
   await rpc.close()
-  server.check()
   const branch = branchOf(readSession(sessionFile).entries)
   const point = branch.findLast((entry) => entry['customType'] === 'pi-context-manager')?.['data'] as { dollars?: number } | undefined
   let used = 0

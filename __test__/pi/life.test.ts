@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { checkAllToolPairs, checkAppendOnly, checkUserMessages } from '../rig/checks.ts'
+import { checkAppendOnly, checkUserMessages } from '../rig/checks.ts'
 import { readReference } from '../rig/extension.ts'
 import { cleanUp, runPrint, startRpc, temporaryFolder } from '../rig/pi.ts'
 import { calls, Gate } from '../rig/reply.ts'
@@ -64,8 +64,6 @@ test.each(APIS)(
     await rpc.prompt('four')
     await rpc.prompt('back')
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
-    server.check()
-    checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests, [5])
     const before = server.requests[4]!
     const after = server.requests[5]!
@@ -111,7 +109,6 @@ describe('ids of tool calls', () => {
     server.script(handles.map((id) => calls(['activate', { id }])).concat([{ text: 'done' }]))
     await rpc.prompt('back')
     await rpc.close()
-    server.check()
     const back = server.requests
       .at(-1)!
       .messages.flatMap((message) => message.results)
@@ -137,7 +134,7 @@ describe('what interrupts a turn', () => {
           ['bash', { command: 'echo begun; sleep 600' }, 'call_long'],
         )
       return 'fine'
-    })
+    }, { allowNoResult: true })
     put(home, 'a.txt', lines('a', 40))
     const rpc = await startRpc(load)
     const from = rpc.mark
@@ -155,8 +152,6 @@ describe('what interrupts a turn', () => {
     await rpc.prompt('again')
     const { sessionId } = await rpc.state()
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
-    server.check()
-    checkAllToolPairs(server.requests, { allowNoResult: true })
     checkAppendOnly(server.requests)
     expect(notices(rpc.events)).toEqual([])
     const manager = await openStore(store, sessionId, home.cwd)
@@ -183,7 +178,6 @@ describe('what interrupts a turn', () => {
     await rpc.prompt('again')
     await rpc.prompt('and again')
     await rpc.close()
-    server.check()
     checkAppendOnly(server.requests)
     expect(notices(rpc.events)).toEqual([])
     checkUserMessages(server.requests[2]!, ['tell me', 'again', 'and again'])
@@ -202,8 +196,6 @@ describe('what interrupts a turn', () => {
     await rpc.prompt('try')
     await rpc.prompt('more')
     await rpc.close()
-    server.check()
-    checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests)
     expect(server.requests[2]!.prompt).toBe(server.requests[1]!.prompt)
     expect(server.requests[3]!.prompt).toBe(server.requests[1]!.prompt)
@@ -226,8 +218,6 @@ describe('what interrupts a turn', () => {
     await rpc.waitFor('agent_settled', from)
     const { sessionId } = await rpc.state()
     await rpc.close()
-    server.check()
-    checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests)
     checkUserMessages(server.requests.at(-1)!, ['go', 'rather this', 'then that'])
     const chat = (await (await openStore(store, sessionId, home.cwd)).get(`chat:${sessionId}`)) as any
@@ -243,7 +233,6 @@ describe('what interrupts a turn', () => {
     await rpc.prompt('what did I do?')
     await rpc.prompt('go on')
     await rpc.close()
-    server.check()
     checkAppendOnly(server.requests)
     expect(server.requests[2]!.prompt).toContain('for the model')
     expect(server.requests[2]!.prompt).not.toContain('for me alone')
@@ -266,7 +255,6 @@ test('another model is another cache: what is stale goes at once', async () => {
   await rpc.command({ type: 'set_model', provider: 'rig', modelId: 'other' })
   await rpc.prompt('five')
   await rpc.close()
-  server.check()
   expect(server.requests.at(-1)!.body.model).toBe('other')
   expect(resultsById(server.requests.at(-1)!).get('call_a')).toMatch(referring('call_a', 'read'))
 })
@@ -295,7 +283,6 @@ describe('other tools', () => {
       server.script([calls(['read', { path: 'a.txt' }, 'call_a']), 'done'])
       const run = await runPrint({ ...load, extension, prompts: ['look'], args })
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
-      server.check()
       const shown = `theirs: a.txt ${'x'.repeat(400)}`
       expect(resultsById(server.requests.at(-1)!).get('call_a')).toBe(`${header('call_a')}\n${shown}`)
       const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
@@ -313,7 +300,6 @@ describe('other tools', () => {
     writeFileSync(join(home.agentDir, 'context-manager.json'), '{"tools": "observe"}')
     const run = await runPrint({ ...load, prompts: ['look'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
-    server.check()
     const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
     expect(await manager.query({ type: 'file', pathPrefix: home.cwd })).toMatchObject([
       { content: lines('a', 40) },
@@ -337,7 +323,6 @@ describe('other tools', () => {
     const args = ['--tools', tools]
     const run = await runPrint({ ...load, args, prompts: ['look', 'two', 'three', 'four', 'five', 'six', 'seven'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
-    server.check()
     for (const request of server.requests) expect(request.tools).toEqual(tools.split(','))
     const last = resultsById(server.requests.at(-1)!).get('call_a')!
     if (collapses) expect(last.length).toBeLessThan(lines('a', 400).length / 4)

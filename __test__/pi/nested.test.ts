@@ -82,7 +82,6 @@ async function run(setting: Setting, extension: readonly string[]) {
   await rpc.prompt('go')
   await rpc.prompt('and then')
   expect(await rpc.close()).toEqual({ code: 0, signal: null })
-  server.check()
   return { rpc, session, requests: server.requests }
 }
 

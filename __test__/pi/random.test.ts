@@ -91,7 +91,6 @@ test.each<[Api, number]>([
   }
   expect(await rpc.close()).toEqual({ code: 0, signal: null })
   problems.push(...notices(rpc.events))
-  server.check()
   const usual = /^(Rolled: |This roll: |Nothing is old enough to collapse|[\d.]+k? tokens are old enough to collapse, but|Undone: |There is no roll to undo)/
   expect(problems.filter((text) => !usual.test(text))).toEqual([])
 

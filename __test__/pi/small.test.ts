@@ -3,7 +3,7 @@
  * none of the tools for it.
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import { breaks, checkAllToolPairs, checkAppendOnly, total } from '../rig/checks.ts'
+import { breaks, checkAppendOnly, total } from '../rig/checks.ts'
 import type { Total } from '../rig/checks.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import { cleanUp, createPiHome, runPrint, startRpc } from '../rig/pi.ts'
@@ -61,8 +61,6 @@ describe('without the tools', () => {
     put(home, 'big.txt', all)
     const run = await runPrint({ ...load, prompts: ['look'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
-    server.check()
-    checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests)
     const last = resultsById(server.requests.at(-1)!)
     expect(last.get('call_big')).toContain('left out')
@@ -97,8 +95,6 @@ describe('without the tools', () => {
     const next = await startRpc({ ...load, args: ['--continue'] })
     await next.prompt('back')
     await next.close()
-    server.check()
-    checkAllToolPairs(server.requests)
     const last = server.requests.at(-1)!
     expect(resultsById(last).get('call_a')).toMatch(referring('call_a', 'read'))
     expect(resultsById(last).get('call_back')).toBe(`${header('call_back')}\n${lines('a', 100)}`)
@@ -123,8 +119,6 @@ test('in a long session the tools come where the prompt is written anew in any c
   const next = await startRpc({ ...load, args: ['--continue'] })
   await next.prompt('again')
   await next.close()
-  server.check()
-  checkAllToolPairs(server.requests)
   const first = server.requests.findIndex((request) => request.tools.includes('activate'))
   expect(first).toBeGreaterThan(4)
   for (const request of server.requests) {

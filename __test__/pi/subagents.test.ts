@@ -62,7 +62,6 @@ test.skipIf(SUBAGENT === '')('a subagent has what its prompt names, and nothing 
 
   // It is handed a, and guesses b, which its parent has.
   await pi.prompt(`one id=${a} ${b}`)
-  server.check()
   const first = reads(server.requests).get(`Task: child id=${a} ${b}`)!
   expect(first).toEqual([lines('a', 60), expect.stringContaining(`no object of this session has the id ${b}`)])
   const told = server.requests.findLast(({ messages }) => messages.some(({ text }) => text.startsWith('Task: child')))!

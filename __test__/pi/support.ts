@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import type { Settings } from '../../extensions/settings.ts'
 import { ContextManager } from '../../lib/index.ts'
 import type { SessionSets, StoreOptions } from '../../lib/index.ts'
+import { checkToolPairs } from '../rig/checks.ts'
 import { withExtension } from '../rig/extension.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
@@ -38,12 +39,23 @@ export interface Setting {
   load: { home: PiHome; extension: string; env: Record<string, string> }
 }
 
-/** Makes a setting. `context` are the extension's settings; `strict`: the model binds its reasoning. */
+/**
+ * Makes a setting. `context` are the extension's settings; `strict`: the model binds its reasoning. At the test's end the script
+ * must have answered every request, and every call must have had its result, unless the test stops tools (`allowNoResult`).
+ */
 export async function setUp(
   script: Script,
-  { context, strict, ...options }: Omit<PiHomeOptions, 'server'> & { context?: Partial<Settings>; strict?: StrictOptions } = {},
+  { context, strict, allowNoResult = false, ...options }: Omit<PiHomeOptions, 'server'> & {
+    context?: Partial<Settings>
+    strict?: StrictOptions
+    allowNoResult?: boolean
+  } = {},
 ): Promise<Setting> {
   const server = await startModelServer(script, strict)
+  onCleanUp(() => {
+    server.check()
+    for (const request of server.agentRequests) checkToolPairs(request, { allowNoResult })
+  })
   const home = createPiHome({ server, ...options })
   if (context !== undefined) {
     writeFileSync(join(home.agentDir, 'context-manager.json'), JSON.stringify(context))
