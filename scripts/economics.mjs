@@ -3,8 +3,8 @@
  * policies, price models and cache rules, and replaces what stands between the markers. Needs the build; takes minutes.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const BEGIN = '<!-- figures: written by scripts/economics.mjs -->'
@@ -34,7 +34,7 @@ for (const cache of CACHES) {
   }
 }
 const own = runs.get('plain 0.1 1.25')
-const text = [summary(), costs(), sessions(), smallSystem(), simulation()].filter((part) => part !== '').join('\n\n')
+const text = [summary(), costs(), sessions(), smallSystem()].filter((part) => part !== '').join('\n\n')
 const old = readFileSync(page, 'utf8')
 const [from, to] = [old.indexOf(BEGIN), old.indexOf(END)]
 if (from < 0 || to < 0) throw new Error('docs/economics.md has lost its markers')
@@ -147,64 +147,6 @@ function smallSystem() {
     3000,
   ).summary
   return `Claude Code's system part is about ten times that of Pi, and no policy can make it smaller. With Pi's 3,000 tokens for all sessions \`pi-context-manager\` costs **${ratio(policies['pi-context-manager'].costVsPi)}** of Pi, and the bound is ${ratio(policies.bound.costVsPi)}.`
-}
-
-/** Figures of the simulation that this design began with, for the one session that it was made with. */
-function simulation() {
-  const file = join(folder, 'before-compaction.jsonl')
-  if (!existsSync(file)) return ''
-  const before = {
-    append: [1.86, 0.996, 367],
-    pi: [1, 0.992, 183],
-    mask: [1.38, 0.932, 158],
-    clear: [0.98, 0.984, 158],
-    sections: [8.68, 0.17, 167],
-    'pi-context-manager': [0.49, 0.945, 63],
-    bound: [0.31, undefined, undefined],
-  }
-  const same = replay(
-    file,
-    '--read',
-    0.1,
-    '--write',
-    1.25,
-    '--chars-per-token',
-    4,
-    '--system-tokens',
-    3000,
-    '--lifetime',
-    1e9,
-  ).sessions[0]
-  const real = own.sessions.find((one) => one.file.endsWith('before-compaction.jsonl'))
-  const rows = POLICIES.map((name) => {
-    const [cost, hit, peak] = before[name]
-    const cells = (one) => [
-      ratio(one.policies[name].costVsPi),
-      one.policies[name].cacheHit.toFixed(3),
-      tokens(one.policies[name].peakTokens),
-    ]
-    return [
-      name,
-      ratio(cost),
-      hit?.toFixed(3) ?? '–',
-      peak === undefined ? '–' : `${peak}k`,
-      ...cells(same),
-      ...cells(real),
-    ]
-  })
-  const heads = [
-    'before-compaction',
-    'simulated: cost / Pi',
-    'hit',
-    'peak',
-    'replayed, same scale: cost / Pi',
-    'hit',
-    'peak',
-    'replayed, real scale: cost / Pi',
-    'hit',
-    'peak',
-  ]
-  return `### Beside the simulation\n\nThe design began with a simulation (\`layout_replay.py\`: items with sizes of characters / 4, compared by name; no cache death, no token scale, 3,000 tokens of system part). The middle columns replay the real engine at that scale, the last ones as the provider counted:\n\n${table(heads, rows)}`
 }
 
 function ratio(value) {
