@@ -1,7 +1,5 @@
 /** Old reasoning that leaves, words that are shortened and calls that become lines: the same in every shape, and valid. */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Projection } from '../lib/harness.ts'
 import type { ShapeName } from '../lib/harness.ts'
@@ -15,10 +13,6 @@ import { SOON } from './rig/extension.ts'
 afterEach(cleanUp)
 
 const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
-
-/** Whether the engine shortens more than outputs and arguments. */
-const SHORTENS = readFileSync(fileURLToPath(new URL('../index.d.ts', import.meta.url)), 'utf8').includes('shortens?: boolean')
-if (!SHORTENS) process.stderr.write('not run: this engine shortens outputs and arguments only\n')
 
 type Any = Record<string, any>
 
@@ -89,7 +83,7 @@ async function run(shape: ShapeName, seed: number, isCarried = false) {
   return { manager, projection, messages, sent, steps }
 }
 
-describe.skipIf(!SHORTENS).each([2, 3])('seed %i', (seed) => {
+describe.each([2, 3])('seed %i', (seed) => {
   test.each(shapes)('%s: requests stay valid, and all that left can be brought back', async (shape) => {
     const { manager, messages, sent, steps } = await run(shape, seed)
     const gone = traffic(messages as Any[]).calls.length - traffic(sent as Any[]).calls.length
@@ -130,7 +124,7 @@ describe.skipIf(!SHORTENS).each([2, 3])('seed %i', (seed) => {
   })
 })
 
-test.skipIf(!SHORTENS)('a step with an image in one of its results stays', async () => {
+test('a step with an image in one of its results stays', async () => {
   const manager = await opened({ cwd: folder(), stay: SOON })
   let now = Date.UTC(2026, 0, 1)
   const projection = new Projection(manager, { model: MODEL, shape: 'anthropic', shortens: true, now: () => now })
@@ -151,7 +145,7 @@ test.skipIf(!SHORTENS)('a step with an image in one of its results stays', async
   expect(calls.length).toBeLessThan(traffic(messages as Any[]).calls.length)
 })
 
-test.skipIf(!SHORTENS)('what was said and then taken out of the middle can’t be brought back', async () => {
+test('what was said and then taken out of the middle can’t be brought back', async () => {
   const manager = await opened({ cwd: folder() })
   const projection = new Projection(manager, { shape: 'openai-chat', shortens: true })
   const long = 'a secret prompt '.repeat(200)

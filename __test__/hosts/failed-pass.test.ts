@@ -1,50 +1,36 @@
 /** A host's pass that fails never sends more: what was last sent goes out, with the new messages, and one warning says so. */
 import { afterEach, expect, test } from 'vitest'
 import { HostContext } from '../../lib/hosts/context.ts'
-import type { ShapeName } from '../../lib/harness.ts'
 import { folder, FILESYSTEM } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { SOON } from '../rig/extension.ts'
 import { startModelServer } from '../rig/model-server.ts'
+import { shapes, written } from './conversation.ts'
+import type { Step } from './conversation.ts'
 import { drivers } from './drivers.ts'
 import { obedient, output } from './script.ts'
 
 afterEach(cleanUp)
 
 const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
-const text = (n: number): string => `output ${n} `.repeat(500)
 
-/** A round of a conversation: a prompt, a call, its result, an answer. */
-const ROUNDS: Record<'pi' | 'anthropic' | 'openai-chat', (n: number) => object[]> = {
-  pi: (n) => [
-    { role: 'user', content: `prompt ${n}` },
-    { role: 'assistant', content: [{ type: 'toolCall', id: `c${n}`, name: 'bash', arguments: { n } }] },
-    { role: 'toolResult', toolCallId: `c${n}`, toolName: 'bash', content: [{ type: 'text', text: text(n) }], isError: false },
-    { role: 'assistant', content: [{ type: 'text', text: `answer ${n}` }] },
-  ],
-  anthropic: (n) => [
-    { role: 'user', content: `prompt ${n}` },
-    { role: 'assistant', content: [{ type: 'tool_use', id: `c${n}`, name: 'bash', input: { n } }] },
-    { role: 'user', content: [{ type: 'tool_result', tool_use_id: `c${n}`, content: text(n) }] },
-    { role: 'assistant', content: [{ type: 'text', text: `answer ${n}` }] },
-  ],
-  'openai-chat': (n) => [
-    { role: 'user', content: `prompt ${n}` },
-    { role: 'assistant', content: null, tool_calls: [{ id: `c${n}`, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ n }) } }] },
-    { role: 'tool', tool_call_id: `c${n}`, content: text(n) },
-    { role: 'assistant', content: `answer ${n}` },
-  ],
-}
+/** A round of a conversation: a prompt, a call with its result, an answer. */
+const round = (n: number): [prompt: Step, call: Step, answer: Step] => [
+  { user: `prompt ${n}` },
+  { calls: [{ id: `c${n}`, name: 'bash', args: { n }, output: `output ${n} `.repeat(500) }] },
+  { text: `answer ${n}`, calls: [] },
+]
 
-test.each(Object.keys(ROUNDS) as (keyof typeof ROUNDS)[])('%s', async (shape) => {
+test.each(shapes)('%s', async (shape) => {
+  const messagesOf = (step: Step): object[] => written[shape](step, now)
   let now = 1_000
   const warnings: string[] = []
   const options = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, model: MODEL, stay: SOON, now: () => now, onWarning: (one: string) => warnings.push(one) }
-  const context = new HostContext(options, shape as ShapeName)
+  const context = new HostContext(options, shape)
   onCleanUp(() => context.close())
   const messages: object[] = []
   for (let n = 0; n < 30; n += 1) {
-    messages.push(...ROUNDS[shape](n))
+    messages.push(...round(n).flatMap(messagesOf))
     now += 1_000
     await context.transform(messages, true)
   }
@@ -54,8 +40,9 @@ test.each(Object.keys(ROUNDS) as (keyof typeof ROUNDS)[])('%s', async (shape) =>
   expect(JSON.stringify(sent).length).toBeLessThan(JSON.stringify(messages).length / 2)
   const manager = (await context.manager())!
   manager.advance = () => Promise.reject(Object.assign(new Error('the store is away'), { code: 'STORE_UNAVAILABLE' }))
-  messages.push(...ROUNDS[shape](30).slice(1))
-  const fallback = [...sent, ...messages.slice(-3)]
+  const news = round(30).slice(1).flatMap(messagesOf)
+  messages.push(...news)
+  const fallback = [...sent, ...news]
   expect(await context.transform(messages, true)).toEqual(fallback)
   expect(await context.transform(messages, true)).toEqual(fallback)
   expect(warnings).toEqual([expect.stringMatching(/^pi-context-manager: the messages go out as they were last sent.*the store is away/)])
