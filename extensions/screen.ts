@@ -9,6 +9,7 @@ import { fitNames } from './names.ts'
 import type { Output, Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
 import { wrapped } from '../lib/columns.ts'
+import { callsBack } from '../lib/models/cache-break.ts'
 import { costLine, receiptLine, savedLine } from './ui.ts'
 
 /** What is drawn besides the report. */
@@ -264,7 +265,7 @@ function marksOf({ failed, pinned, inactive }: Output): string {
 
 function ageOf({ callsAgo }: Output): string {
   if (callsAgo === undefined) return ''
-  return callsAgo === 0 ? 'just now' : `${callsAgo} ${callsAgo === 1 ? 'call' : 'calls'} ago`
+  return callsAgo === 0 ? 'just now' : callsBack(callsAgo)
 }
 
 function turnOf({ turn }: Output): string {

@@ -2,6 +2,8 @@
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
 import { widthOf, wrapped } from '../lib/columns.ts'
+import { brokenTokens, callsBack } from '../lib/models/cache-break.ts'
+import type { CachedCall } from '../lib/models/cache-break.ts'
 import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
 import type { Replacement } from './messages.ts'
@@ -9,10 +11,6 @@ import { isReference, readHeader } from './reference.ts'
 import type { Difference } from './requests.ts'
 import { money, short } from './shares.ts'
 import { toolOf } from './tools.ts'
-
-/** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
-const BLOCK_TOKENS = 1024
-const BLOCK_SHARE = 0.02
 
 /** What is known apart from the branch. */
 interface Evidence {
@@ -94,8 +92,8 @@ function breaksOf(branch: readonly SessionEntry[], calls: readonly Call[], evide
     .slice(1)
     .flatMap((call, index): Break[] => {
       const before = calls[index] as Call
-      const lost = Math.min(before.prompt, call.prompt) - call.cached
-      if (lost <= Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt)) return []
+      const lost = brokenTokens(before, call)
+      if (lost === 0) return []
       const callsAgo = calls.length - 2 - index
       // Only the last two requests are kept.
       const known = callsAgo === 0 ? evidence : { ...evidence, difference: undefined }
@@ -105,8 +103,7 @@ function breaksOf(branch: readonly SessionEntry[], calls: readonly Call[], evide
 }
 
 function breakLine(one: Break): string {
-  const ago = `${one.callsAgo} ${one.callsAgo === 1 ? 'call' : 'calls'} ago`
-  return `  ${ago}: ${short(one.lost)} tokens processed again${priceOf(one)}. ${one.causes.join(' ')}`
+  return `  ${callsBack(one.callsAgo)}: ${short(one.lost)} tokens processed again${priceOf(one)}. ${one.causes.join(' ')}`
 }
 
 function priceOf({ cost }: Break): string {
@@ -138,13 +135,9 @@ function droppedLines(calls: readonly Call[], reasoningLost: number): string[] {
 }
 
 /** A model call that was answered. */
-interface Call {
+interface Call extends CachedCall {
   /** Its place on the branch. */
   index: number
-  model: string
-  atMs: number
-  prompt: number
-  cached: number
   written: number
   /** Dollars for a token that did not come from the cache; 0 if it is not known. */
   tokenPrice: number
@@ -165,7 +158,7 @@ function callsOf(branch: readonly SessionEntry[]): Call[] {
       {
         index,
         model: name,
-        atMs: timestamp,
+        at: timestamp,
         prompt,
         cached: usage.cacheRead,
         written: usage.cacheWrite,
@@ -191,7 +184,7 @@ function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evi
   if (causes.length > 0) return causes
   const { difference, cacheTtlMs, lookback } = evidence
   if (difference !== null && difference !== undefined) return [unexplained(difference)]
-  const pauseMs = last.atMs - keptUntil(before, between)
+  const pauseMs = last.at - keptUntil(before, between)
   if (cacheTtlMs > 0 && pauseMs > cacheTtlMs) {
     return [`A pause: there were ${duration(pauseMs)} between the calls, and the provider keeps a prompt for ${duration(cacheTtlMs)}.`]
   }
@@ -297,7 +290,7 @@ function unexplained(difference: Difference): string {
 /** When the prompt was last used or kept warm. */
 function keptUntil(before: Call, between: readonly SessionEntry[]): number {
   const warmed = between.filter((entry) => (entry.type as string) === 'usage').map((entry) => Date.parse(entry.timestamp))
-  return Math.max(before.atMs, ...warmed)
+  return Math.max(before.at, ...warmed)
 }
 
 function duration(ms: number): string {

@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { widthOf, wrapped } from '../columns.ts'
+import { callsBack } from '../models/cache-break.ts'
 import { tokens as short } from '../replay/tokens.ts'
 import { openRecording, piSessionFolder } from '../replay/open.ts'
 import { cacheHistory } from '../usage/breaks.ts'
@@ -48,7 +49,7 @@ export async function why(args: string[]): Promise<number> {
 }
 
 function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
-  const ago = callsAgo === 0 ? 'At the last call' : `${callsAgo} ${callsAgo === 1 ? 'call' : 'calls'} ago`
+  const ago = callsAgo === 0 ? 'At the last call' : callsBack(callsAgo)
   const price = cost === undefined ? '' : `, $${cost.toFixed(2)}`
   return plain(`${ago} (${when(new Date(at).toISOString())}), ${short(tokens)} tokens written again${price}: ${causes.join(' ')}`)
 }

@@ -1,6 +1,7 @@
 /** Why a provider had to read again what it had in its cache: found by comparing a request with the one before it. */
 import { isEqual } from '../harness/identity.ts'
 import type { RollReceipt } from '../index.ts'
+import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
 import type { Usage } from './answer.ts'
 import { commonLength } from './prefix.ts'
 import type { ModelRequest } from './request.ts'
@@ -24,23 +25,13 @@ export interface CacheBreak {
   causes: string[]
 }
 
-/** Providers cache in blocks: losing up to this many tokens, or this share of the request, does not count. */
-const BLOCK_TOKENS = 1024
-const BLOCK_SHARE = 0.02
-
-/** Providers drop a prompt after 5 minutes or later. */
-const SHORTEST_LIFE_MS = 5 * 60_000
-
 /** The break between two requests of a conversation; undefined if there was none. */
 export function breakOf(before: Before, now: Before): CacheBreak | undefined {
-  const earlier = sizeOf(before.usage)
-  const tokens = Math.min(earlier, sizeOf(now.usage)) - now.usage.cacheRead
-  if (tokens <= Math.max(BLOCK_TOKENS, BLOCK_SHARE * earlier)) return undefined
+  const tokens = brokenTokens({ prompt: sizeOf(before.usage) }, { prompt: sizeOf(now.usage), cached: now.usage.cacheRead })
   const isCached = before.usage.cacheRead + before.usage.cacheWrite + now.usage.cacheRead > 0
-  if (!isCached) return undefined
+  if (tokens === 0 || !isCached) return undefined
   const host = hostCauses(before.request, now.request)
-  const idle = now.at - before.at
-  const late = idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : []
+  const late = pauseCause(before, now)
   const roll = now.roll === undefined ? [] : ['A roll of ours replaced old outputs by references.']
   const causes = [...host, ...roll, ...late]
   const by = host.length > 0 ? 'host' : roll.length > 0 ? 'roll' : late.length > 0 ? 'time' : 'unknown'
@@ -51,7 +42,7 @@ function hostCauses(before: ModelRequest, now: ModelRequest): string[] {
   const common = commonLength(before.messages, now.messages)
   const changed = before.messages.length - common
   return [
-    before.model === now.model ? [] : [`The model changed from ${before.model} to ${now.model}.`],
+    modelCause(before, now),
     isEqual(before.body['tools'], now.body['tools']) ? [] : ['The agent declared other tools.'],
     isEqual(systemOf(before), systemOf(now)) ? [] : ['The agent changed its system prompt.'],
     changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`],

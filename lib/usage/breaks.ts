@@ -1,4 +1,6 @@
 /** What broke the cached part of recorded sessions' prompts, what followed from it, and what it cost. */
+import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
+import type { CachedCall } from '../models/cache-break.ts'
 import { knownPrices, mended } from '../replay/prices.ts'
 import type { Prices } from '../replay/prices.ts'
 import { isCall } from '../replay/recording.ts'
@@ -28,13 +30,6 @@ interface CacheHistory {
   breaks: CacheBreak[]
 }
 
-/** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
-const BLOCK_TOKENS = 1024
-const BLOCK_SHARE = 0.02
-
-/** After so many milliseconds without a call, a provider may have dropped a prompt: the shortest usual time. */
-const SHORTEST_LIFE_MS = 5 * 60_000
-
 /** Follows a recording. */
 export async function cacheHistory(recording: Recording): Promise<CacheHistory> {
   const found: (Omit<CacheBreak, 'callsAgo'> & { call: number })[] = []
@@ -49,8 +44,8 @@ export async function cacheHistory(recording: Recording): Promise<CacheHistory> 
     const call = callOf(step.entry.message, step.entry.at)
     calls += 1
     isKnown ||= call.cached > 0
-    const tokens = before === undefined ? 0 : Math.min(before.prompt, call.prompt) - call.cached
-    if (before !== undefined && before.prompt > 0 && call.prompt > 0 && tokens > Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt)) {
+    const tokens = before === undefined ? 0 : brokenTokens(before, call)
+    if (before !== undefined && tokens > 0) {
       found.push({ call: calls, at: call.at, tokens, cost: priceOf(call, tokens), causes: between.causes(before, call) })
     }
     before = call
@@ -60,11 +55,7 @@ export async function cacheHistory(recording: Recording): Promise<CacheHistory> 
   return { calls, isKnown, breaks }
 }
 
-interface Call {
-  at: number
-  model: string
-  prompt: number
-  cached: number
+interface Call extends CachedCall {
   prices: Prices | undefined
 }
 
@@ -93,13 +84,12 @@ class Between {
   }
 
   causes(before: Call, call: Call): string[] {
-    const idle = call.at - before.at
     const causes = [
-      before.model === call.model ? [] : [`The model changed from ${before.model} to ${call.model}.`],
+      modelCause(before, call),
       this.#compacted ? ['A summary replaced earlier messages (a compaction).'] : [],
       this.#wentBack ? ['The conversation went back to an earlier message.'] : [],
       this.#replaced > 0 ? [`${this.#replaced} earlier ${this.#replaced === 1 ? 'message' : 'messages'} changed: shortened by a roll, or brought back by an undo.`] : [],
-      idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : [],
+      pauseCause(before, call),
     ].flat()
     return causes.length > 0
       ? causes

@@ -1,0 +1,40 @@
+/** Cache breaks: calls for which a provider processed again what the call before had sent. */
+
+/** A call, as far as it can break the cache. */
+export interface CachedCall {
+  model: string
+  /** Milliseconds since the epoch. */
+  at: number
+  /** Tokens of the prompt, and those of them that came from the cache. */
+  prompt: number
+  cached: number
+}
+
+/** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
+const BLOCK_TOKENS = 1024
+const BLOCK_SHARE = 0.02
+
+/** After so many milliseconds without a call, a provider may have dropped a prompt: the shortest usual time. */
+const SHORTEST_LIFE_MS = 5 * 60_000
+
+/** How many tokens of the call before were processed again; 0 if they are no break. */
+export function brokenTokens(before: Pick<CachedCall, 'prompt'>, now: Pick<CachedCall, 'prompt' | 'cached'>): number {
+  const tokens = Math.min(before.prompt, now.prompt) - now.cached
+  return tokens > Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt) ? tokens : 0
+}
+
+/** Says that the model has changed, if it has. */
+export function modelCause(before: Pick<CachedCall, 'model'>, now: Pick<CachedCall, 'model'>): string[] {
+  return before.model === now.model ? [] : [`The model changed from ${before.model} to ${now.model}.`]
+}
+
+/** Says how long the pause was, if it was long enough for a provider to drop the prompt. */
+export function pauseCause(before: Pick<CachedCall, 'at'>, now: Pick<CachedCall, 'at'>): string[] {
+  const idle = now.at - before.at
+  return idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : []
+}
+
+/** How many calls ago something was, in words. */
+export function callsBack(count: number): string {
+  return `${count} ${count === 1 ? 'call' : 'calls'} ago`
+}
