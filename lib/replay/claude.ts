@@ -3,11 +3,13 @@
  * that the engine sees what it would have seen in Pi. Conversations of subagents are separate; they, and lines that are
  * not messages, are counted and left out.
  */
+import { isFields, numberOf, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
-import { Recording } from './recording.ts'
-import type { BranchStep, ContentBlock, Entry, Message, Origin, Problem, RecordedUsage, Step } from './recording.ts'
+import { entriesOf, folderOf, Recording, Skipped } from './recording.ts'
+import type { BranchStep, ContentBlock, Entry, Message, OpenAnswer, Origin, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** A recording by Claude Code. */
 export class ClaudeCodeRecording extends Recording {
@@ -27,44 +29,27 @@ export class ClaudeCodeRecording extends Recording {
 }
 
 /** Returns whether a line is one of a conversation in this format. */
-export function isClaudeCodeLine(value: Record<string, unknown>): boolean {
-  const type = value['type']
-  const message = value['message']
-  const isMessage = typeof message === 'object' && message !== null
-  return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && isMessage
+export function isClaudeCodeLine(value: Fields): boolean {
+  const { type, uuid, message } = value
+  return (type === 'user' || type === 'assistant') && typeof uuid === 'string' && isFields(message)
 }
 
 /** Returns what a line of a conversation says about its session. */
-export function claudeCodeOrigin(value: Record<string, unknown>): Origin {
-  const cwd = value['cwd']
-  return {
-    format: 'claude-code',
-    version: 0,
-    id: typeof value['sessionId'] === 'string' ? value['sessionId'] : 'unknown',
-    cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
-  }
-}
-
-/** An answer whose blocks arrive in separate lines. */
-interface OpenAnswer {
-  id: string
-  message: Message & { content: ContentBlock[] }
-  at: number
-  /** Results that came between the answer's lines. */
-  results: Entry[]
+export function claudeCodeOrigin(value: Fields): Origin {
+  return { format: 'claude-code', version: 0, id: textOf(value['sessionId']) || 'unknown', cwd: folderOf(value['cwd']) }
 }
 
 /** What lines of subagents' conversations are counted as. */
 const SUBAGENT_CALLS = 'calls of subagents'
 
 class Transcript {
-  readonly skipped = new Map<string, number>()
+  readonly skipped = new Skipped()
   /** Answers of subagents, which come in several lines. */
   readonly #subagentAnswers = new Set<unknown>()
   readonly #parents = new Map<string, string | null>()
   /** Lines that belong to a message, by the line's uuid. */
   readonly #keys = new Map<string, string>()
-  readonly #calls = new Map<string, { name: string; args: Record<string, unknown> }>()
+  readonly #calls = new Map<string, { name: string; args: Fields }>()
   readonly #results = new Set<string>()
   /** Compactions by their lines' uuids, each with the number of messages before it. */
   readonly #compactions = new Map<string, { summary: string; before: number }>()
@@ -80,7 +65,7 @@ class Transcript {
     return { kind: 'message', entry }
   }
 
-  *take(line: Record<string, unknown>): Generator<Step> {
+  *take(line: Fields): Generator<Step> {
     const uuid = line['uuid']
     if (typeof uuid === 'string') {
       const parent = line['parentUuid'] ?? line['logicalParentUuid']
@@ -95,7 +80,7 @@ class Transcript {
     else yield* this.#user(line)
   }
 
-  #isSkipped(line: Record<string, unknown>): boolean {
+  #isSkipped(line: Fields): boolean {
     if (line['isSidechain'] === true) {
       const id = (line['message'] as { id?: unknown } | undefined)?.id ?? line['uuid']
       if (line['type'] !== 'assistant' || this.#subagentAnswers.has(id)) return true
@@ -104,8 +89,7 @@ class Transcript {
       return true
     }
     if (isClaudeCodeLine(line)) return line['isApiErrorMessage'] === true
-    const type = typeof line['type'] === 'string' ? line['type'] : 'lines without a type'
-    this.skipped.set(type, (this.skipped.get(type) ?? 0) + 1)
+    this.skipped.note(typeof line['type'] === 'string' ? line['type'] : 'lines without a type')
     return true
   }
 
@@ -113,20 +97,19 @@ class Transcript {
     const open = this.#unfinished
     if (open === undefined) return
     this.#unfinished = undefined
-    yield this.#step({ key: open.id, message: open.message, at: open.at })
-    for (const entry of open.results) yield this.#step(entry)
+    for (const entry of entriesOf(open)) yield this.#step(entry)
   }
 
-  *#answer(line: Record<string, unknown>, asked: number): Generator<Step> {
-    const recorded = line['message'] as Record<string, unknown>
+  *#answer(line: Fields, asked: number): Generator<Step> {
+    const recorded = line['message'] as Fields
     const uuid = String(line['uuid'])
     const id = typeof recorded['id'] === 'string' ? recorded['id'] : uuid
     const model = String(recorded['model'] ?? '')
     if (model === '<synthetic>') return
-    if (this.#unfinished?.id !== id) {
+    if (this.#unfinished?.key !== id) {
       yield* this.end()
       const message = { role: 'assistant', content: [], provider: 'anthropic', model, stopReason: 'stop' }
-      this.#unfinished = { id, message, at: asked, results: [] }
+      this.#unfinished = { key: id, message, at: asked, results: [] }
     }
     const open = this.#unfinished as OpenAnswer
     this.#keys.set(uuid, id)
@@ -144,21 +127,16 @@ class Transcript {
   }
 
   /** Everything before this leaves the next request; the line's uuid stands for the last message before it. */
-  *#compaction(line: Record<string, unknown>): Generator<Step> {
+  *#compaction(line: Fields): Generator<Step> {
     yield* this.end()
     if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
     const { content } = line['message'] as { content?: unknown }
-    const summary =
-      typeof content === 'string'
-        ? content
-        : blocksOf(content)
-            .map((block) => String(block['text'] ?? ''))
-            .join('\n')
+    const summary = typeof content === 'string' ? content : blocksOf(content).map(({ text }) => textOf(text)).join('\n')
     this.#compactions.set(String(line['uuid']), { summary, before: this.#path.length })
     yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }
 
-  *#user(line: Record<string, unknown>): Generator<Step> {
+  *#user(line: Fields): Generator<Step> {
     const uuid = String(line['uuid'])
     const content = (line['message'] as { content?: unknown })['content']
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : blocksOf(content)
@@ -169,7 +147,7 @@ class Transcript {
       const entry = this.#result(key, block, results.length === 1 ? line['toolUseResult'] : undefined)
       this.#unfinished?.results.push(entry)
     })
-    if (results.length > 0) this.#keys.set(uuid, this.#unfinished?.id ?? uuid)
+    if (results.length > 0) this.#keys.set(uuid, this.#unfinished?.key ?? uuid)
     if (results.length > 0 && this.#unfinished === undefined) {
       for (const [index, block] of results.entries()) {
         yield this.#step(this.#result(`${uuid}-${index}`, block, undefined))
@@ -201,7 +179,7 @@ class Transcript {
     if (index < 0) return undefined
     // What follows an answer up to the next answer or user's message are its results.
     const newest = this.#path.length - 1
-    while (index < newest && this.#isResult(this.#path[index + 1] as string)) index += 1
+    while (index < newest && this.#results.has(this.#path[index + 1] as string)) index += 1
     if (index >= newest) return undefined
     const keys = this.#path.slice(0, index + 1)
     const step: BranchStep = { kind: 'branch', keys, at: this.#at }
@@ -220,13 +198,9 @@ class Transcript {
     }
   }
 
-  #isResult(key: string): boolean {
-    return this.#results.has(key)
-  }
-
-  #result(key: string, block: Record<string, unknown>, details: unknown): Entry {
+  #result(key: string, block: Fields, details: unknown): Entry {
     this.#results.add(key)
-    const id = String(block['tool_use_id'] ?? '')
+    const id = textOf(block['tool_use_id'])
     const call = this.#calls.get(id)
     const failed = block['is_error'] === true
     const read = failed || call?.name !== 'read' ? undefined : readOf(details)
@@ -244,31 +218,27 @@ class Transcript {
   }
 }
 
-function blocksOf(content: unknown): Record<string, unknown>[] {
-  return Array.isArray(content) ? content.filter((block) => typeof block === 'object' && block !== null) : []
+function blocksOf(content: unknown): Fields[] {
+  return Array.isArray(content) ? content.filter(isFields) : []
 }
 
-function answerBlock(block: Record<string, unknown>): ContentBlock | undefined {
+function answerBlock(block: Fields): ContentBlock | undefined {
   switch (block['type']) {
     case 'text':
-      return { type: 'text', text: String(block['text'] ?? '') }
+      return { type: 'text', text: textOf(block['text']) }
     case 'thinking':
-      return {
-        type: 'thinking',
-        thinking: String(block['thinking'] ?? ''),
-        thinkingSignature: String(block['signature'] ?? ''),
-      }
+      return { type: 'thinking', thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
     case 'tool_use': {
-      const [name, args] = piCall(String(block['name'] ?? ''), (block['input'] ?? {}) as Record<string, unknown>)
-      return { type: 'toolCall', id: String(block['id'] ?? ''), name, arguments: args }
+      const [name, args] = piCall(textOf(block['name']), isFields(block['input']) ? block['input'] : {})
+      return { type: 'toolCall', id: textOf(block['id']), name, arguments: args }
     }
     default:
       return undefined
   }
 }
 
-function userBlock(block: Record<string, unknown>): ContentBlock[] {
-  if (block['type'] === 'text') return [{ type: 'text', text: String(block['text'] ?? '') }]
+function userBlock(block: Fields): ContentBlock[] {
+  if (block['type'] === 'text') return [{ type: 'text', text: textOf(block['text']) }]
   return block['type'] === 'image' ? [image(block)] : []
 }
 
@@ -277,22 +247,18 @@ function resultContent(content: unknown): ContentBlock[] {
   return blocksOf(content).flatMap(userBlock)
 }
 
-function image(block: Record<string, unknown>): ContentBlock {
-  const source = block['source'] as Record<string, unknown> | undefined
-  return { type: 'image', data: String(source?.['data'] ?? ''), mimeType: String(source?.['media_type'] ?? '') }
+function image(block: Fields): ContentBlock {
+  const source = isFields(block['source']) ? block['source'] : {}
+  return { type: 'image', data: textOf(source['data']), mimeType: textOf(source['media_type']) }
 }
 
 function usageOf(recorded: unknown): RecordedUsage | undefined {
-  if (typeof recorded !== 'object' || recorded === null) return undefined
-  const field = (name: string): number => {
-    const value = (recorded as Record<string, unknown>)[name]
-    return typeof value === 'number' ? value : 0
-  }
+  if (!isFields(recorded)) return undefined
   return {
-    input: field('input_tokens'),
-    output: field('output_tokens'),
-    cacheRead: field('cache_read_input_tokens'),
-    cacheWrite: field('cache_creation_input_tokens'),
+    input: numberOf(recorded['input_tokens']),
+    output: numberOf(recorded['output_tokens']),
+    cacheRead: numberOf(recorded['cache_read_input_tokens']),
+    cacheWrite: numberOf(recorded['cache_creation_input_tokens']),
   }
 }
 
@@ -320,7 +286,7 @@ function asPiShows({ content, startLine, numLines, totalLines }: ReadLines): str
 
 /** The whole text of a file after a call that read or changed it, if the recorder kept it. */
 function fileOf(
-  call: { name: string; args: Record<string, unknown> } | undefined,
+  call: { name: string; args: Fields } | undefined,
   failed: boolean,
   read: ReadLines | undefined,
   details: unknown,

@@ -5,11 +5,12 @@
  * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`. Rollouts of
  * 2025's first versions begin with a line `{ id, timestamp, instructions }`, and their other lines are the items themselves.
  */
-import { isFields, textOf } from '../harness/message.ts'
+import { isFields, numberOf, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { jsonLines } from './lines.ts'
-import { LeftOut, Recording } from './recording.ts'
-import type { ContentBlock, Entry, Message, Origin, Problem, RecordedUsage, Step } from './recording.ts'
+import { entriesOf, folderOf, LeftOut, Recording, Skipped } from './recording.ts'
+import type { ContentBlock, Message, OpenAnswer, Origin, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** A recording by Codex. */
 export class CodexRecording extends Recording {
@@ -24,60 +25,45 @@ export class CodexRecording extends Recording {
 const LINES = new Set(['session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted'])
 
 /** Returns whether a line is one of a conversation in this format. */
-export function isCodexLine(value: Line): boolean {
+export function isCodexLine(value: Fields): boolean {
   return LINES.has(String(value['type'])) && isFields(value['payload'])
 }
 
 /** Returns what the first line says about its session. Throws {@link LeftOut} for a subagent's session. */
-export function codexOrigin(value: Line): Origin {
-  const payload = value['payload'] as Line
+export function codexOrigin(value: Fields): Origin {
+  const payload = value['payload'] as Fields
   const { cwd, id, source } = payload
   const isSubagent = (isFields(source) && 'subagent' in source) || payload['thread_source'] === 'subagent'
   if (isSubagent) throw new LeftOut(`the conversation of a subagent of Codex, ${String(id)}`)
-  return {
-    format: 'codex',
-    version: 0,
-    id: typeof id === 'string' ? id : 'unknown',
-    cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
-  }
+  return { format: 'codex', version: 0, id: textOf(id) || 'unknown', cwd: folderOf(cwd) }
 }
 
 /** Returns whether a first line begins a rollout of the first versions. */
-export function isOldCodexHeader(value: Line): boolean {
+export function isOldCodexHeader(value: Fields): boolean {
   const { id, timestamp, type } = value
   return type === undefined && typeof id === 'string' && typeof timestamp === 'string' && 'instructions' in value
 }
 
 /** Returns what that line says about its session. */
-export function oldCodexOrigin({ id }: Line): Origin {
+export function oldCodexOrigin({ id }: Fields): Origin {
   return { format: 'codex', version: 0, id: String(id), cwd: '/' }
 }
 
 /** The items that are lines of their own in rollouts of the first versions. */
 const ITEMS = new Set(['message', 'reasoning', 'function_call', 'function_call_output', 'local_shell_call', 'custom_tool_call', 'custom_tool_call_output'])
 
-type Line = Record<string, unknown>
-
-/** A response whose items are still coming, and the outputs of its calls. */
-interface OpenAnswer {
-  key: string
-  at: number
-  message: Message & { content: ContentBlock[] }
-  results: Entry[]
-}
-
 /** Texts with the user role that no person wrote. */
 const INJECTED = /^\s*(?:<(?:environment_context|user_instructions|permissions|collaboration_mode|turn_aborted)|# AGENTS\.md)/
 
 class Rollout {
-  readonly skipped = new Map<string, number>()
+  readonly skipped = new Skipped()
   readonly #calls = new Map<string, string>()
   #model = 'unknown'
   #at = 0
   #count = 0
   #open: OpenAnswer | undefined
 
-  *take(line: Line): Generator<Step> {
+  *take(line: Fields): Generator<Step> {
     const before = this.#at
     const at = Date.parse(String(line['timestamp']))
     if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
@@ -105,7 +91,7 @@ class Rollout {
         if (payload['type'] === 'token_count') this.#tokens(payload['info'])
         return
       default:
-        this.#skip(typeof line['type'] === 'string' ? line['type'] : 'lines without a type')
+        this.skipped.note(typeof line['type'] === 'string' ? line['type'] : 'lines without a type')
     }
   }
 
@@ -113,11 +99,10 @@ class Rollout {
     const open = this.#open
     if (open === undefined) return
     this.#open = undefined
-    yield { kind: 'message', entry: { key: open.key, message: open.message, at: open.at } }
-    for (const entry of open.results) yield { kind: 'message', entry }
+    for (const entry of entriesOf(open)) yield { kind: 'message', entry }
   }
 
-  *#item(item: Line, asked: number): Generator<Step> {
+  *#item(item: Fields, asked: number): Generator<Step> {
     switch (item['type']) {
       case 'message':
         yield* this.#message(item, asked)
@@ -143,11 +128,11 @@ class Rollout {
         this.#output(item)
         return
       default:
-        this.#skip(textOf(item['type']) || 'items without a type')
+        this.skipped.note(textOf(item['type']) || 'items without a type')
     }
   }
 
-  *#message(item: Line, asked: number): Generator<Step> {
+  *#message(item: Fields, asked: number): Generator<Step> {
     const content = contentOf(item['content'])
     if (item['role'] === 'assistant') {
       for (const block of content) yield* this.#answer(block, asked)
@@ -173,14 +158,14 @@ class Rollout {
     this.#open.message.content.push(block)
   }
 
-  *#call(item: Line, [name, args]: [string, Line], asked: number): Generator<Step> {
+  *#call(item: Fields, [name, args]: [string, Fields], asked: number): Generator<Step> {
     const id = textOf(item['call_id']) || textOf(item['id'])
     this.#calls.set(id, name)
     yield* this.#answer({ type: 'toolCall', id, name, arguments: args }, asked)
     if (this.#open !== undefined) this.#open.message.stopReason = 'toolUse'
   }
 
-  #output(item: Line): void {
+  #output(item: Fields): void {
     const id = textOf(item['call_id'])
     const { content, failed } = outputOf(item['output'])
     const message: Message = {
@@ -191,7 +176,7 @@ class Rollout {
       isError: failed,
     }
     // An output without a call is skipped: a compaction removed the call.
-    if (this.#open === undefined || !this.#calls.has(id)) this.#skip('outputs without their call')
+    if (this.#open === undefined || !this.#calls.has(id)) this.skipped.note('outputs without their call')
     else this.#open.results.push({ key: this.#key('output'), message, at: this.#at })
   }
 
@@ -199,18 +184,13 @@ class Rollout {
   #tokens(info: unknown): void {
     const last = isFields(info) ? info['last_token_usage'] : undefined
     if (!isFields(last) || this.#open === undefined || this.#open.message.usage !== undefined) return
-    const count = (name: string): number => (typeof last[name] === 'number' ? last[name] : 0)
-    const cached = count('cached_input_tokens')
-    const usage: RecordedUsage = {
-      input: Math.max(0, count('input_tokens') - cached),
-      output: count('output_tokens'),
-      cacheRead: cached,
-      cacheWrite: 0,
-    }
+    const cached = numberOf(last['cached_input_tokens'])
+    const input = Math.max(0, numberOf(last['input_tokens']) - cached)
+    const usage: RecordedUsage = { input, output: numberOf(last['output_tokens']), cacheRead: cached, cacheWrite: 0 }
     if (usage.input + cached > 0) this.#open.message.usage = usage
   }
 
-  *#compacted(payload: Line): Generator<Step> {
+  *#compacted(payload: Fields): Generator<Step> {
     yield* this.end()
     const history = Array.isArray(payload['replacement_history']) ? payload['replacement_history'] : []
     const kept = history.flatMap((item) => (isFields(item) ? textsOf(item['content']) : []))
@@ -222,12 +202,7 @@ class Rollout {
     this.#count += 1
     return `${kind}-${this.#count}`
   }
-
-  #skip(kind: string): void {
-    this.skipped.set(kind, (this.skipped.get(kind) ?? 0) + 1)
-  }
 }
-
 
 /** The texts of `[{ type, text }]`. */
 function textsOf(value: unknown): string[] {
@@ -243,7 +218,7 @@ function contentOf(value: unknown): ContentBlock[] {
   })
 }
 
-function argumentsOf(value: unknown): Line {
+function argumentsOf(value: unknown): Fields {
   try {
     const parsed: unknown = JSON.parse(textOf(value) || '{}')
     return isFields(parsed) ? parsed : { input: parsed }

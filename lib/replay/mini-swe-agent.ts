@@ -6,7 +6,7 @@
 import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { jsonDocument } from './lines.ts'
-import { NotReplayable, Recording } from './recording.ts'
+import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, Entry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** Returns whether a JSON document is a trajectory: its messages have roles. */
@@ -22,12 +22,12 @@ export function isTrajectory(document: unknown): document is Fields {
 export class MiniSweAgentRecording extends Recording {
   constructor(file: string, document: Fields) {
     const environment = at(document, 'info', 'config', 'environment')
-    const cwd = isFields(environment) ? textOf(environment['cwd']) : ''
-    super(file, { format: 'mini-swe-agent', version: 0, id: textOf(document['instance_id']) || 'unknown', cwd: cwd.startsWith('/') ? cwd : '/' })
+    const cwd = folderOf(isFields(environment) ? environment['cwd'] : undefined)
+    super(file, { format: 'mini-swe-agent', version: 0, id: textOf(document['instance_id']) || 'unknown', cwd })
   }
 
   override async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
-    const skipped = new Map<string, number>()
+    const skipped = new Skipped()
     this.skipped = skipped
     const document = await jsonDocument(this.file)
     if (!isTrajectory(document)) throw new NotReplayable('no trajectory of mini-swe-agent')
@@ -40,13 +40,13 @@ export class MiniSweAgentRecording extends Recording {
 class Run {
   readonly #provider: string
   readonly #model: string
-  readonly #skipped: Map<string, number>
+  readonly #skipped: Skipped
   /** Calls without an output yet, in their order. */
   #waiting: string[] = []
   #count = 0
   #at = 0
 
-  constructor(model: string, skipped: Map<string, number>) {
+  constructor(model: string, skipped: Skipped) {
     const [provider, ...name] = model.split('/')
     this.#provider = name.length > 0 ? (provider ?? 'unknown') : 'unknown'
     this.#model = (name.length > 0 ? name.join('/') : model) || 'unknown'
@@ -73,7 +73,7 @@ class Run {
       }
       default: {
         const kind = textOf(message['role']) || textOf(message['type']) || textOf(message['object']) || 'messages without a role'
-        this.#skipped.set(kind, (this.#skipped.get(kind) ?? 0) + 1)
+        this.#skipped.note(kind)
       }
     }
   }

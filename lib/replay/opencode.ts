@@ -7,7 +7,7 @@ import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { jsonDocument } from './lines.ts'
-import { LeftOut, NotReplayable, Recording } from './recording.ts'
+import { folderOf, LeftOut, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, Entry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** Returns whether a JSON document that begins so is an export. */
@@ -21,22 +21,15 @@ export async function openOpenCode(file: string): Promise<Recording> {
   if (typeof info['parentID'] === 'string') {
     throw new LeftOut(`the conversation of a subagent of OpenCode's session ${info['parentID']}`)
   }
-  const cwd = info['directory']
-  return new OpenCodeRecording(file, {
-    format: 'opencode',
-    version: 0,
-    id: textOf(info['id']) || 'unknown',
-    cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
-  })
+  return new OpenCodeRecording(file, { format: 'opencode', version: 0, id: textOf(info['id']) || 'unknown', cwd: folderOf(info['directory']) })
 }
 
 /** A recording by OpenCode. */
 class OpenCodeRecording extends Recording {
-  readonly #skipped = new Map<string, number>()
+  override readonly skipped = new Skipped()
 
   override async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
-    this.skipped = this.#skipped
-    this.#skipped.clear()
+    this.skipped.clear()
     const { messages } = await documentOf(this.file)
     for (const message of messages) yield* this.#message(message)
   }
@@ -47,7 +40,7 @@ class OpenCodeRecording extends Recording {
     if (info['role'] === 'user') {
       const content = parts.flatMap((part) => this.#userBlock(part))
       // The request for a compaction is not a message to the model.
-      if (content.length > 0) yield message(textOf(info['id']), { role: 'user', content }, at)
+      if (content.length > 0) yield { kind: 'message', entry: { key: textOf(info['id']), message: { role: 'user', content }, at } }
       return
     }
     if (info['summary'] === true) {
@@ -81,8 +74,7 @@ class OpenCodeRecording extends Recording {
       stopReason: results.length > 0 ? 'toolUse' : 'stop',
       ...(usage !== undefined && { usage }),
     }
-    yield message(id, answer, at)
-    for (const entry of results) yield { kind: 'message', entry }
+    for (const entry of [{ key: id, message: answer, at }, ...results]) yield { kind: 'message', entry }
   }
 
   #tool(part: Fields, content: ContentBlock[], results: Entry[], at: number): void {
@@ -113,8 +105,7 @@ class OpenCodeRecording extends Recording {
   }
 
   #skip(type: unknown): void {
-    const kind = textOf(type) || 'parts without a type'
-    this.#skipped.set(kind, (this.#skipped.get(kind) ?? 0) + 1)
+    this.skipped.note(textOf(type) || 'parts without a type')
   }
 }
 
@@ -139,10 +130,6 @@ function stepsOf(parts: readonly Fields[]): Fields[][] {
     ;(steps.at(-1) as Fields[]).push(part)
   }
   return steps
-}
-
-function message(key: string, own: Message, at: number): Step {
-  return { kind: 'message', entry: { key, message: own, at } }
 }
 
 function usageOf(tokens: unknown): RecordedUsage | undefined {

@@ -1,6 +1,6 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
-import { Recording, callsOf } from './recording.ts'
+import { callsOf, folderOf, Recording } from './recording.ts'
 import type { BranchStep, EditStep, Entry, Message, Origin, Problem, RecordedUsage, Saved, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
@@ -15,7 +15,7 @@ export function piOrigin(header: Record<string, unknown>): Origin {
     format: 'pi',
     version: typeof header['version'] === 'number' ? header['version'] : 1,
     id: typeof header['id'] === 'string' ? header['id'] : 'unknown',
-    cwd: typeof header['cwd'] === 'string' && header['cwd'].startsWith('/') ? header['cwd'] : '/',
+    cwd: folderOf(header['cwd']),
   }
 }
 

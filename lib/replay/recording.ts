@@ -158,6 +158,31 @@ export abstract class Recording {
   abstract steps(report: (problem: Problem) => void): AsyncGenerator<Step>
 }
 
+/** Counts what is not part of a conversation, by kind. */
+export class Skipped extends Map<string, number> {
+  note(kind: string): void {
+    this.set(kind, (this.get(kind) ?? 0) + 1)
+  }
+}
+
+/** An answer whose parts are still coming, and the results that came in between. */
+export interface OpenAnswer {
+  key: string
+  message: Message & { content: ContentBlock[] }
+  at: number
+  results: Entry[]
+}
+
+/** The entries of an answer that is complete. */
+export function entriesOf({ key, message, at, results }: OpenAnswer): Entry[] {
+  return [{ key, message, at }, ...results]
+}
+
+/** The working directory that a recorder noted; the root if it noted none. */
+export function folderOf(noted: unknown): string {
+  return typeof noted === 'string' && noted.startsWith('/') ? noted : '/'
+}
+
 /** The messages of a branch that the recorded program kept sending. */
 export function keysShown({ keys, compaction }: BranchStep): readonly string[] {
   if (compaction === undefined) return keys
