@@ -110,11 +110,7 @@ export async function keptText(manager: ContextManager, name: string): Promise<s
   if (name.includes('@')) return wholeText(manager, name)
   const found = await manager.get(name)
   // Prose and reasoning are not objects, so bringing them back activates nothing.
-  if (found === null) {
-    const found = await manager.activate(name)
-    if (found.content !== undefined) return found.content
-  }
-  if (found === null) throw new Error(`no object has the id ${name}`)
-  if (typeof found.content !== 'string') throw new Error(`${name} has no text`)
-  return found.content
+  const content = found === null ? (await manager.activate(name)).content : found.content
+  if (typeof content === 'string') return content
+  throw new Error(found === null ? `no object has the id ${name}` : `${name} has no text`)
 }

@@ -14,6 +14,11 @@ const ID = {
   id: Type.String({ description: 'as first lines, toolcall_ref lines and search_context show it' }),
 }
 
+const PINNING = [
+  ['pin', 'Keep an output or file that you need throughout from collapsing.'],
+  ['unpin', 'Undo pin.'],
+] as const
+
 /**
  * They control the model's own context, which its programs (codemode) don't see. Older versions of Pi ignore this
  * field.
@@ -81,26 +86,18 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames
       )
     },
   })
-  pi.registerTool({
-    ...FOR_THE_MODEL,
-    name: names.pin,
-    label: 'pin',
-    description: 'Keep an output or file that you need throughout from collapsing.',
-    parameters: Type.Object(ID),
-    async execute(_id, { id }) {
-      return answer(granted(await engine().pin(id)).message)
-    },
-  })
-  pi.registerTool({
-    ...FOR_THE_MODEL,
-    name: names.unpin,
-    label: 'unpin',
-    description: 'Undo pin.',
-    parameters: Type.Object(ID),
-    async execute(_id, { id }) {
-      return answer(granted(await engine().unpin(id)).message)
-    },
-  })
+  for (const [tool, description] of PINNING) {
+    pi.registerTool({
+      ...FOR_THE_MODEL,
+      name: names[tool],
+      label: tool,
+      description,
+      parameters: Type.Object(ID),
+      async execute(_id, { id }) {
+        return answer(granted(await engine()[tool](id)).message)
+      },
+    })
+  }
   pi.registerTool({
     ...FOR_THE_MODEL,
     name: names.search_context,

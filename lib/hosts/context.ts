@@ -128,17 +128,11 @@ export class HostContext {
    * Records the current state of a file that one of the host's tools has shown or written. Returns its text, or undefined
    * if it has none or can't be recorded. `callId` says whose result that is, so that nobody has to guess.
    */
-  async met(path: string, isWritten: boolean, callId?: string): Promise<string | undefined> {
-    try {
-      const opened = await within(LIMIT_MS, this.#open())
-      if (opened === undefined) return undefined
-      const { manager } = opened
+  met(path: string, isWritten: boolean, callId?: string): Promise<string | undefined> {
+    return this.#about(path, async (manager) => {
       const { id } = await (isWritten ? manager.indexWritten(path, null, callId) : manager.indexFile(path, null, callId))
       return (await manager.get(id))?.content ?? undefined
-    } catch (error) {
-      this.#tell('file', `${path} was not recorded: ${sentence(error)}`)
-      return undefined
-    }
+    })
   }
 
   /**
