@@ -4,25 +4,15 @@ import { cleanUp } from './rig/cleanup.ts'
 import { startModelServer } from './rig/model-server.ts'
 import { PlainLoop } from './rig/plain-loop.ts'
 import type { LoopOptions } from './rig/plain-loop.ts'
-import { calls } from './rig/reply.ts'
-import type { ModelRequest } from './rig/request.ts'
 import { BINDING_BETA, lossOf } from './rig/strict.ts'
 import type { StrictOptions } from './rig/strict.ts'
+import { thinker } from './rig/thinker.ts'
 
 afterEach(cleanUp)
 
 const DROPS = {
   body: { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } },
   headers: { 'anthropic-beta': BINDING_BETA },
-}
-
-/** Thinks before each answer; a prompt `show a b` calls twice, one after the other. */
-function thinker(request: ModelRequest) {
-  const at = request.messages.findLastIndex(({ role, text }) => role === 'user' && text.startsWith('show '))
-  const words = (request.messages[at]?.text ?? '').split(' ').slice(1)
-  const word = words[request.messages.slice(at + 1).filter(({ role }) => role === 'assistant').length]
-  const thinking = `thought ${request.n}`
-  return word === undefined ? { thinking, text: `done ${request.n}` } : { thinking, ...calls(['show', { name: word }, `call_${request.n}`]) }
 }
 
 async function started(strict: StrictOptions, options: Partial<LoopOptions> = {}) {

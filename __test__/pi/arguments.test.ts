@@ -95,7 +95,6 @@ test('a file that changes between two prompts is announced once, after the promp
   await other.indexFile(join(home.cwd, 'a.txt'))
   await rpc.prompt('two')
   await rpc.prompt('three')
-  await rpc.close()
   checkAppendOnly(server.requests)
   const users = (request: ModelRequest) =>
     request.messages.filter((message) => message.role === 'user').map((message) => message.text)
@@ -123,7 +122,6 @@ test('activate of what is still in sight points there', async () => {
   put(home, 'a.txt', lines('a', 40))
   const rpc = await startRpc(load)
   await rpc.prompt('look')
-  await rpc.close()
   const results = resultsById(server.requests[2]!)
   expect(results.get('call_again')).toMatch(/^[0-9a-f]{8} is active; its text is in the result id=[0-9a-f]{8} above$/)
   expect(results.get('call_part')).toContain(lines('a', 40).split('\n')[1])

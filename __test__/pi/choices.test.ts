@@ -48,7 +48,6 @@ describe('a session of the holdout', () => {
     expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('The context manager is on')])
     await rpc.prompt('read')
     expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Outputs: 2 in the window')])
-    await rpc.close()
   })
 
   const entry = (customType: string): SessionEntry => ({ type: 'custom', customType, id: 'x', parentId: null, timestamp: '' }) as SessionEntry
@@ -76,7 +75,6 @@ describe("a project's settings", () => {
     const shown = server.requests.at(-1)!.messages.map(({ text }) => text)
     expect(shown.filter((text) => text.startsWith(reference('call_a', 'read')))).toHaveLength(1)
     expect(shown.some((text) => text.includes('rules line 30:'))).toBe(trusted)
-    await rpc.close()
   })
 })
 
@@ -88,7 +86,6 @@ test("a project's file that can't be used is told once, and the session goes on"
   for (const prompt of ['one', 'two']) await rpc.prompt(prompt)
   expect(notices(rpc.events)).toEqual([expect.stringMatching(/context-manager\.json is not a file, so no settings are read from it$/)])
   expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Context:')])
-  await rpc.close()
 })
 
 describe('what never collapses', () => {

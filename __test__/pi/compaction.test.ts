@@ -64,7 +64,6 @@ describe('between prompts', () => {
     for (let n = 0; n < 30; n += 2) put(home, `f${n}.txt`, lines(`f${n}`, 100))
     const rpc = await startRpc(load)
     for (let round = 0; round < 15; round += 1) await rpc.prompt(`round ${round}`)
-    await rpc.close()
     expect(server.requests.filter((request) => request.kind === 'summary')).toEqual([])
     expect(notices(rpc.events)).toEqual([])
   })
@@ -83,7 +82,6 @@ describe('between prompts', () => {
     put(home, 'a.txt', lines('a', 60))
     const rpc = await startRpc(load)
     for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
-    expect(await rpc.close()).toEqual({ code: 0, signal: null })
     expect(server.requests.some((request) => request.kind === 'summary')).toBe(true)
     const last = server.agentRequests.at(-1)!
     expect(last.prompt).toContain('SUMMARY')
@@ -222,7 +220,6 @@ test('answers that point to a removed text are corrected in the next request', a
   await rpc.command({ type: 'compact' })
   await rpc.prompt('more')
   await rpc.prompt('and more')
-  expect(await rpc.close()).toEqual({ code: 0, signal: null })
   const after = resultsById(server.requests.at(-1)!)
   expect(after.has('first')).toBe(false)
   expect(after.get('activated')).toContain(', which is no longer in this conversation: activate it again')

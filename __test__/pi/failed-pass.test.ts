@@ -29,7 +29,6 @@ test.each(['STORE_UNAVAILABLE', 'IO'])('a collapsed output stays collapsed: %s',
   const from = rpc.mark
   await rpc.prompt('six')
   rmSync(file)
-  await rpc.close()
   const now = server.agentRequests.at(-1)!
   expect(now.prompt.startsWith(before.prompt)).toBe(true)
   expect(now.messages.at(-1)!.text).toContain('six')
@@ -56,7 +55,6 @@ test.each([
   // Also after the session was given up.
   await rpc.prompt('six')
   await rpc.prompt('seven')
-  await rpc.close()
   for (const request of server.agentRequests.slice(-2)) {
     expect(resultsById(request).get('call_a')).toBe('toolcall_ref id=call_a tool=bash status=ok')
     expect(request.prompt).not.toContain(text)

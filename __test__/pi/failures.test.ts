@@ -68,7 +68,6 @@ describe('what the model asks for', () => {
     const rpc = await startRpc(load)
     session = (await rpc.state())['sessionId']
     const events = await rpc.prompt('try')
-    expect(await rpc.close()).toEqual({ code: 0, signal: null })
     checkAppendOnly(server.requests)
     expect(resultsById(server.requests[2]!).get('call_bad')).toMatch(sentence)
     const end = events.find(
@@ -199,7 +198,6 @@ describe('the store and the addon', () => {
     await rpc.prompt('two')
     const [report] = await command(rpc, '/context')
     expect(report).toContain('cat a.txt  ')
-    expect(await rpc.close()).toEqual({ code: 0, signal: null })
     expect(resultsById(server.requests[2]!).get('call_a')).toBe(lines('a', 40))
   })
 
@@ -218,7 +216,6 @@ describe('the store and the addon', () => {
       expect.stringMatching(/context-manager\.json: there is no setting "colour"$/),
     ])
     expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Context:')])
-    await rpc.close()
   })
 })
 
@@ -290,7 +287,6 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     ])
     const [report] = await command(rpc, '/context')
     expect(report).toContain('cat a.txt  ')
-    await rpc.close()
     expect(resultsById(server.requests[1]!).get('call_a')).toBe(lines('a', 40))
   })
 })

@@ -86,7 +86,6 @@ describe('a new process', () => {
     })
     const [report] = await command(after, '/context')
     expect(report).toContain('off: nothing collapses')
-    await after.close()
     const rolled = server.requests.find(
       (request) => referring('call_a', 'read').test(resultsById(request).get('call_a') ?? ''),
     )!
@@ -144,7 +143,6 @@ describe('a new process', () => {
     await command(after, '/context roll')
     await after.prompt('five')
     await after.prompt(`back ${handle('call_b')}`)
-    await after.close()
     const whole = resultsById(server.requests.find((request) => request.n > half.n)!)
     expect(whole.get('call_a')).toMatch(referring('call_a', 'read'))
     expect(whole.get('call_b')).toMatch(referring('call_b', 'read'))
@@ -338,7 +336,6 @@ describe('inside a process', () => {
     expect(resultsById(rolled).get('call_a')).toMatch(referring('call_a', 'read'))
     await command(rpc, '/again')
     await rpc.prompt('five')
-    expect(await rpc.close()).toEqual({ code: 0, signal: null })
     checkAppendOnly(server.requests, [rolled.n])
     expect(server.requests.at(-1)!.tools).toEqual(rolled.tools)
   })

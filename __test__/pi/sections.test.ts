@@ -84,7 +84,6 @@ test('off is plain Pi; on again, the sections are there at once', async () => {
   await rpc.prompt('two')
   await command(rpc, '/context on')
   await rpc.prompt('three')
-  await rpc.close()
   const [, one, two, three] = server.requests
   expect(below(one!)).toContain(lines('a', 40))
   expect(resultsById(two!).get('call_a')).toBe(lines('a', 40))
@@ -99,7 +98,6 @@ test('the pool keeps within its budget and says how much more there is', async (
   for (let n = 0; n < 200; n += 1) put(home, `file-${n}.txt`, 'x')
   const rpc = await startRpc(load)
   await rpc.prompt('one')
-  await rpc.close()
   const pool = server.requests[1]!.messages.find((message) => message.role === 'user')!.text.split('\n')
   expect(pool.join('\n').length).toBeLessThan(10_000)
   const hidden = Number(/^\.\.\. (\d+) more, search_context$/.exec(pool.at(-1)!)?.[1])

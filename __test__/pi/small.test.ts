@@ -94,7 +94,6 @@ describe('without the tools', () => {
     await rpc.close()
     const next = await startRpc({ ...load, args: ['--continue'] })
     await next.prompt('back')
-    await next.close()
     const last = server.requests.at(-1)!
     expect(resultsById(last).get('call_a')).toMatch(referring('call_a', 'read'))
     expect(resultsById(last).get('call_back')).toBe(`${header('call_back')}\n${lines('a', 100)}`)
@@ -118,7 +117,6 @@ test('in a long session the tools come where the prompt is written anew in any c
   expect(entries.length).toBeGreaterThan(40)
   const next = await startRpc({ ...load, args: ['--continue'] })
   await next.prompt('again')
-  await next.close()
   const first = server.requests.findIndex((request) => request.tools.includes('activate'))
   expect(first).toBeGreaterThan(4)
   for (const request of server.requests) {

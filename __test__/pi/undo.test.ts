@@ -117,7 +117,6 @@ test('an output that is hardly longer than its reference is not called inactive'
   expect(await listed(rpc)).toMatch(/cat s\.txt {2}full, tokens/)
   expect(await listed(rpc)).toMatch(/a\.txt {2}full, inactive/)
   expect(await command(rpc, '/context roll')).toContainEqual(expect.stringMatching(/^Rolled: 1 item/))
-  await rpc.close()
   setting.server.check()
 })
 
@@ -142,5 +141,4 @@ test('a roll that pays back late is asked about, and says what it costs', async 
   expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled: 2 items/)])
   await rpc.prompt('six')
   expect(resultsById(server.agentRequests.at(-1)!).get('call_a')).toMatch(referring('call_a', 'read'))
-  await rpc.close()
 })

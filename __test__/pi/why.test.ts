@@ -224,6 +224,5 @@ describe('in Pi', () => {
     await rpc.prompt('rewrite')
     await rpc.prompt('six')
     expect(await answer()).toMatch(/processed again( \(\$[\d.]+\))?\. Another extension: message \d+ of the request \(user\) has changed/)
-    await rpc.close()
   })
 })

@@ -1,5 +1,5 @@
 /** The real Pi in RPC mode: commands in, events out, one JSON object a line. */
-import { deadline } from './cleanup.ts'
+import { deadline, onCleanUp } from './cleanup.ts'
 import { piArguments } from './options.ts'
 import type { PiOptions } from './options.ts'
 import { PiProcess } from './process.ts'
@@ -44,6 +44,7 @@ export class PiRpc {
     this.process.child.stdout?.on('data', (text: string) => this.#read(text))
     // Writing to a process that has died fails here; whoever waits is told by its end.
     this.process.child.stdin?.on('error', () => {})
+    onCleanUp(() => this.#endsWell())
   }
 
   /** The position after the last record, to be given to {@link waitFor} as `from`. */
@@ -117,6 +118,14 @@ export class PiRpc {
   async close(): Promise<Exit> {
     this.process.child.stdin?.end()
     return this.process.wait(this.#timeoutMs)
+  }
+
+  /** A test that leaves Pi open has it closed at its end, which must be an orderly one. */
+  async #endsWell(): Promise<void> {
+    if (!this.process.running) return
+    this.process.child.stdin?.end()
+    const { code } = await this.process.wait(20_000)
+    if (code !== 0) throw new Error(this.#describe(`ended with ${code}`))
   }
 
   /** Lines end with LF only: U+2028 and its like are allowed inside of a record. */
