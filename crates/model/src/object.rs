@@ -293,6 +293,28 @@ pub struct Toolcall {
     pub parent: Option<ObjectId>,
 }
 
+impl Toolcall {
+    /// A call that has succeeded, with nothing besides.
+    pub fn new(
+        tool: impl Into<String>,
+        args: Map<String, Value>,
+        content: impl Into<String>,
+        chat_ref: ObjectId,
+    ) -> Self {
+        let (tool, content, status) = (tool.into(), content.into(), Status::Ok);
+        Self {
+            tool,
+            args,
+            args_display: None,
+            content,
+            status,
+            chat_ref,
+            file_refs: Vec::new(),
+            parent: None,
+        }
+    }
+}
+
 /// How a tool execution ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

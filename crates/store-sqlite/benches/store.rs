@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_model::patch::Patch;
 use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
@@ -296,16 +296,12 @@ fn turn(words: &mut Words, session: &SessionId, n: usize) -> (Vec<Write>, usize)
         distinct += content.len() + command.len() + id.len();
         writes.push(Write::put(Document::toolcall(
             ObjectId::new(id.clone()),
-            Toolcall {
-                tool: "bash".into(),
-                args: Map::from_iter([("command".to_owned(), json!(command))]),
-                args_display: None,
+            Toolcall::new(
+                "bash",
+                Map::from_iter([("command".to_owned(), json!(command))]),
                 content,
-                status: Status::Ok,
-                chat_ref: ObjectId::chat(session),
-                file_refs: Vec::new(),
-                parent: None,
-            },
+                ObjectId::chat(session),
+            ),
         )));
         chat.append(&["toolcall_refs"], json!(id));
         for name in ["session_index", "metadata_pool", "active_set"] {

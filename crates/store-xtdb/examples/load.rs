@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_model::patch::Patch;
 use context_model::session::Sets;
 use context_model::source::FilesystemSource;
@@ -133,16 +133,12 @@ async fn session(store: &dyn Store, name: &str, turns: usize, until: Instant) ->
         }
         let text = format!("turn {n} of {name}\n").repeat(100);
         let call = ObjectId::new(format!("{name}-call-{n}"));
-        let toolcall = Toolcall {
-            tool: "bash".into(),
-            args: Map::from_iter([("command".to_owned(), json!("make test"))]),
-            args_display: None,
-            content: text.chars().take(2_000).collect(),
-            status: Status::Ok,
-            chat_ref: chat.clone(),
-            file_refs: Vec::new(),
-            parent: None,
-        };
+        let toolcall = Toolcall::new(
+            "bash",
+            Map::from_iter([("command".to_owned(), json!("make test"))]),
+            text.chars().take(2_000).collect::<String>(),
+            chat.clone(),
+        );
         let source = FilesystemSource { filesystem_id: name.to_owned(), path: format!("/src/{}.rs", n % 20) };
         let content: String = text.repeat(3).chars().take(4_000).collect();
         let hash = Digest::of(content.as_bytes());

@@ -423,7 +423,7 @@ pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> 
 #[cfg(test)]
 mod tests {
     use context_model::id::SessionId;
-    use context_model::object::{Status, Toolcall};
+    use context_model::object::Toolcall;
     use context_model::session::Sets;
     use context_model::source::FilesystemSource;
     use serde_json::json;
@@ -435,14 +435,10 @@ mod tests {
         let session = SessionId::new("s").unwrap();
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a.rs".into() };
         let call = Toolcall {
-            tool: "read".into(),
-            args: serde_json::Map::new(),
             args_display: Some("a.rs".into()),
-            content: "text".into(),
-            status: Status::Ok,
-            chat_ref: ObjectId::chat(&session),
             file_refs: vec![ObjectId::new("file")],
             parent: Some(ObjectId::new("parent")),
+            ..Toolcall::new("read", serde_json::Map::new(), "text", ObjectId::chat(&session))
         };
         let documents = [
             Document::file(source, Some("text".into()), None),

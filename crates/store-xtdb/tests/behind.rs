@@ -18,8 +18,9 @@ use rig::objects::{file, texts};
 use rig::proxy::Proxy;
 use rig::{Kind, Node};
 
-fn script() -> Option<std::path::PathBuf> {
-    rig::start_script("behind", include_str!("behind.rs"))
+fn node(kind: Kind) -> Option<Node> {
+    let script = rig::start_script("behind", include_str!("behind.rs"))?;
+    Some(Node::start(&script, kind))
 }
 
 fn options(place: &Path, url: &str) -> QueueOptions {
@@ -42,8 +43,7 @@ async fn write(store: &dyn Store, documents: impl IntoIterator<Item = Document>)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_node_is_caught_up_with_and_no_turn_waits_for_it() {
     const FILES: usize = 400;
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let proxy = Proxy::start(node.port(), Duration::from_millis(20), 0).await;
     let one = open(places[0].path(), &proxy.url()).await;
@@ -92,8 +92,7 @@ async fn a_slow_node_is_caught_up_with_and_no_turn_waits_for_it() {
 /// A process that ends in the middle does not begin anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn how_far_it_got_is_kept() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = open(places[0].path(), &node.url()).await;
     let two = open(places[1].path(), &node.url()).await;
@@ -144,8 +143,7 @@ async fn how_far_it_got_is_kept() {
 /// Versions that share a millisecond come back neither after a restart nor to the other process of the same journal.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_doubled() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let one = open(place.path(), &node.url()).await;
     let two = open(place.path(), &node.url()).await;
@@ -202,8 +200,7 @@ async fn nothing_is_doubled() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_that_is_gone_is_told() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let journal = place.path().join("folder");
     let store = open(&journal, &node.url()).await;

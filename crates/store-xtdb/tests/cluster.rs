@@ -20,7 +20,6 @@ use serde_json::json;
 struct Cluster {
     one: Node,
     two: Node,
-    script: std::path::PathBuf,
     _postgres: Postgres,
 }
 
@@ -33,7 +32,7 @@ fn cluster() -> Option<Cluster> {
                 let (one, two) = (scope.spawn(start), scope.spawn(start));
                 (one.join().unwrap(), two.join().unwrap())
             });
-            Some(Cluster { one, two, script, _postgres: postgres })
+            Some(Cluster { one, two, _postgres: postgres })
         }
         Err(why) => {
             rig::not_run("cluster", &why);
@@ -95,8 +94,7 @@ async fn clients_of_two_nodes_share_files_and_survive_one_of_them() {
     see(&*one, "/a", "4 by two").await;
 
     // The node comes back and catches up from the common log; the other one goes.
-    let script = cluster.script.clone();
-    cluster.one.restart(&script);
+    cluster.one.restart();
     cluster.two.kill();
     put(&*two, file("/a", "5 by two")).await;
     two.flush().await.unwrap();

@@ -42,6 +42,10 @@ fn script() -> Option<PathBuf> {
     rig::start_script("erase", include_str!("erase.rs"))
 }
 
+fn node(kind: Kind) -> Option<Node> {
+    Some(Node::start(&script()?, kind))
+}
+
 async fn direct(node: &Node) -> Arc<XtdbStore> {
     connected(node.url()).await
 }
@@ -219,7 +223,7 @@ async fn an_erased_text_is_in_no_answer_and_the_rest_is_as_it_was() {
     let kept = kept.join(", ");
     println!("{files} files still have the text before RocksDB compacts ({kept})");
     std::fs::remove_dir_all(place.path().join("index-store")).unwrap();
-    node.restart(&script);
+    node.restart();
     let again = direct(&node).await;
     while again.latest_tx().await.unwrap() < newest {}
     assert!(shapes(&all(&*again).await) == last);
@@ -229,8 +233,7 @@ async fn an_erased_text_is_in_no_answer_and_the_rest_is_as_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_journal_and_what_waits_in_it_are_erased_too() {
-    let Some(script) = script() else { return };
-    let mut node = Node::start(&script, Kind::RocksDb);
+    let Some(mut node) = node(Kind::RocksDb) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;
     plant(&*store).await;
@@ -243,7 +246,7 @@ async fn the_journal_and_what_waits_in_it_are_erased_too() {
     let error = store.erase(vec![Erase::Text(SECRET.into())], "a live key").await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(in_files(place.path(), SECRET) > 0);
-    node.restart(&script);
+    node.restart();
     let count = store.erase(vec![Erase::Text(SECRET.into())], "a live key").await.unwrap();
     // Those in XTDB; what waits may have been sent before or after.
     assert!(count.versions >= 24, "{count:?}");
@@ -276,8 +279,7 @@ async fn the_journal_and_what_waits_in_it_are_erased_too() {
 /// Another machine has read the text, has it in its queue, and goes on with a chat that had it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_that_was_away_does_not_bring_it_back() {
-    let Some(script) = script() else { return };
-    let mut node = Node::start(&script, Kind::RocksDb);
+    let Some(mut node) = node(Kind::RocksDb) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = queued(places[0].path(), &node).await;
     let two = queued(places[1].path(), &node).await;
@@ -290,7 +292,7 @@ async fn a_machine_that_was_away_does_not_bring_it_back() {
     write(&*two, vec![Write::put(file("/new", &format!("two {SECRET}")))]).await;
     write(&*two, vec![Write::patch(chat.clone(), turn(31, "while away"))]).await;
     two.close().await.unwrap();
-    node.restart(&script);
+    node.restart();
     let text = vec![Erase::Text(SECRET.into())];
     one.erase(text.clone(), "a live key").await.unwrap();
     let remote = direct(&node).await;
@@ -395,8 +397,7 @@ async fn a_killed_erase_is_completed_by_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_sessions_leave_and_the_rest_is_as_it_was() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::RocksDb);
+    let Some(node) = node(Kind::RocksDb) else { return };
     let store = direct(&node).await;
     for name in ["alpha", "beta"] {
         let session = session(name);

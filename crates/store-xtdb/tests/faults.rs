@@ -19,6 +19,10 @@ fn script() -> Option<PathBuf> {
     rig::start_script("faults", include_str!("faults.rs"))
 }
 
+fn node(kind: Kind) -> Option<Node> {
+    Some(Node::start(&script()?, kind))
+}
+
 fn options(urls: &[String], timeout_ms: u64) -> XtdbOptions {
     let mut options = XtdbOptions::new(urls.to_vec());
     options.timeout_ms = timeout_ms;
@@ -58,8 +62,7 @@ fn assert_kept(stored: &[String], acknowledged: &[String]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_killed_during_writes_keeps_what_was_acknowledged() {
-    let Some(script) = script() else { return };
-    let mut node = Node::start(&script, Kind::RocksDb);
+    let Some(mut node) = node(Kind::RocksDb) else { return };
     let store = XtdbStore::connect(options(&[node.url()], 2_000)).await.unwrap();
     let mut acknowledged = Vec::new();
     let mut sent = 0;
@@ -90,7 +93,7 @@ async fn a_node_killed_during_writes_keeps_what_was_acknowledged() {
         rig::say(&format!("round {round}: {} acknowledged", more.len()));
         acknowledged.extend(more);
         sent = next;
-        node.restart(&script);
+        node.restart();
     }
     let fresh = XtdbStore::connect(options(&[node.url()], 5_000)).await.unwrap();
     assert_kept(&texts(&*fresh, "/a").await, &acknowledged);
@@ -101,8 +104,7 @@ async fn a_node_killed_during_writes_keeps_what_was_acknowledged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_survives_the_node_and_its_own_process() {
-    let Some(script) = script() else { return };
-    let mut node = Node::start(&script, Kind::RocksDb);
+    let Some(mut node) = node(Kind::RocksDb) else { return };
     let place = tempfile::tempdir().unwrap();
     let mut count = 0;
     for _ in 0..3 {
@@ -116,7 +118,7 @@ async fn a_queue_survives_the_node_and_its_own_process() {
         }
         // Ends without closing, while the sender is at work.
         drop(store);
-        node.restart(&script);
+        node.restart();
     }
     let store = queued(place.path(), &[node.url()]).await;
     store.flush().await.unwrap();
@@ -128,8 +130,7 @@ async fn a_queue_survives_the_node_and_its_own_process() {
 /// limits in this test.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_node_is_an_error_in_time_and_a_pause_for_the_queue() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::RocksDb);
+    let Some(node) = node(Kind::RocksDb) else { return };
     let place = tempfile::tempdir().unwrap();
     let patient = XtdbStore::connect(options(&[node.url()], 30_000)).await.unwrap();
     put(&*patient, "/direct", "0").await.unwrap();
@@ -163,8 +164,7 @@ async fn a_frozen_node_is_an_error_in_time_and_a_pause_for_the_queue() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_network_that_cuts_connections_repeats_nothing() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let slow = Proxy::start(node.port(), Duration::from_millis(200), 20).await;
     let bad = Proxy::start(node.port(), Duration::ZERO, 3).await;
     let place = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ async fn a_full_disk_under_the_node_is_said_and_survived() {
         put(&*queue, "/queued", &n.to_string()).await.unwrap();
     }
     std::fs::remove_file(&filler).unwrap();
-    node.restart(&script);
+    node.restart();
     queue.flush().await.unwrap();
     let fresh = XtdbStore::connect(options(&[node.url()], 5_000)).await.unwrap();
     assert_kept(&texts(&*fresh, "/direct").await, &acknowledged);

@@ -19,8 +19,9 @@ use rig::objects::{file, file_in, latest, latest_of, options, put, queued, texts
 use rig::{Kind, Node};
 use serde_json::{Value, json};
 
-fn script() -> Option<std::path::PathBuf> {
-    rig::start_script("queue", include_str!("queue.rs"))
+fn node(kind: Kind) -> Option<Node> {
+    let script = rig::start_script("queue", include_str!("queue.rs"))?;
+    Some(Node::start(&script, kind))
 }
 
 async fn direct(node: &Node) -> Arc<XtdbStore> {
@@ -29,8 +30,7 @@ async fn direct(node: &Node) -> Arc<XtdbStore> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_with_everything_sent() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let places = tempfile::tempdir().unwrap();
     let mut n = 0;
     let factory = || {
@@ -47,8 +47,7 @@ async fn conformance_with_everything_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_journal_has_arrives_in_order_and_once() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;
     let session = SessionId::new("s").unwrap();
@@ -96,8 +95,7 @@ async fn what_the_journal_has_arrives_in_order_and_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
-    let Some(script) = script() else { return };
-    let mut node = Node::start(&script, Kind::RocksDb);
+    let Some(mut node) = node(Kind::RocksDb) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "0")).await;
@@ -118,7 +116,7 @@ async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
     let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "31")).await;
     assert_eq!((store.state().queued, store.state().waiting_since), (31, Some(first)));
-    node.restart(&script);
+    node.restart();
     store.flush().await.unwrap();
     let expected: Vec<String> = (0..=31).map(|n| n.to_string()).collect();
     assert_eq!(texts(&*direct(&node).await, "/a").await, expected);
@@ -127,8 +125,7 @@ async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_is_bounded_and_the_next_open_sends_the_rest() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let mut options = options(place.path(), &[node.url()]);
     options.close_timeout_ms = 300;
@@ -149,8 +146,7 @@ async fn closing_is_bounded_and_the_next_open_sends_the_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_see_each_other_at_the_next_look() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = queued(places[0].path(), &node).await;
     let two = queued(places[1].path(), &node).await;
@@ -195,8 +191,7 @@ async fn machines_see_each_other_at_the_next_look() {
 /// XTDB on RocksDB answers the question for a history from a time on with nothing, for the ID with the greatest hash.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_area_with_the_greatest_hash_is_heard_of() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::RocksDb);
+    let Some(node) = node(Kind::RocksDb) else { return };
     let ops: Vec<_> = (0..2_000).map(|n| json!(["put", { "xt/id": format!("changes:files:{n}") }])).collect();
     let (json, url) = (("accept", "application/json"), format!("{}/_xtdb", node.url()));
     let headers = [json, ("content-type", "application/json")];
@@ -225,8 +220,7 @@ async fn the_area_with_the_greatest_hash_is_heard_of() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_machine_told_sooner_is_not_told_again() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = queued(places[0].path(), &node).await;
     put(&*one, file("/a", "old")).await;
@@ -253,8 +247,7 @@ async fn what_another_machine_told_sooner_is_not_told_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_with_a_slow_clock_can_replace_what_a_fast_one_wrote() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let remote = direct(&node).await;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     let ahead = Some(Timestamp::from_millis(i64::try_from(now).unwrap() + 3_600_000));
@@ -270,8 +263,7 @@ async fn a_machine_with_a_slow_clock_can_replace_what_a_fast_one_wrote() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_node_costs_a_reader_one_time_limit() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "0")).await;
@@ -293,8 +285,7 @@ async fn a_frozen_node_costs_a_reader_one_time_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_on_one_journal_send_each_version_once() {
-    let Some(script) = script() else { return };
-    let node = Node::start(&script, Kind::Memory);
+    let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let one = queued(place.path(), &node).await;
     let two = queued(place.path(), &node).await;

@@ -18,7 +18,7 @@ use context_model::time::{Timestamp, TxId};
 use context_store::conformance::run_all;
 use context_store::memory::MemoryStore;
 use context_store::transfer::{all_objects, export, import};
-use context_store::{AsOf, Filter, Known, OwnedStore, Search, Store, Transaction, Write};
+use context_store::{AsOf, Filter, OwnedStore, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use context_store_xtdb::{XtdbOptions, XtdbStore};
 use rig::objects::file;
@@ -41,47 +41,6 @@ fn puts(documents: impl IntoIterator<Item = Document>) -> Transaction {
 fn odd(id: &str, value: Value) -> Document {
     let Value::Object(payload) = value else { panic!("an object") };
     Document::new(ObjectId::new(id), ObjectType::Toolcall, None, payload).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn one_life_of_an_object() {
-    let Some(node) = node() else { return };
-    let store = open(&node).await;
-    assert_eq!(store.latest_tx().await.unwrap(), TxId(0));
-    let one = store.transact(puts([file("/a", "one")])).await.unwrap();
-    assert_eq!(one.written, [true]);
-    let id = file("/a", "one").id().clone();
-    let again = store.transact(puts([file("/a", "one")])).await.unwrap();
-    assert_eq!((again.written, again.tx_id), (vec![false], one.tx_id));
-    let two = store.transact(puts([file("/a", "two"), file("/b", "b")])).await.unwrap();
-    assert!(two.tx_id > one.tx_id && two.tx_time > one.tx_time);
-    let now = store.get(&id, AsOf::default()).await.unwrap().unwrap();
-    assert_eq!((now.document.content(), now.tx_id, now.tx_time), (Some("two"), two.tx_id, two.tx_time));
-    for known in [Known::Tx(one.tx_id), Known::Time(one.tx_time)] {
-        let then = store.get(&id, AsOf { known: Some(known), valid_time: None }).await.unwrap().unwrap();
-        assert_eq!(then.document.content(), Some("one"));
-    }
-    for known in [Known::Tx(TxId(0)), Known::Time(Timestamp::from_millis(0))] {
-        assert_eq!(store.get(&id, AsOf { known: Some(known), valid_time: None }).await.unwrap(), None);
-    }
-    let far = AsOf { known: Some(Known::Tx(TxId(9_999))), valid_time: None };
-    assert_eq!(store.get(&id, far).await.unwrap().unwrap(), now);
-    let before = AsOf { valid_time: Some(one.tx_time), known: None };
-    assert_eq!(store.get(&id, before).await.unwrap().unwrap().document.content(), Some("one"));
-    let history = store.history(&id).await.unwrap();
-    assert_eq!(history.iter().map(|v| v.tx_id).collect::<Vec<_>>(), [one.tx_id, two.tx_id]);
-    assert_eq!(store.latest_tx().await.unwrap(), two.tx_id);
-    let changes = store.changes_since(one.tx_id).await.unwrap();
-    assert_eq!(changes.values().copied().collect::<Vec<_>>(), [two.tx_id, two.tx_id]);
-    assert_eq!(store.changes_since(TxId(0)).await.unwrap().len(), 2);
-    let found = store.query(&Filter { path_prefix: Some("/b".into()), ..Filter::default() }).await.unwrap();
-    assert_eq!(found, [file("/b", "").id().clone()]);
-    assert_eq!(store.verify().await.unwrap(), []);
-    let search = Search { text: "two".into(), limit: 5, object_type: None, within: None };
-    assert_eq!(store.search(&search).await.unwrap()[0].id, id);
-    let many =
-        store.get_many(&[id.clone(), ObjectId::new("none"), id.clone()], AsOf::default()).await.unwrap();
-    assert_eq!(many, [Some(now.clone()), None, Some(now)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

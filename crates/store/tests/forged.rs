@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_model::session::{Change, Sets};
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::given::file;
@@ -27,14 +27,13 @@ fn session() -> SessionId {
 
 fn call(id: &str) -> Document {
     let call = Toolcall {
-        tool: "bash".into(),
-        args: Map::from_iter([("command".to_owned(), json!("ls"))]),
-        args_display: None,
-        content: "a\nb".into(),
-        status: Status::Ok,
-        chat_ref: ObjectId::chat(&session()),
         file_refs: vec![file("/a", "").id().clone()],
-        parent: None,
+        ..Toolcall::new(
+            "bash",
+            Map::from_iter([("command".to_owned(), json!("ls"))]),
+            "a\nb",
+            ObjectId::chat(&session()),
+        )
     };
     Document::toolcall(ObjectId::new(id), call)
 }

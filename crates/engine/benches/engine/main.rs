@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use context_engine::{Engine, FileEventKind, Options, ToolcallInput};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::Status;
 use context_store::{AsOf, Store};
 use context_store_sqlite::{Durability, SqliteStore};
 use notify::{RecursiveMode, Watcher as _};
@@ -87,17 +86,7 @@ impl Place {
 
 fn call(id: String, content: String) -> ToolcallInput {
     let args = Map::from_iter([("pattern".to_owned(), json!("x"))]);
-    let (tool, status) = ("custom".to_owned(), Status::Ok);
-    ToolcallInput {
-        call_id: id,
-        tool,
-        args,
-        args_display: None,
-        content,
-        status,
-        file_refs: Vec::new(),
-        parent: None,
-    }
+    ToolcallInput::new(id, "custom", args, content)
 }
 
 /// G2: a file that is known and has not changed, beside reading and hashing it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use context_engine::{Call, Engine, Incoming, Options, ToolcallInput};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_model::patch::Patch;
 use context_model::session::Sets;
 use context_model::source::FilesystemSource;
@@ -63,16 +63,8 @@ impl Agent {
         self.engine.index_file(path, Some(bytes), Some(&call_id)).await.unwrap();
         let (tool, output) = ("bash", self.words.text(2_000));
         let args = Map::from_iter([("command".to_owned(), json!(format!("make part-{n}")))]);
-        let born = self.engine.receive(ToolcallInput {
-            call_id: call_id.clone(),
-            tool: tool.into(),
-            args: args.clone(),
-            args_display: None,
-            content: output.clone(),
-            status: Status::Ok,
-            file_refs: Vec::new(),
-            parent: None,
-        });
+        let born =
+            self.engine.receive(ToolcallInput::new(call_id.clone(), tool, args.clone(), output.clone()));
         let header = born.await.unwrap().header.unwrap_or_default();
         let text = format!("{header}\n{output}");
         let now = 1_700_000_000_000 + n as i64 * 2_000;
@@ -177,16 +169,12 @@ fn turn_of(made: usize, share: usize, words: &mut Words) -> Vec<Write> {
     let session = SessionId::new(format!("other-{share}-{}", made / 2_000)).unwrap();
     let (chat, wrapper) = (ObjectId::chat(&session), ObjectId::session(&session));
     let call = ObjectId::new(format!("other-call-{made}"));
-    let toolcall = Toolcall {
-        tool: "bash".into(),
-        args: Map::from_iter([("command".to_owned(), json!("make test"))]),
-        args_display: None,
-        content: words.text(2_000),
-        status: Status::Ok,
-        chat_ref: chat.clone(),
-        file_refs: Vec::new(),
-        parent: None,
-    };
+    let toolcall = Toolcall::new(
+        "bash",
+        Map::from_iter([("command".to_owned(), json!("make test"))]),
+        words.text(2_000),
+        chat.clone(),
+    );
     let filesystem_id = if made % 100 < HERE { machine(0) } else { machine(made % 900 + 100) };
     let path = format!("/src/{}.rs", made % 1_000);
     let content = words.text(4_000);

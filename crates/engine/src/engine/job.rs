@@ -38,6 +38,20 @@ pub struct ToolcallInput {
     pub parent: Option<String>,
 }
 
+impl ToolcallInput {
+    /// A call of the model that has succeeded, with nothing besides.
+    pub fn new(
+        call_id: impl Into<String>,
+        tool: impl Into<String>,
+        args: Map<String, Value>,
+        content: impl Into<String>,
+    ) -> Self {
+        let (call_id, tool, content) = (call_id.into(), tool.into(), content.into());
+        let (status, file_refs) = (Status::Ok, Vec::new());
+        Self { call_id, tool, args, args_display: None, content, status, file_refs, parent: None }
+    }
+}
+
 /// The object of a tool call.
 pub(crate) struct CallObject {
     pub id: ObjectId,

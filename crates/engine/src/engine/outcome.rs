@@ -33,14 +33,13 @@ mod tests {
         let secret = concat!("AKIA", "QYLPMN5HHHFPZAM2");
         let args = json!({ "command": "./deploy" }).as_object().cloned().unwrap();
         let input = ToolcallInput {
-            call_id: "call".into(),
-            tool: "bash".into(),
-            args,
-            args_display: None,
-            content: format!("error: key {secret} is not valid\n\nCommand exited with code 1"),
             status: Status::Fail,
-            file_refs: Vec::new(),
-            parent: None,
+            ..ToolcallInput::new(
+                "call",
+                "bash",
+                args,
+                format!("error: key {secret} is not valid\n\nCommand exited with code 1"),
+            )
         };
         let told = outcome_of(&input, None).unwrap();
         assert!(told.starts_with("exit 1: \"error: key [redacted: ") && !told.contains(secret), "{told}");

@@ -282,17 +282,16 @@ impl Inner {
 fn input_of(state: &State, message: &Value, text: &str) -> ToolcallInput {
     let call_id = text_of(message, "toolCallId");
     let mut input = ToolcallInput {
-        call_id: call_id.to_owned(),
-        tool: match text_of(message, "toolName") {
-            "" => "unknown".to_owned(),
-            name => name.to_owned(),
-        },
-        args: state.request.open_calls.get(call_id).cloned().unwrap_or_default(),
-        args_display: None,
-        content: text.to_owned(),
         status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
-        file_refs: Vec::new(),
-        parent: None,
+        ..ToolcallInput::new(
+            call_id.to_owned(),
+            match text_of(message, "toolName") {
+                "" => "unknown".to_owned(),
+                name => name.to_owned(),
+            },
+            state.request.open_calls.get(call_id).cloned().unwrap_or_default(),
+            text.to_owned(),
+        )
     };
     // If the store has lost the call, the harness's copy of the output still has our line.
     if let Some((handle, rest)) = handle_before(text) {

@@ -3,7 +3,6 @@
 use context_engine::{Edit, Engine, Incoming, ToolcallInput};
 use context_model::excerpt::{Gate, excerpt};
 use context_model::marker::collapse_args;
-use context_model::object::Status;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -59,16 +58,7 @@ fn notices(client: &Client) -> Vec<String> {
 }
 
 fn custom(call_id: &str, content: &str) -> ToolcallInput {
-    ToolcallInput {
-        call_id: call_id.into(),
-        tool: "custom".into(),
-        args: serde_json::Map::new(),
-        args_display: None,
-        content: content.into(),
-        status: Status::Ok,
-        file_refs: Vec::new(),
-        parent: None,
-    }
+    ToolcallInput::new(call_id, "custom", serde_json::Map::new(), content)
 }
 
 #[tokio::test(flavor = "multi_thread")]

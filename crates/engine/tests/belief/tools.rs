@@ -122,14 +122,8 @@ pub async fn act(
 /// A result as the harness reports it.
 pub fn input(one: &Open) -> ToolcallInput {
     ToolcallInput {
-        call_id: one.call_id.clone(),
-        tool: one.tool.into(),
-        args: one.args.clone(),
-        args_display: None,
-        content: one.output.clone(),
         status: if one.is_error { Status::Fail } else { Status::Ok },
-        file_refs: Vec::new(),
-        parent: None,
+        ..ToolcallInput::new(one.call_id.clone(), one.tool, one.args.clone(), one.output.clone())
     }
 }
 

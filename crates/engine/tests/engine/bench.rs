@@ -9,7 +9,8 @@ use std::time::Duration;
 use context_engine::{Engine, Options, SessionSets, ToolcallInput, Wanted};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status};
+use context_model::mounts::MountMapping;
+use context_model::object::Document;
 use context_store::memory::MemoryStore;
 use context_store::{AsOf, Store};
 use context_store_sqlite::{Durability, SqliteStore};
@@ -90,6 +91,15 @@ impl Bench {
         self.path(name)
     }
 
+    /// A mount of a folder at `/workspace`.
+    pub fn mounted(&self, name: &str) -> MountMapping {
+        MountMapping {
+            agent_prefix: "/workspace".into(),
+            canonical_prefix: self.path(name),
+            filesystem_id: FILESYSTEM.into(),
+        }
+    }
+
     pub fn options(&self, session: &str) -> Options {
         Options {
             filesystem_id: Some(FILESYSTEM.into()),
@@ -151,16 +161,7 @@ fn database(directory: &Path) -> PathBuf {
 
 /// A tool call of a tool that the engine does not look into.
 pub fn call(id: &str, content: &str) -> ToolcallInput {
-    ToolcallInput {
-        call_id: id.into(),
-        tool: "custom".into(),
-        args: serde_json::Map::new(),
-        args_display: None,
-        content: content.into(),
-        status: Status::Ok,
-        file_refs: Vec::new(),
-        parent: None,
-    }
+    ToolcallInput::new(id, "custom", serde_json::Map::new(), content)
 }
 
 pub fn tool(id: &str, tool: &str, args: Value, content: &str) -> ToolcallInput {

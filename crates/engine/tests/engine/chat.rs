@@ -36,6 +36,13 @@ impl Chat {
         }
     }
 
+    /// A bench, and a harness on a session of it.
+    pub async fn on(backend: Backend) -> (Bench, Self) {
+        let bench = Bench::new(backend);
+        let engine = bench.open("s").await;
+        (bench, Self::new(engine))
+    }
+
     pub fn say(&mut self, message: Value) {
         let key = format!("m{}", self.messages.len());
         self.messages.push(Incoming { key, message });
@@ -159,8 +166,7 @@ impl Chat {
 
 /// A session that has read a file with this text.
 pub async fn has_read(text: impl AsRef<[u8]>) -> (Bench, Chat, String) {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", text);
     chat.user("read");
     chat.read("one", &path, None).await;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench, answer, call, check, user};
-use crate::stepped::{Incident, Stepped};
+use crate::stepped::{Incident, Stepped, stepped};
 
 /// Two clients with a session each.
 async fn two(bench: &Bench, sessions: [&str; 2], watch: bool) -> [Engine; 2] {
@@ -85,9 +85,7 @@ async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
     let id = later.id().clone();
     let transaction = Transaction { writes: vec![Write::put(later)], expected: Vec::new() };
     let incident = Incident::Change(path.clone().into(), "later".into(), transaction);
-    let store = Stepped::new(Arc::clone(&bench.store), incident);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-    let engine = Engine::open(options).await.unwrap();
+    let (store, engine) = stepped(&bench, incident).await;
     if known {
         engine.index_file(&path, None, None).await.unwrap();
     }
@@ -193,9 +191,7 @@ async fn a_discovery_does_not_undo_what_another_client_has_just_read(
         let read = version(&bench, "f", "text").await;
         let id = read.id().clone();
         let transaction = Transaction { writes: vec![Write::put(read)], expected: Vec::new() };
-        let store = Stepped::new(Arc::clone(&bench.store), Incident::Write(transaction));
-        let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-        let engine = Engine::open(options).await.unwrap();
+        let (store, engine) = stepped(&bench, Incident::Write(transaction)).await;
         store.arm(place);
         let found = engine.discover(&[bench.write("f", "text")]).await.unwrap();
         assert_eq!(found[0].id, id);

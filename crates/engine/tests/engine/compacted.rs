@@ -7,7 +7,7 @@ use context_engine::{Edit, Incoming, Part, Plan};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench};
+use crate::bench::Backend;
 use crate::chat::{Chat, has_read};
 
 pub fn lines(count: usize) -> String {
@@ -63,8 +63,7 @@ async fn a_notice_is_the_one_that_it_names_whichever_were_removed() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_whose_lines_were_removed_says_so(#[values(true, false)] may_collapse: bool) {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.rolls = may_collapse;
     let path = bench.write("a.txt", lines(60));
     chat.user("read");
@@ -124,8 +123,7 @@ async fn a_difference_leads_to_its_version_though_its_beginning_was_removed() {
 /// An activation that pointed to a text says so when the host removes that text; what stands below the answer stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_activation_whose_text_was_removed_says_so() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (_bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.user("run");
     chat.run("one", "bash", json!({ "command": "x" }), &lines(60)).await;
     chat.advance().await;
@@ -156,8 +154,7 @@ async fn an_activation_whose_text_was_removed_says_so() {
 /// The text that stands above is another version of the file than the one that is activated.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_activation_points_only_to_the_version_that_there_is() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(60));
     chat.user("look");
     let file = chat.engine.index_file(&path, None, None).await.unwrap().id;
@@ -178,8 +175,7 @@ async fn an_activation_points_only_to_the_version_that_there_is() {
 /// What a tool has cut is not whole, and what has no name can't be pointed to.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_activation_does_not_point_to_a_part_or_to_a_result_without_a_name() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (_bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.user("run");
     chat.run("cut", "bash", json!({ "command": "x" }), &lines(300)).await;
     let last = chat.messages.last_mut().unwrap();

@@ -75,8 +75,7 @@ async fn a_notice_that_was_lost_is_not_taken_for_the_next_one() {
 /// Nobody has stored what the edit left, and what came after it has the edited line too.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_was_read() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(9));
     chat.user("read, then edit");
     chat.read("one", &path, None).await;
@@ -96,8 +95,7 @@ async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_wa
 /// A version that has the edited line like the one before it is a later one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_is_of_the_version_in_which_its_text_came_up() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let text = lines(9);
     let path = bench.write("a.txt", text.replace("line 2\n", "line two\n"));
     let other = bench.open("other").await;
@@ -118,8 +116,7 @@ async fn an_edit_is_of_the_version_in_which_its_text_came_up() {
 /// What else has changed before the call was recorded is none of what the model has written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_was_stored_with_an_edit_is_not_known_after_a_restart() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(9));
     chat.asks("edit").await;
     let (args, left) = edit(&path, &lines(9), "line 3");
@@ -138,8 +135,7 @@ async fn a_change_that_was_stored_with_an_edit_is_not_known_after_a_restart() {
 /// An answer that points to some lines says of these alone that they are as they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_that_an_answer_points_to_say_nothing_of_the_rest() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(60));
     chat.user("read");
     chat.read("one", &path, Some((5, 3))).await;

@@ -299,8 +299,7 @@ async fn guard_of_each_way_of_editing(#[case] since: Since, #[case] expected: &s
     ];
     let mut found = String::new();
     for texts in ways {
-        let bench = Bench::new(Backend::Memory);
-        let mut chat = chat(&bench, "s").await;
+        let (bench, mut chat) = Chat::on(Backend::Memory).await;
         let path = since.happen(&bench, &mut chat).await;
         let texts: Option<Vec<String>> = texts.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
         found.push(match chat.engine.guard_edit(&path, texts.as_deref(), Some("edit")).await.unwrap() {

@@ -153,8 +153,7 @@ async fn what_is_pinned_stays_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_again() {
-    let bench = Bench::new(Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (_bench, mut chat) = Chat::on(Memory).await;
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
     go_on(&mut chat, 1).await;
@@ -171,8 +170,7 @@ async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_aga
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_output_leaves_before_a_short_one() {
-    let bench = Bench::new(Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (_bench, mut chat) = Chat::on(Memory).await;
     chat.user("look");
     let long = output().repeat(4);
     for (id, text) in [("long", long.clone()), ("short", output())] {
@@ -188,8 +186,7 @@ async fn a_long_output_leaves_before_a_short_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_output_shorter_than_a_reference_stays() {
-    let bench = Bench::new(Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (_bench, mut chat) = Chat::on(Memory).await;
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "a" }), "five words are no burden\n").await;
     go_on(&mut chat, 100).await;
@@ -352,8 +349,7 @@ async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, 
 #[case::nobody_knows(None, false)]
 #[tokio::test]
 async fn form_that_an_earlier_process_sent_counts_as_cached(#[case] ago: Option<i64>, #[case] cached: bool) {
-    let bench = Bench::new(Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Memory).await;
     chat.user("go");
     for n in 0..12 {
         chat.run(&format!("c{n}"), "bash", json!({ "command": n }), &"a line of an output\n".repeat(400))

@@ -11,7 +11,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::{Backend, Bench, answer, call, tool, user};
-use crate::stepped::{Incident, Stepped};
+use crate::stepped::{Incident, Stepped, stepped};
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -79,9 +79,7 @@ async fn prepared(backend: Backend) -> (Bench, Arc<Stepped>, Engine, TxId) {
     }
     #[cfg(unix)]
     std::os::unix::fs::symlink(bench.root(), bench.root().join("alias")).unwrap();
-    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-    let engine = Engine::open(options).await.unwrap();
+    let (store, engine) = stepped(&bench, Incident::Full).await;
     engine.append_turn(user("one")).await.unwrap();
     let start = engine.point().await.unwrap();
     engine.index_file(&bench.path("a"), None, None).await.unwrap();
@@ -243,9 +241,7 @@ async fn a_panic_is_an_error_of_the_call_that_had_it() {
 async fn a_store_in_which_every_write_conflicts_is_given_up() {
     let bench = Bench::new(Backend::Memory);
     let conflict = Incident::Conflicts(ObjectId::new("session:s"));
-    let store = Stepped::new(Arc::clone(&bench.store), conflict);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-    let engine = Engine::open(options).await.unwrap();
+    let (store, engine) = stepped(&bench, conflict).await;
     let before = engine.session_sets().await.unwrap();
     store.arm(0);
     let error = engine.record_toolcall(call("call_1", "output")).await.unwrap_err();

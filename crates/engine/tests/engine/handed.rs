@@ -9,7 +9,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, call};
-use crate::chat::{arguments_of, has_read};
+use crate::chat::{Chat, arguments_of, has_read};
 use crate::stepped::{Incident, Stepped};
 use crate::truth::{chat, lines};
 
@@ -19,8 +19,7 @@ fn nested(levels: usize) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.say(json!({ "role": "user", "content": [{ "type": "text", "text": "one", "extra": nested(150) }] }));
     chat.advance().await;
     let args = json!({ "deep": nested(150) });
@@ -37,8 +36,7 @@ async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_of_collapsed_arguments_name_their_own_call() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
+    let (_bench, mut chat) = Chat::on(Backend::Memory).await;
     // A provider that repeats its call IDs, and a harness without a hook for results.
     for n in 0..3 {
         chat.user("write");
@@ -67,8 +65,7 @@ async fn marks_of_collapsed_arguments_name_their_own_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_keeps_no_arguments_whole() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
+    let (_bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.asks("draw").await;
     let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
     chat.say(json!({ "role": "assistant", "content": [call("a"), call("b")], "timestamp": chat.now_ms }));

@@ -243,8 +243,7 @@ async fn a_read_right_after_one_that_was_pointed_is_served_in_full(
     #[case] pointed: Option<(usize, usize)>,
     #[case] then: Option<(usize, usize)>,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let text: String = (1..=60).map(|n| format!("line {n}\n")).collect();
     let path = bench.write("a.txt", &text);
     let shown = |part: Option<(usize, usize)>| {

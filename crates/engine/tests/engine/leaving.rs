@@ -26,6 +26,14 @@ pub async fn chat(bench: &Bench, stays: Stays) -> Chat {
     Chat { shortens: true, ..Chat::new(open(bench, stays).await) }
 }
 
+/// A session in which a user has asked something.
+async fn looking(stays: Stays) -> (Bench, Chat) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, stays).await;
+    chat.asks("look").await;
+    (bench, chat)
+}
+
 /// An answer of these blocks and more fields, whose one call is made and answered. Gives the answer's key.
 pub async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, args: Value) -> String {
     let mut blocks = blocks.as_array().unwrap().clone();
@@ -105,9 +113,7 @@ const WORDS: Stays = Stays {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reasoning_leaves_whole_and_prose_to_its_beginning() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, WORDS).await;
-    chat.asks("look").await;
+    let (_bench, mut chat) = looking(WORDS).await;
     let said =
         json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
     let key = answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
@@ -159,9 +165,7 @@ async fn reasoning_leaves_an_answer_where_its_provider_takes_that(
     #[case] signature: &str,
     #[case] leaves: Leaves,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, WORDS).await;
-    chat.asks("look").await;
+    let (_bench, mut chat) = looking(WORDS).await;
     let said = json!([{ "type": "thinking", "thinking": thought(), "thinkingSignature": signature }]);
     let key = answer(&mut chat, "call_1", said, fields, json!({ "path": "a" })).await;
     let plan = leave(&mut chat, 40).await;
@@ -182,9 +186,7 @@ async fn reasoning_before_a_last_word_leaves_where_its_provider_takes_that(
     #[case] signature: &str,
     #[case] leaves: bool,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, WORDS).await;
-    chat.asks("look").await;
+    let (_bench, mut chat) = looking(WORDS).await;
     let content = json!([
         { "type": "thinking", "thinking": thought(), "thinkingSignature": signature },
         { "type": "text", "text": "It is done." },
@@ -201,9 +203,7 @@ async fn reasoning_before_a_last_word_leaves_where_its_provider_takes_that(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_nothing_but_reasoning_keeps_it() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, WORDS).await;
-    chat.asks("look").await;
+    let (_bench, mut chat) = looking(WORDS).await;
     let only = json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": " " }]);
     chat.say(json!({ "role": "assistant", "timestamp": chat.now_ms, "content": only }));
     chat.user("and?");
@@ -249,9 +249,7 @@ const SOON: Stays = Stays {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_calls_become_lines_behind_the_first_of_them() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, SOON).await;
-    chat.asks("look").await;
+    let (bench, mut chat) = looking(SOON).await;
     let said = json!([{ "type": "text", "text": "I change it." }]);
     let args = json!({ "path": format!("{}/src/a.rs", bench.options("s").cwd), "edits": [] });
     let mut edits = go_on_at_length(&mut chat, 2).await;

@@ -7,22 +7,17 @@ use std::os::unix::fs::symlink;
 use context_engine::{Engine, Options};
 use context_model::error::ErrorCode;
 use context_model::index::Action;
-use context_model::mounts::MountMapping;
 use context_store::Filter;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rstest::rstest;
 
-use crate::bench::{Backend, Bench, FILESYSTEM, refused, watching};
+use crate::bench::{Backend, Bench, refused, watching};
 
 const SECRET: &str = "a secret of the host";
 
 fn boxed(bench: &Bench) -> Options {
-    let workspace = MountMapping {
-        agent_prefix: "/workspace".into(),
-        canonical_prefix: bench.path("box"),
-        filesystem_id: FILESYSTEM.into(),
-    };
+    let workspace = bench.mounted("box");
     Options { cwd: "/workspace".into(), mounts: vec![workspace], ..bench.options("s") }
 }
 

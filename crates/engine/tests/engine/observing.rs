@@ -2,12 +2,11 @@
 
 use context_engine::{Engine, Options, SessionSets};
 use context_model::id::ObjectId;
-use context_model::mounts::MountMapping;
 use context_model::object::Status;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, FILESYSTEM, check, tool};
+use crate::bench::{Backend, Bench, check, tool};
 
 /// The agent's paths below its directory that stand in a set, and the tool call's references.
 async fn named(bench: &Bench, ids: &[ObjectId]) -> Vec<String> {
@@ -141,11 +140,7 @@ async fn a_failed_tool_shows_nothing_and_is_recorded_all_the_same() {
 async fn in_a_sandbox_mounted_files_are_read_and_others_are_only_known() {
     let bench = Bench::new(Backend::Memory);
     tree(&bench);
-    let workspace = MountMapping {
-        agent_prefix: "/workspace".into(),
-        canonical_prefix: bench.path(""),
-        filesystem_id: FILESYSTEM.into(),
-    };
+    let workspace = bench.mounted("");
     let options = Options {
         cwd: "/workspace".into(),
         filesystem_id: None,

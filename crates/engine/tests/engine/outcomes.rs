@@ -79,8 +79,7 @@ async fn a_resumed_session_has_the_same_references(
 /// undone roll takes that back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reference_says_that_its_file_has_changed() {
-    let bench = Bench::new(Sqlite);
-    let mut chat = Chat::new(bench.open("s").await);
+    let (bench, mut chat) = Chat::on(Sqlite).await;
     chat.user("look");
     let text: String = (1..=300).map(|n| format!("line {n} of the file\n")).collect();
     let paths = ["same.txt", "other.txt"].map(|name| bench.write(name, &text));

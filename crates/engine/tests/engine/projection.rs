@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, TextEdit, ToolcallInput};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::Status;
 use context_model::time::TxId;
 use context_projection::{Binding, Prices};
 use proptest::prelude::*;
@@ -265,16 +264,12 @@ impl Harness {
             if reported {
                 let birth = self
                     .engine
-                    .receive(ToolcallInput {
-                        call_id: id.clone(),
-                        tool: tool.into(),
-                        args: args.as_object().unwrap().clone(),
-                        args_display: None,
-                        content: text.clone(),
-                        status: Status::Ok,
-                        file_refs: Vec::new(),
-                        parent: None,
-                    })
+                    .receive(ToolcallInput::new(
+                        id.clone(),
+                        tool,
+                        args.as_object().unwrap().clone(),
+                        text.clone(),
+                    ))
                     .await
                     .unwrap();
                 if let Some(header) = birth.header {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_engine::{Engine, Options, Query};
+use context_engine::Query;
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -12,16 +12,14 @@ use tokio::time::timeout;
 
 use crate::bench::Backend::Memory;
 use crate::bench::{Bench, GENEROUS, call, session, user};
-use crate::stepped::{Incident, Stepped};
+use crate::stepped::{Incident, stepped};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_waits_for_no_write() {
     let bench = Bench::new(Memory);
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let held = Incident::Held { begun: Arc::clone(&begun), go: Arc::clone(&go) };
-    let store = Stepped::new(Arc::clone(&bench.store), held);
-    let options = Options { store: Arc::clone(&store) as _, ..bench.options("s") };
-    let engine = Engine::open(options).await.unwrap();
+    let (store, engine) = stepped(&bench, held).await;
     let known = engine.receive(call("known", &"text ".repeat(100))).await.unwrap();
     let first = engine.point().await.unwrap();
     store.arm(0);

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use context_engine::{Engine, Options};
 use context_model::id::ObjectId;
 use context_store::around::{Around, Call};
 use context_store::{Store, StoreError, Transaction};
 use tokio::sync::Notify;
+
+use crate::bench::Bench;
 
 /// A store in which something happens at one call, counted from the moment it is armed.
 pub struct Stepped {
@@ -100,4 +103,11 @@ impl Around for Stepped {
             _ => Ok(()),
         }
     }
+}
+
+/// A session on a store that this happens to.
+pub async fn stepped(bench: &Bench, incident: Incident) -> (Arc<Stepped>, Engine) {
+    let store = Stepped::new(Arc::clone(&bench.store), incident);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    (store, Engine::open(options).await.unwrap())
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench, answer, user, watching};
 use crate::chat::{Chat, has_read};
-use crate::stepped::{Incident, Stepped};
+use crate::stepped::{Incident, Stepped, stepped};
 
 pub fn lines(prefix: &str, count: usize) -> String {
     (1..=count).map(|n| format!("{prefix} line {n}\n")).collect()
@@ -331,9 +331,7 @@ async fn a_version_that_comes_in_between_is_not_replaced_by_an_older_look(#[valu
     }
     let transaction = Transaction { writes: vec![Write::put(later)], expected: Vec::new() };
     let incident = Incident::Change(path.clone().into(), "later".into(), transaction);
-    let store = Stepped::new(Arc::clone(&bench.store), incident);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-    let engine = Engine::open(options).await.unwrap();
+    let (store, engine) = stepped(&bench, incident).await;
     engine.index_file(&path, None, None).await.unwrap();
     fs::write(&path, "earlier").unwrap();
     store.arm(calls);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
-use crate::truth::{chat, lines};
+use crate::truth::lines;
 
 /// How a host tells the engine what its tools do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,8 +151,7 @@ async fn what_others_changed_is_told_after_an_edit_once(
     #[values(Host::Messages, Host::Images, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
     #[values("\n", "\r\n")] ends: &str,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = others.happen(&bench, &mut chat, ends).await;
     let call = edit(&path, &[("old line 6\nold line 7\n", "old line 6\nmy line 7\n")]);
     let left = now.replace("old line 7", "my line 7");
@@ -186,8 +185,7 @@ async fn a_write_over_a_change_leaves_nothing_to_tell(
     #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
     #[values(Others::Unstored, Others::Stored, Others::Announced)] others: Others,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, _) = others.happen(&bench, &mut chat, "\n").await;
     let text = lines("old", 40).replace("old line 7\n", "my line 7\n");
     host.calls(&mut chat, "write", write(&path, &text), &[(&path, &text)]).await;
@@ -203,8 +201,7 @@ async fn the_difference_for_a_later_edit_has_the_others_lines_alone(
     #[values(Others::Unstored, Others::Announced)] others: Others,
     #[values(false, true)] restarts: bool,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = others.happen(&bench, &mut chat, "\n").await;
     let mut text = now;
     for n in [7, 9] {
@@ -232,8 +229,7 @@ async fn several_edits_of_one_answer_hide_nothing(
     #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
     #[values(1, 2)] calls: usize,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = Others::Unstored.happen(&bench, &mut chat, "\n").await;
     let mut left = now;
     for call in 0..calls {
@@ -251,8 +247,7 @@ async fn several_edits_of_one_answer_hide_nothing(
 /// A call's text stands only where somebody else has changed the file: what it replaces is new to the model.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_of_what_others_wrote_is_no_knowledge_of_the_rest() {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = Others::Stored.happen(&bench, &mut chat, "\n").await;
     let call = edit(&path, &[("new line 30\n", "my line 30\n")]);
     Host::Results.calls(&mut chat, "edit", call, &[(&path, &now.replace("new line 30", "my line 30"))]).await;
@@ -263,8 +258,7 @@ async fn an_edit_of_what_others_wrote_is_no_knowledge_of_the_rest() {
 /// A shell has made the edit: what has become of the file is told, whoever changed which line.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_by_a_shell_is_told_with_what_others_changed() {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = Others::Unstored.happen(&bench, &mut chat, "\n").await;
     let call = ("bash", json!({ "command": format!("sed -i s/old line 7$/my line 7/ {path}") }));
     Host::Results
@@ -278,8 +272,7 @@ async fn an_edit_by_a_shell_is_told_with_what_others_changed() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_through_a_link_hides_nothing() {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (first, link) = (bench.write("real.txt", lines("old", 40)), bench.path("link.txt"));
     std::os::unix::fs::symlink(&first, &link).unwrap();
     chat.asks("go").await;
@@ -307,8 +300,7 @@ async fn a_patch_hides_nothing(
     #[case] then: &str,
     #[values(Host::Writes, Host::WritesOfNobody)] host: Host,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = others.happen(&bench, &mut chat, "\n").await;
     let other = bench.path("b.txt");
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n old line 6\n-old line 7\n+my line 7\n old line 8\n*** Add File: b.txt\n+one\n*** End Patch";
@@ -327,8 +319,7 @@ async fn a_patch_hides_nothing(
 /// A part that is read later says nothing of the rest of a file that the model has written itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, text) = (bench.path("a.txt"), lines("old", 40));
     chat.asks("go").await;
     Host::Writes.calls(&mut chat, "write", write(&path, &text), &[(&path, &text)]).await;
@@ -345,8 +336,7 @@ async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_three_names_is_announced_once_by_the_last_one() {
-    let bench = Bench::new(Backend::Sqlite);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let real = bench.write("real.txt", lines("old", 40));
     let names = ["one.txt", "two.txt"].map(|name| bench.path(name));
     names.iter().for_each(|name| std::os::unix::fs::symlink(&real, name).unwrap());

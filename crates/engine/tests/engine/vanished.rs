@@ -66,8 +66,7 @@ async fn shown(chat: &mut Chat, path: &str) -> ObjectId {
     chat.user("read");
     let id = chat.engine.index_file(path, None, None).await.unwrap().id;
     chat.read("one", path, None).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     assert_eq!(chat.notices, Vec::<String>::new());
     id
 }
@@ -323,9 +322,7 @@ async fn link_pointed_elsewhere_is_told_as_a_change_of_its_path(
     let said = told(&mut chat).await;
     assert!(said.len() == 1 && said[0].ends_with("as you know it again"), "{said:?}");
     link.point(&bench, "no-where");
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with(" deleted"), "{said:?}");
+    chat.hears(" deleted").await;
 }
 
 #[rstest]
@@ -369,8 +366,7 @@ async fn file_known_by_two_paths_is_told_by_each_as_it_changes() {
     chat.user("read");
     chat.read("one", &path, None).await;
     chat.read("two", &bench.path("r1/a.txt"), Some((1, 5))).await;
-    chat.done();
-    chat.advance().await;
+    chat.ends().await;
     link.point(&bench, "r2");
     let said = told(&mut chat).await;
     assert!(said.len() == 1 && said[0].contains("current/a.txt version="), "{said:?}");
@@ -385,25 +381,18 @@ async fn change_of_a_file_that_was_only_written_is_told() {
     let bench = Bench::new(Backend::Memory);
     let (path, text) = (bench.path("a.txt"), of("own", 40));
     let mut chat = chat(&bench, "s").await;
-    chat.user("write");
-    chat.advance().await;
+    chat.asks("write").await;
     fs::write(&path, &text).unwrap();
     chat.engine.index_written(&path, Some(text.clone().into_bytes()), None).await.unwrap();
     chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
     chat.done();
     assert_eq!(chat.advance().await.notices, Vec::<String>::new());
     fs::write(&path, text.replace("own line 7\n", "")).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with(" +0 -1"), "{said:?}");
+    chat.hears(" +0 -1").await;
     fs::remove_file(&path).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with(" deleted"), "{said:?}");
+    chat.hears(" deleted").await;
     fs::write(&path, &text).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with("as you know it again"), "{said:?}");
+    chat.hears("as you know it again").await;
     assert_eq!(told(&mut chat).await, Vec::<String>::new());
 }
 

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex};
 use context_engine::{Engine, FileEvent, FileEventKind, Options};
 use context_model::id::ObjectId;
 use context_model::index::Action;
-use context_model::mounts::MountMapping;
 use rstest::rstest;
 
 use crate::bench::Backend::{Memory, Sqlite};
-use crate::bench::{Backend, Bench, FILESYSTEM, not_run, watching};
+use crate::bench::{Backend, Bench, not_run, watching};
 
 /// A session that tracks one file.
 async fn tracked(text: &str) -> (Bench, Engine, String, ObjectId) {
@@ -327,11 +326,7 @@ async fn the_stores_own_files_are_known_and_never_read_or_tracked() {
 async fn mounted_files_are_tracked_at_their_canonical_path_and_shown_at_the_agents() {
     let bench = Bench::new(Sqlite);
     bench.write("a", "1");
-    let workspace = MountMapping {
-        agent_prefix: "/workspace".into(),
-        canonical_prefix: bench.path(""),
-        filesystem_id: FILESYSTEM.into(),
-    };
+    let workspace = bench.mounted("");
     let options = Options {
         cwd: "/workspace".into(),
         mounts: vec![workspace],

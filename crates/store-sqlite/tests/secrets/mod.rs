@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aho_corasick::AhoCorasick;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_model::patch::Patch;
 pub use context_store::conformance::given::{file, write};
 use context_store::{Erase, Search, Store, Write, transfer};
@@ -32,14 +32,13 @@ pub fn all() -> Vec<Erase> {
 pub fn call(id: &str, command: &str, output: &str) -> Document {
     let args = json!({ "command": command });
     let call = Toolcall {
-        tool: "bash".into(),
-        args: args.as_object().unwrap().clone(),
         args_display: Some(command.into()),
-        content: output.into(),
-        status: Status::Ok,
-        chat_ref: ObjectId::chat(&SessionId::new("s").unwrap()),
-        file_refs: Vec::new(),
-        parent: None,
+        ..Toolcall::new(
+            "bash",
+            args.as_object().unwrap().clone(),
+            output,
+            ObjectId::chat(&SessionId::new("s").unwrap()),
+        )
     };
     Document::toolcall(ObjectId::new(id), call)
 }

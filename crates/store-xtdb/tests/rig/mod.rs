@@ -25,13 +25,14 @@ pub enum Kind {
 
 /// A running node.
 pub struct Node {
+    script: PathBuf,
     child: Child,
     port: u16,
     kind: Kind,
     data: PathBuf,
     /// Where the process unpacks its libraries; not on the disk of the data, which a test may fill.
     temporary: tempfile::TempDir,
-    _directory: Option<tempfile::TempDir>,
+    directory: Option<tempfile::TempDir>,
 }
 
 /// The script that starts a node, where it and Java are there. Otherwise one line says how many tests of this
@@ -94,17 +95,17 @@ impl Node {
     /// Starts a node with data of its own.
     pub fn start(script: &Path, kind: Kind) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let data = directory.path().to_owned();
-        let temporary = tempfile::tempdir().expect("a directory");
-        let (child, port) = spawn_anywhere(script, &data, &kind, temporary.path());
-        Self { child, port, kind, data, temporary, _directory: Some(directory) }
+        let mut node = Self::start_in(script, kind, directory.path());
+        node.directory = Some(directory);
+        node
     }
 
     /// Starts a node whose data lie in this directory.
     pub fn start_in(script: &Path, kind: Kind, data: &Path) -> Self {
         let temporary = tempfile::tempdir().expect("a directory");
         let (child, port) = spawn_anywhere(script, data, &kind, temporary.path());
-        Self { child, port, kind, data: data.to_owned(), temporary, _directory: None }
+        let (script, data) = (script.to_owned(), data.to_owned());
+        Self { script, child, port, kind, data, temporary, directory: None }
     }
 
     pub fn url(&self) -> String {
@@ -122,10 +123,12 @@ impl Node {
     }
 
     /// Starts it again on the same port and data.
-    pub fn restart(&mut self, script: &Path) {
+    pub fn restart(&mut self) {
         self.kill();
         self.child = (1..=STARTS)
-            .find_map(|n| started(n, spawn(script, self.port, &self.data, &self.kind, self.temporary.path())))
+            .find_map(|n| {
+                started(n, spawn(&self.script, self.port, &self.data, &self.kind, self.temporary.path()))
+            })
             .expect("a node");
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_model::patch::Patch;
 use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
@@ -46,16 +46,12 @@ pub fn file_in(filesystem: &str, path: &str, text: Option<&str>) -> Document {
 pub(super) fn toolcall(id: &str, session: &SessionId, content: &str) -> Document {
     Document::toolcall(
         ObjectId::new(id),
-        Toolcall {
-            tool: "bash".into(),
-            args: Map::from_iter([("command".to_owned(), json!("ls"))]),
-            args_display: None,
-            content: content.into(),
-            status: Status::Ok,
-            chat_ref: ObjectId::chat(session),
-            file_refs: Vec::new(),
-            parent: None,
-        },
+        Toolcall::new(
+            "bash",
+            Map::from_iter([("command".to_owned(), json!("ls"))]),
+            content,
+            ObjectId::chat(session),
+        ),
     )
 }
 

@@ -174,11 +174,13 @@ pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     write(&*store, documents.iter().cloned().map(Write::put).collect()).await;
     let mut ids: Vec<ObjectId> = documents.iter().rev().map(|d| d.id().clone()).collect();
     ids.insert(7, ObjectId::new(unique("nobody")));
+    ids.push(ids[0].clone());
     let read = store.get_many(&ids, AsOf::default()).await.unwrap();
-    assert_eq!(read.len(), 51);
+    assert_eq!(read.len(), 52);
     assert_eq!(read[7], None);
     assert_eq!(read[0].as_ref().unwrap().document, documents[49]);
     assert_eq!(read[50].as_ref().unwrap().document, documents[0]);
+    assert_eq!(read[51], read[0]);
     assert_eq!(store.get_many(&[], AsOf::default()).await.unwrap(), []);
 }
 
