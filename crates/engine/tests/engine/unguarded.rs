@@ -126,7 +126,7 @@ async fn notices(bench: &Bench, chat: &mut Chat, path: &str) -> [Vec<String>; 3]
         chat.say(json!({ "role": "custom", "content": line }));
     }
     chat.ends().await;
-    chat.restart(&bench).await;
+    chat.restart(bench).await;
     let again = chat.turn("on").await.notices;
     let text = fs::read_to_string(path).unwrap();
     fs::write(path, text.replace("old line 35", "last line 35")).unwrap();
