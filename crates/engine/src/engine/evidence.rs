@@ -170,7 +170,7 @@ impl Inner {
                 false => None,
             };
             if found.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
-                found = unstored(&way, args, output);
+                found = unstored(&way.file, first_line(args), output);
             }
             let Some(found) = found else {
                 state.unread.extend((!is_met).then_some(one));
@@ -407,9 +407,9 @@ fn claimed(
     content
 }
 
-/// What a read has shown of a file that nobody has stored.
-fn unstored(way: &Way, args: &Map<String, Value>, output: &str) -> Option<Evidence> {
-    let lines = lost(Digest::of(output.as_bytes()), first_line(args), output).of(&way.file)?;
+/// What a read from a line on has shown of a version that nobody has stored.
+pub(super) fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {
+    let lines = lost(Digest::of(output.as_bytes()), first, output).of(file)?;
     Some(Evidence::Unstored { lines, like: None })
 }
 

@@ -3,7 +3,7 @@
 
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::known::Way;
-use context_knowledge::passage::{adorns, lost};
+use context_knowledge::passage::adorns;
 use context_knowledge::statement::{Content, Passage};
 use context_knowledge::written::{Fit, Leaves};
 use context_model::hash::Digest;
@@ -13,7 +13,7 @@ use context_model::time::TxId;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use super::evidence::first_line;
+use super::evidence::{first_line, unstored};
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
@@ -122,7 +122,6 @@ impl Inner {
         // A read that may have come before anything was stored, and that goes to the end of another text than this.
         let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
         let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
-        let unknown = Digest::of(text.as_bytes());
         let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
             // What nobody could store before the process ended, and what is gone by now.
             let is_gone = taking.again && taking.record && self.is_gone(file, tx).await?;
@@ -138,8 +137,7 @@ impl Inner {
                 return Ok(None);
             }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
-            let lines = lost(unknown, first, text).of(file);
-            return Ok(lines.map(|lines| Evidence::Unstored { lines, like: None }));
+            return Ok(unstored(file, first, text));
         };
         // A tool that adorns lines may have left out some of their characters.
         if is_all || is_bare {
@@ -147,7 +145,7 @@ impl Inner {
         }
         // There is text that no version has.
         let like = lines.content.hash;
-        let lines = Passage { content: Content::lost(unknown), ..lines }.of(file);
+        let lines = Passage { content: Content::lost(Digest::of(text.as_bytes())), ..lines }.of(file);
         Ok(lines.map(|lines| Evidence::Unstored { lines, like }))
     }
 

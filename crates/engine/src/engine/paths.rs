@@ -95,9 +95,12 @@ impl Inner {
             return Ok(false);
         }
         let place = self.client.paths.resolve(&way.path)?;
-        let (found, _) = self.file_reader().look(&place, None, Need::Change).await?;
         // What is there instead may be what the tool has read: a folder, a pipe.
-        Ok(found.is_gone() && matches!(&place.disk, Disk::At(path) if !path.exists()))
+        if !matches!(&place.disk, Disk::At(path) if !path.exists()) {
+            return Ok(false);
+        }
+        let (found, _) = self.file_reader().look(&place, None, Need::Change).await?;
+        Ok(found.is_gone())
     }
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing

@@ -450,14 +450,6 @@ async fn link_to_a_file_that_nobody_stored_is_told_again_in_each_process() {
     point("r1/t.txt");
     fs::remove_dir_all(bench.path("r0")).unwrap();
     chat.run("one", "read", json!({ "path": bench.path("link.txt") }), &of("old", 40)).await;
-    let restart = async |chat: &mut Chat| {
-        chat.engine.close().await.unwrap();
-        chat.engine = bench.open("s").await;
-        let messages: Vec<_> =
-            chat.messages.iter().filter(|one| one.message["role"] != "custom").cloned().collect();
-        chat.engine.resync(messages.clone(), messages.len(), &chat.call()).await.unwrap();
-        chat.told = chat.messages.len();
-    };
     for round in 0..4 {
         if round == 2 {
             fs::remove_file(&link).unwrap();
@@ -467,6 +459,6 @@ async fn link_to_a_file_that_nobody_stored_is_told_again_in_each_process() {
         }
         let said = told(&mut chat).await;
         assert!(said.len() == 1 && said[0].ends_with("link.txt deleted"), "{round}: {said:?}");
-        restart(&mut chat).await;
+        chat.restart(&bench).await;
     }
 }
