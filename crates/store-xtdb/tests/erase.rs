@@ -14,7 +14,7 @@ mod secrets;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
@@ -225,7 +225,10 @@ async fn an_erased_text_is_in_no_answer_and_the_rest_is_as_it_was() {
     std::fs::remove_dir_all(place.path().join("index-store")).unwrap();
     node.restart();
     let again = direct(&node).await;
-    while again.latest_tx().await.unwrap() < newest {}
+    let start = Instant::now();
+    while again.latest_tx().await.unwrap() < newest {
+        assert!(start.elapsed() < rig::PATIENCE, "the node does not show what it has");
+    }
     assert!(shapes(&all(&*again).await) == last);
     assert_eq!(in_answers(&node, &ids, SECRET).await, 0);
     assert_eq!(again.verify().await.unwrap(), []);
@@ -348,7 +351,9 @@ async fn a_killed_erase_is_completed_by_the_next_one() {
             .spawn()
             .unwrap();
         // It is killed as soon as its n-th transaction is there.
+        let begin = Instant::now();
         let ended = loop {
+            assert!(begin.elapsed() < rig::PATIENCE, "{after} transactions do not come");
             if store.latest_tx().await.unwrap() >= TxId(start.0 + after) {
                 break None;
             }

@@ -6,7 +6,7 @@ mod rig;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
 use context_store::{AsOf, Store, StoreError, Transaction, Write};
@@ -85,7 +85,9 @@ async fn a_node_killed_during_writes_keeps_what_was_acknowledged() {
         };
         // Until some of the round's writes have been acknowledged.
         let reader = XtdbStore::connect(options(&[node.url()], 2_000)).await.unwrap();
+        let begin = Instant::now();
         while texts(&*reader, "/a").await.len() < acknowledged.len() + 10 {
+            assert!(begin.elapsed() < rig::PATIENCE, "round {round}: ten writes do not come");
             tokio::task::yield_now().await;
         }
         node.kill();

@@ -198,7 +198,10 @@ async fn the_area_with_the_greatest_hash_is_heard_of() {
     let body = json!({ "tx-ops": ops }).to_string();
     assert_eq!(ask::ask(&format!("{url}/submit-tx"), &headers, Some(body)).await.0, 202);
     let remote = direct(&node).await;
-    while remote.latest_tx().await.unwrap().0 == 0 {}
+    let start = Instant::now();
+    while remote.latest_tx().await.unwrap().0 == 0 {
+        assert!(start.elapsed() < rig::PATIENCE, "the node does not show what it has");
+    }
     let log = ask::ask(&format!("{url}/tx-log"), &[json], None).await.1;
     let log: Value = serde_json::from_str(&log).unwrap();
     let events = log[0]["txEvents"].as_array().unwrap().iter().enumerate();

@@ -14,6 +14,9 @@ pub mod objects;
 pub mod postgres;
 pub mod proxy;
 
+/// How long a test waits for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Where a node keeps its data.
 #[derive(Clone, Debug)]
 pub enum Kind {
