@@ -94,6 +94,7 @@ export declare class ContextManager {
   close(): Promise<undefined>
   receive(call: Toolcall): Promise<ReceivedResult>
   advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
+  look(): Promise<undefined>
   settle(): Promise<undefined>
   resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
   answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null, callId?: string | undefined | null): Promise<string | undefined | null>

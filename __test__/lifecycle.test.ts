@@ -47,6 +47,7 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   exportSession: (m) => m.exportSession('/nowhere/x'),
   receive: (m) => m.receive(call),
   advance: (m) => m.advance([], modelCall),
+  look: (m) => m.look(),
   settle: (m) => m.settle(),
   resync: (m) => m.resync([], 0, modelCall),
   answerRead: (m) => m.answerRead('a'),

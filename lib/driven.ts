@@ -38,6 +38,14 @@ export abstract class DrivenSession extends native.ContextManager {
   }
 
   /**
+   * Waits until the trackers have seen and indexed everything written to disk before the call, so that the next `advance`
+   * tells it. Unlike `flush`, it does not wait for the store.
+   */
+  override look(): Promise<undefined> {
+    return calling(() => super.look())
+  }
+
+  /**
    * Waits until everything that `receive`, `advance` and `resync` recorded also survives a power failure. Other writes do so
    * as soon as their promise resolves. The host can continue meanwhile.
    */

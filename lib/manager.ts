@@ -323,7 +323,10 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     return calling(() => super.reconcile())
   }
 
-  /** Waits until the trackers have seen and indexed everything written to disk before the call. */
+  /**
+   * Waits until the trackers have seen and indexed everything written to disk before the call, and until the store has
+   * nothing left to do: no text to index, nothing to send.
+   */
   override flush(): Promise<undefined> {
     return calling(() => super.flush())
   }

@@ -180,6 +180,11 @@ impl ContextManager {
     }
 
     #[napi]
+    pub fn look<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
+        self.call(env, |open| async move { Ok(open.engine.look().await?) }, |()| ())
+    }
+
+    #[napi]
     pub fn settle<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
         self.call(env, |open| async move { Ok(open.engine.settle().await?) }, |()| ())
     }

@@ -27,7 +27,7 @@ import type { CallFacts } from './shape.ts'
 export const LIMIT_MS = 2_000
 
 /** How long a request waits for the file trackers, in milliseconds. */
-const FLUSH_MS = 100
+const LOOK_MS = 100
 
 /** What a conversation needs from its gateway. */
 export interface ConversationOptions {
@@ -185,7 +185,7 @@ export class Conversation {
 
   /** Has the trackers see what has changed on the disk up to now; undefined if there are none yet. Never rejects. */
   look(): Promise<unknown> | undefined {
-    return this.#opened?.then(({ manager }) => manager.flush()).catch(() => undefined)
+    return this.#opened?.then(({ manager }) => manager.look()).catch(() => undefined)
   }
 
   /** The form in which a request goes out. Never rejects. */
@@ -292,7 +292,7 @@ export class Conversation {
     }
     const { manager, projection } = await this.#open()
     // What changed on disk before this request is told in it.
-    await within(FLUSH_MS, pass.looked ?? manager.flush()).catch(() => undefined)
+    await within(LOOK_MS, pass.looked ?? manager.look()).catch(() => undefined)
     await meetFiles(manager, { api: this.api, cwd: this.cwd, facts: this.#facts }, messages, Math.min(common, this.#met))
     this.#isOld = false
     this.#hasRolled = false

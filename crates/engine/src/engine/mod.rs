@@ -158,13 +158,18 @@ impl Engine {
         Ok(view.assembled())
     }
 
-    /// Waits until the trackers have seen and indexed everything written to disk before the call, and until the store
-    /// has nothing left to do.
+    /// Waits until the trackers have seen and indexed everything written to disk before the call.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn flush(&self) -> Result<()> {
+    pub async fn look(&self) -> Result<()> {
         drop(self.inner.lock().await?);
         self.inner.tracking.flush().await;
-        self.inner.look_at_due(true).await?;
+        self.inner.look_at_due(true).await
+    }
+
+    /// The same, and waits until the store has nothing left to do: no text to index, nothing to send.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
+    pub async fn flush(&self) -> Result<()> {
+        self.look().await?;
         Ok(self.inner.store().flush().await?)
     }
 

@@ -6,9 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use context_engine::{Engine, FileEvent, FileEventKind, Options};
 use context_model::id::ObjectId;
 use context_model::index::Action;
+use context_store::Store;
+use context_store::around::{Around, Call};
 use rstest::rstest;
 
 use crate::bench::Backend::{Memory, Sqlite};
@@ -59,6 +62,34 @@ async fn many_writes_in_a_row() {
     let versions = bench.versions(&id).await.len();
     assert!((2..=21).contains(&versions), "{versions}");
     engine.close().await.unwrap();
+}
+
+/// A store that always has something left to do, as one whose database can't be reached.
+struct Busy(Arc<dyn Store>);
+
+#[async_trait]
+impl Around for Busy {
+    fn inner(&self) -> &dyn Store {
+        &*self.0
+    }
+
+    async fn before(&self, call: Call) -> context_store::Result<()> {
+        if call == Call::Flush { std::future::pending().await } else { Ok(()) }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_waits_for_the_disk_and_not_for_the_store() {
+    let bench = Bench::new(Memory);
+    let store: Arc<dyn Store> = Arc::new(Busy(Arc::clone(&bench.store)));
+    let engine = Engine::open(Options { store, watch: true, ..bench.options("s") }).await.unwrap();
+    let path = bench.write("file", "0");
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
+    for n in 1..=20 {
+        fs::write(&path, n.to_string()).unwrap();
+        engine.look().await.unwrap();
+        assert_eq!(content(&bench, &id).await, Some(n.to_string()));
+    }
 }
 
 #[cfg(unix)]
