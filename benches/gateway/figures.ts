@@ -1,6 +1,7 @@
 /**
  * The gateway beside the same client without it, against a server on this machine that answers at once: when the first byte
- * comes at 300 KB and at 2 MB, with 50 conversations at a time, and what 1,000 requests leave of which every tenth is aborted.
+ * comes at 300 KB and at 2 MB, and with 50 conversations at a time; how much longer each piece of an answer takes; and what
+ * 1,000 requests leave of which every tenth is aborted.
  * The gateway runs as its users start it, in a process of its own; its processor time does not depend on other work here.
  */
 import { createServer } from 'node:http'
@@ -11,13 +12,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { median, percentile, print, rounds } from '../figure.ts'
 import { Alone } from './alone.ts'
-import { firstByte, Loop } from './loop.ts'
+import { firstByte, Loop, PIECES, pieces } from './loop.ts'
 
 const server = createServer((incoming, response) => {
   incoming.resume().on('end', () => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write('data: {"type":"message_start","message":{"usage":{"input_tokens":10}}}\n\n')
-    setTimeout(() => response.end('data: {"type":"message_stop"}\n\n'), 5)
+    let left = Number(incoming.headers[PIECES] ?? 0)
+    const next = (): void => {
+      if (left === 0) return void response.end('data: {"type":"message_stop"}\n\n')
+      left -= 1
+      response.write(`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some words"},"stamp":${performance.now()}}\n\n`)
+      setTimeout(next, 5)
+    }
+    setTimeout(next, 5)
   })
 }).listen(0, '127.0.0.1')
 server.keepAliveTimeout = 600_000
@@ -48,6 +56,19 @@ for (const kilobytes of [300, 2000]) {
   print({ figure: 'gateway', what: `${what} (p95)`, ours: percentile(added, 0.95), ...limit })
   const each = (gateway.processorMs - busy) / added.length
   print({ figure: 'gateway', what: `processor time of the gateway for a request of ${kilobytes} KB`, ours: each, ...limit })
+}
+
+const talk = new Loop('pieces')
+talk.add()
+const ways: Record<string, number[]> = { plain: [], gateway: [] }
+for (let round = 0; round < rounds(5); round += 1) {
+  talk.add()
+  for (const [name, url] of [['plain', plain], ['gateway', gateway.url]] as const) ways[name]!.push(...(await pieces(url, talk, rounds(100))))
+}
+for (const [share, name] of [[0.5, 'median'], [0.95, 'p95']] as const) {
+  const [through, direct] = [percentile(ways['gateway']!, share), percentile(ways['plain']!, share)]
+  const note = `${through.toFixed(2)} ms beside ${direct.toFixed(2)} without`
+  print({ figure: 'gateway', what: `way of one piece of a streamed answer, added by the gateway (${name} of ${ways['gateway']!.length})`, ours: through - direct, peer: 'the limit', beside: 1, unit: 'ms', good: 1, note })
 }
 
 const many = Array.from({ length: 50 }, (_, n) => new Loop(`many-${n}`))

@@ -1,9 +1,13 @@
 /** A client of the gateway's bench. */
 import { request as send } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { text } from '../figure.ts'
 
 const TOOLS = ['Bash', 'mcp__context__activate'].map((name) => ({ name, input_schema: { type: 'object' } }))
+
+/** The header that asks the bench's server for an answer in so many stamped pieces. */
+export const PIECES = 'x-bench-pieces'
 
 /** A conversation of calls and outputs. */
 export class Loop {
@@ -21,13 +25,34 @@ export class Loop {
   }
 }
 
+function bodyOf({ messages }: Loop): string {
+  return JSON.stringify({ model: 'claude-sonnet-4-5', stream: true, tools: TOOLS, messages })
+}
+
+/** Sends a request. */
+function begin(url: string, loop: Loop, body: string, headers: Record<string, string> = {}): ClientRequest {
+  const own = { 'content-type': 'application/json', 'x-claude-code-session-id': loop.session }
+  return send(`${url}/v1/messages`, { method: 'POST', headers: { ...own, ...headers } }).end(body)
+}
+
+/** Milliseconds on the way, of each of so many stamped pieces of an answer. */
+export async function pieces(url: string, loop: Loop, count: number): Promise<number[]> {
+  const [response] = (await once(begin(url, loop, bodyOf(loop), { [PIECES]: String(count) }), 'response')) as [IncomingMessage]
+  const times: number[] = []
+  response.on('data', (chunk: Buffer) => {
+    const now = performance.now()
+    for (const [, stamp] of chunk.toString().matchAll(/"stamp":([\d.]+)/g)) times.push(now - Number(stamp))
+  })
+  await once(response, 'end')
+  return times
+}
+
 /** Milliseconds from the start of a request to the first byte of its answer. */
 export async function firstByte(url: string, loop: Loop, aborts = false): Promise<number> {
-  const body = JSON.stringify({ model: 'claude-sonnet-4-5', stream: true, tools: TOOLS, messages: loop.messages })
+  const body = bodyOf(loop)
   const start = performance.now()
-  const request = send(`${url}/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-claude-code-session-id': loop.session } })
-  request.end(body)
-  const [response] = await once(request, 'response')
+  const request = begin(url, loop, body)
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
   // A client that leaves gets an error instead.
   const ended = once(response, 'end').catch(() => undefined)
   await once(response, 'data')
