@@ -220,7 +220,6 @@ export class Projection {
         await this.#withdraw(old, pass.table, pass.reworded)
       }
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
-      await this.#driver.settled()
     } finally {
       this.#pass = undefined
     }
