@@ -47,11 +47,15 @@ impl Clock {
 
     /// An answer of an earlier process has come again, with this stamp.
     pub fn answer_again(&mut self, stamp: Option<i64>, now: Moment) {
-        let is_possible = |stamp: &i64| {
-            (1..=now.host.saturating_add(TOLERANCE_MS)).contains(stamp) && now.host - stamp < TEN_YEARS_MS
-        };
         self.asked = None;
-        self.answered = stamp.filter(is_possible).map(|host| Moment { host, own: now.own });
+        self.answered = earlier(stamp, now);
+    }
+
+    /// An earlier process has sent the last request at this time. Its answer may be known already, or come with the next
+    /// messages.
+    pub fn ask_again(&mut self, stamp: Option<i64>, now: Moment) {
+        self.asked = earlier(stamp, now);
+        self.answered = self.asked;
     }
 
     /// Milliseconds since the provider was last asked; `None` if nobody knows.
@@ -70,6 +74,14 @@ impl Clock {
 
 /// No host has been idle for so long: its time is not in milliseconds.
 const TEN_YEARS_MS: i64 = 315_360_000_000;
+
+/// The moment of an earlier process that a stamp tells, if it is possible.
+fn earlier(stamp: Option<i64>, now: Moment) -> Option<Moment> {
+    let is_possible = |stamp: &i64| {
+        (1..=now.host.saturating_add(TOLERANCE_MS)).contains(stamp) && now.host - stamp < TEN_YEARS_MS
+    };
+    stamp.filter(is_possible).map(|host| Moment { host, own: now.own })
+}
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +129,10 @@ mod tests {
     fn stamps_of_an_earlier_process(#[case] stamp: Option<i64>, #[case] idle: Option<i64>) {
         let now = Moment { host: START, own: 0 };
         let mut clock = Clock::default();
+        // The answer to the request that an earlier process has sent comes only now, perhaps without a stamp.
+        clock.ask_again(stamp, now);
+        clock.answer(None, now);
+        assert_eq!(clock.idle(now), Some(idle.unwrap_or(0)));
         clock.answer_again(stamp, now);
         assert_eq!(clock.idle(now), idle);
     }

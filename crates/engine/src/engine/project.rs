@@ -171,7 +171,7 @@ impl Engine {
         self.inner.keep_evidence(&mut state).await;
         self.inner.forget_underway(&mut state);
         if call.sent_ms.is_some() {
-            state.request.clock.answer_again(call.sent_ms, moment(call));
+            state.request.clock.ask_again(call.sent_ms, moment(call));
         }
         let is_cached = call.sent_ms.is_some() || (unchanged && state.request.pending.is_empty());
         state.request.segments.assume_sent(is_cached);

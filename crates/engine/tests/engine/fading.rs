@@ -348,7 +348,11 @@ async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, 
 #[case::longer_ago_than_the_provider_keeps_it(Some(300_001), false)]
 #[case::nobody_knows(None, false)]
 #[tokio::test]
-async fn form_that_an_earlier_process_sent_counts_as_cached(#[case] ago: Option<i64>, #[case] cached: bool) {
+async fn form_that_an_earlier_process_sent_counts_as_cached(
+    #[case] ago: Option<i64>,
+    #[case] cached: bool,
+    #[values(false, true)] is_answered_since: bool,
+) {
     let (bench, mut chat) = Chat::on(Memory).await;
     chat.user("go");
     for n in 0..12 {
@@ -364,7 +368,16 @@ async fn form_that_an_earlier_process_sent_counts_as_cached(#[case] ago: Option<
     let engine = bench.open("s").await;
     let call = Call { sent_ms: ago.map(|ms| chat.now_ms - ms), ..chat.call() };
     engine.resync(chat.messages.clone(), chat.messages.len(), &call).await.unwrap();
-    let plan = engine.advance(Vec::new(), &chat.call()).await.unwrap();
+    // The answer to that request, in which the host waited for its user, is new to the record.
+    let new = |key: &str, role: &str| Incoming {
+        key: key.into(),
+        message: json!({ "role": role, "content": [{ "type": "text", "text": "go on" }] }),
+    };
+    let news =
+        if is_answered_since { vec![new("new_1", "assistant"), new("new_2", "user")] } else { Vec::new() };
+    let plan = engine.advance(news, &chat.call()).await.unwrap();
+    // An answer without a time tells that its request was sent, and not that it was long ago.
+    let cached = cached || (is_answered_since && ago.is_none());
     assert_eq!(plan.rewrite_cost > 0.0, cached, "{}", plan.rewrite_cost);
     assert!(plan.edits.len() >= rolled.edits.len(), "what has collapsed stays so");
 }
