@@ -1,11 +1,14 @@
 /**
  * Recorded sessions of Claude Code, sent again through a real gateway to a server on this machine that meters them by
- * replay's rules: what their prompts cost, beside replay's own figure. CONTEXT_SESSIONS names a folder of them; by default
- * the repository's own.
+ * replay's rules: what their prompts cost, beside replay's own figure; and with a new gateway for every turn of the user, on a
+ * model that binds its reasoning, beside one gateway. CONTEXT_SESSIONS names a folder of them; by default the repository's own.
  */
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startGateway } from '../../lib/gateway/gateway.ts'
 import { optionsOf } from '../../lib/cli/replay-options.ts'
@@ -23,6 +26,9 @@ import { blocksIn } from './metered.ts'
 /** Our tools, as Claude Code declares them. */
 const TOOLS = ['bash', 'mcp__context__activate'].map((name) => ({ name, input_schema: { type: 'object' } }))
 
+/** A model that binds its reasoning. */
+const BOUND = 'claude-opus-5-5'
+
 let body: { messages: { role: string; content: unknown }[] } = { messages: [] }
 const server = createServer((incoming, response) => {
   const chunks: Buffer[] = []
@@ -35,8 +41,8 @@ const server = createServer((incoming, response) => {
 await once(server, 'listening')
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-const options = { ...optionsOf({ cache: 'anthropic' } as Parameters<typeof optionsOf>[0]), policies: ['append', 'pi-context-manager'] as const, onlyCosts: true }
-let [ours, beside, plain, sessions] = [0, 0, 0, 0]
+const REPLAY = { ...optionsOf({ cache: 'anthropic' } as Parameters<typeof optionsOf>[0]), policies: ['append', 'pi-context-manager'] as const, onlyCosts: true }
+let [ours, beside, plain, anew, bound, sessions] = [0, 0, 0, 0, 0, 0]
 const ratios: number[] = []
 const folder = process.env['CONTEXT_SESSIONS'] ?? fileURLToPath(new URL('../../fixtures/sessions', import.meta.url))
 for await (const file of sessionFiles(folder)) {
@@ -44,12 +50,14 @@ for await (const file of sessionFiles(folder)) {
   if (recording?.origin.format !== 'claude-code') continue
   const found = await survey(recording, () => {})
   if (found.calls === 0) continue
-  const { policies } = await replaySession(recording, found, options)
+  const { policies } = await replaySession(recording, found, REPLAY)
   const { append, 'pi-context-manager': own } = policies
   if (append === undefined || own === undefined) continue
   // What replay lets the agent read again is not in the recording.
   const replayed = own.cost - own.rereadCost
   const cost = await throughGateway(recording, found)
+  bound += await throughGateway(recording, found, { model: BOUND })
+  anew += await throughGateway(recording, found, { model: BOUND, isAnew: true })
   ours += cost
   beside += replayed
   plain += append.cost
@@ -59,13 +67,17 @@ for await (const file of sessionFiles(folder)) {
 server.close()
 const note = `by session ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}, median ${median(ratios).toFixed(3)}; with nothing removed $${plain.toFixed(2)}`
 print({ figure: 'gateway-cost', what: `prompts of ${sessions} recorded sessions of Claude Code through the gateway`, ours, peer: 'replay', beside, unit: '$', good: 1.02, note })
+print({ figure: 'gateway-cost', what: `the same with a new gateway for every turn, on ${BOUND}`, ours: anew, peer: 'one gateway', beside: bound, unit: '$', good: 1.02 })
 
-/** Returns what a session's prompts cost through a gateway of its own. */
-async function throughGateway(recording: Recording, { unitsPerToken, systemTokens, prices }: Survey): Promise<number> {
+/** Returns what a session's prompts cost through a gateway of its own, on the recorded models or on one. `isAnew`: a new gateway for every turn. */
+async function throughGateway(recording: Recording, { unitsPerToken, systemTokens, prices }: Survey, options: { model?: string; isAnew?: boolean } = {}): Promise<number> {
   let at = 0
-  const gateway = await startGateway({ open: { store: { kind: 'memory' }, watch: false, filesystemId: 'bench' }, upstreams: { anthropic: url }, cwd: '/nowhere', env: {}, now: () => at, limitMs: 60_000 })
+  const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
+  const place = { open: { store: { kind: 'sqlite', path: join(root, 'context.db'), durability: 'process' }, watch: false, filesystemId: 'bench' }, formsPath: join(root, 'forms') } as const
+  const start = () => startGateway({ ...place, upstreams: { anthropic: url }, cwd: '/nowhere', env: {}, now: () => at, limitMs: 60_000 })
+  let gateway = await start()
   const { id: sessionId, cwd } = recording.origin
-  const setting = { sessionId, cwd, unitsPerToken, systemTokens, window: options.window, cache: options.cache, summaries: [], manager: options.manager }
+  const setting = { sessionId, cwd, unitsPerToken, systemTokens, window: REPLAY.window, cache: REPLAY.cache, summaries: [], manager: REPLAY.manager }
   const tally = new Tally('pi-context-manager', setting)
   const messages: { role: string; content: object[] }[] = []
   const system = 'x'.repeat(Math.round(systemTokens * 4))
@@ -74,18 +86,29 @@ async function throughGateway(recording: Recording, { unitsPerToken, systemToken
     const { message } = step.entry
     if (isCall(message) && messages.at(-1)?.role === 'user') {
       at = step.entry.at
-      const sent = JSON.stringify({ model: message.model, max_tokens: 1000, stream: true, system, tools: TOOLS, messages })
+      const model = options.model ?? modelOf(message)
+      if (options.isAnew === true && messages.length > 1 && beginsTurn(messages)) {
+        await gateway.close()
+        gateway = await start()
+      }
+      const sent = JSON.stringify({ model: options.model ?? message.model, max_tokens: 1000, stream: true, system, tools: TOOLS, messages })
       const response = await fetch(`${gateway.url}/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-claude-code-session-id': sessionId }, body: sent })
       await response.text()
-      const model = modelOf(message)
       const known = prices.get(model) ?? knownPrices(model)
       if (known === undefined) throw new Error(`${model} has no known price`)
-      tally.send({ blocks: blocksIn(body.messages, (systemTokens + options.manager.overheadTokens) * unitsPerToken), fixed: 1 }, { at, model, prices: known })
+      tally.send({ blocks: blocksIn(body.messages, (systemTokens + REPLAY.manager.overheadTokens) * unitsPerToken), fixed: 1 }, { at, model, prices: known })
     }
     add(messages, message)
   }
   await gateway.close()
+  rmSync(root, { recursive: true, force: true })
   return tally.figures().cost
+}
+
+/** Returns whether a user's turn begins with the last message. */
+function beginsTurn(messages: readonly { content: object[] }[]): boolean {
+  const types = (messages.at(-1)?.content ?? []).map((block) => (block as ContentBlock).type as string)
+  return types.includes('text') && !types.includes('tool_result')
 }
 
 /** Adds a message in Anthropic's format. What follows a message of the same role goes into it. */
