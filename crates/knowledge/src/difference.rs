@@ -45,12 +45,14 @@ pub fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
 }
 
 /// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
-/// not show even that line.
+/// not show even that line. A host may have taken carriage returns away.
 pub fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
+    let bare = |line: &str| line.len() - usize::from(line.ends_with('\r'));
+    let is_same = |line: &str, other: &str| line[..bare(line)] == other[..bare(other)];
     let mut shown = output.split('\n');
     let mut last = None;
     for (number, line) in text.split('\n').enumerate().skip(first - 1) {
-        if shown.next() != Some(line) {
+        if !shown.next().is_some_and(|shown| is_same(shown, line)) {
             break;
         }
         last = Some(number + 1);
@@ -107,6 +109,12 @@ mod tests {
         assert_eq!(common_lines(text, 2, "b\nc"), Some(3));
         assert_eq!(common_lines(text, 1, "[Line 1 is 60KB]"), None);
         assert_eq!(common_lines(text, 9, "x"), None);
+        let windows = "a\r\nb\r\nc\r\n";
+        for output in [windows, "a\nb\nc\n", "a\r\nb\r\nc\n"] {
+            assert_eq!(common_lines(windows, 1, output), Some(4));
+            assert_eq!(common_lines("a\nb\nc\n", 1, output), Some(4));
+        }
+        assert_eq!(common_lines(windows, 1, "a\r\nb\r\nc"), Some(3));
     }
 
     #[test]

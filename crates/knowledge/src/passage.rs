@@ -79,6 +79,18 @@ pub fn passage_of(text: &str, content: Content, first: usize, output: &str) -> O
     Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
 }
 
+/// All of a text that has nothing to show, such as that of an empty file, after a read that went well: the output shows nothing
+/// either, but for the few words that a host may have for it.
+pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage> {
+    /// In bytes.
+    const FEW_WORDS: usize = 200;
+    let is_blank = text.trim_start_matches('\u{feff}').trim().is_empty();
+    let words: usize =
+        output.lines().filter(|line| line.contains(char::is_alphabetic)).map(|line| line.trim().len()).sum();
+    let last = text.split('\n').count();
+    (is_blank && words <= FEW_WORDS).then_some(Passage { content, first: 1, last, whole: true })
+}
+
 /// The lines that an output shows of a version that nobody has stored.
 pub fn lost(hash: Digest, first: usize, output: &str) -> Passage {
     let lines: Vec<&str> = output.split('\n').collect();
@@ -127,6 +139,28 @@ mod tests {
         let content = Content::lost(Digest::of(b"a"));
         let shown = passage_of("a\nb\nc\n", content, first, output);
         assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
+    }
+
+    #[rstest]
+    #[case::empty("", "", Some(1))]
+    #[case::a_sentence(
+        "",
+        "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>",
+        Some(1)
+    )]
+    #[case::a_form("", "<file>\n\n(End of file - total 0 lines)\n</file>", Some(1))]
+    #[case::blank_lines("\n\n", "\n\n", Some(3))]
+    #[case::numbered("\n\n", "     1→\n     2→\n", Some(3))]
+    #[case::a_byte_order_mark("\u{feff}\n", "", Some(2))]
+    #[case::text("x\n", "", None)]
+    fn of_a_file_without_text_a_read_shows_all(
+        #[case] text: &str,
+        #[case] output: &str,
+        #[case] last: Option<usize>,
+    ) {
+        let content = Content::lost(Digest::of(b"a"));
+        assert_eq!(nothing_of(text, content, output).map(|lines| lines.last), last);
+        assert_eq!(nothing_of(text, content, &"some words\n".repeat(30)), None);
     }
 
     /// Of lines 3 to 5 of a file, and all that the result says besides.

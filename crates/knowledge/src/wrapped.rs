@@ -3,6 +3,8 @@
 //!
 //! Only what stands in the output counts: the file's own lines, one after the other, to their ends.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// So many lines of its own may a host put before those of the file.
@@ -16,14 +18,18 @@ const ENOUGH: usize = 3;
 
 /// The first and last line of a text (counted from 1) that an output shows, where a read from line `first` on was asked for.
 pub fn wrapped_lines(text: &str, first: usize, output: &str) -> Option<(usize, usize)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (text, output) = match text.strip_prefix('\u{feff}') {
+        Some(text) => (text, Cow::Owned(output.replacen('\u{feff}', "", 1))),
+        None => (text, Cow::Borrowed(output)),
+    };
     let lines: Vec<&str> = text.lines().collect();
-    let own = in_output(&lines, first, output);
-    own.or_else(|| strings(output).iter().find_map(|output| in_output(&lines, first, output)))
+    let own = in_output(&lines, first, &output);
+    own.or_else(|| strings(&output).iter().find_map(|output| in_output(&lines, first, output)))
 }
 
 fn in_output(lines: &[&str], first: usize, output: &str) -> Option<(usize, usize)> {
-    let shown: Vec<&str> = output.lines().collect();
+    // The last line may have its carriage return without a line feed.
+    let shown: Vec<&str> = output.lines().map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     (0..shown.len().min(BEFORE + 1)).find_map(|at| run(lines, first, &shown[at..]))
 }
 

@@ -4,7 +4,7 @@
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{InFlight, Taken, Wrote};
 use context_knowledge::known::Way;
-use context_knowledge::passage::{Shows, passage_of};
+use context_knowledge::passage::{Shows, nothing_of, passage_of};
 use context_knowledge::statement::{Content, Passage};
 use context_knowledge::written::Leaves;
 use context_model::id::ObjectId;
@@ -122,11 +122,13 @@ impl Inner {
     /// The lines of a file that a shell command has shown as they are on disk.
     pub fn shown_by_shell(&self, input: &ToolcallInput, observed: &Observed) -> Option<Evidence> {
         let ToolcallInput { tool, args, content: output, call_id, .. } = input;
-        let shown = shown_by_shell(tool, args).filter(|_| !output.trim().is_empty())?;
+        let shown = shown_by_shell(tool, args).filter(|_| input.status == Status::Ok)?;
         let way = self.way_of(&shown.path)?;
         let (seen, _) = observed.files.iter().find(|(seen, _)| seen.id == way.file)?;
         let (content, text) = (Content::lost(seen.observation.source_hash()?), seen.text()?);
-        let (lines, shows) = passage_of(text, content, shown.first, output)?;
+        let nothing = nothing_of(text, content, output).filter(|_| shown.first == 1);
+        let nothing = nothing.map(|lines| (lines, Shows::All));
+        let (lines, shows) = nothing.or_else(|| passage_of(text, content, shown.first, output))?;
         // An output that ends before is of another version, or cut.
         let is_all = shows != Shows::More && lines.last >= shown.last.min(text.lines().count());
         let evidence = lines.of(&way.file).filter(|_| is_all).map(Evidence::Shows)?;

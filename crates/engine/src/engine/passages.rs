@@ -4,7 +4,9 @@ use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{InFlight, Taken};
 use context_knowledge::known::Way;
-use context_knowledge::passage::{Shows, adorns, beginning, brings_back, lines_in_sight, passage_of};
+use context_knowledge::passage::{
+    Shows, adorns, beginning, brings_back, lines_in_sight, nothing_of, passage_of,
+};
 use context_knowledge::statement::{Content, Passage};
 use context_knowledge::wrapped::wrapped_lines;
 use context_model::hash::Digest;
@@ -117,8 +119,8 @@ impl Inner {
     /// The lines that an output shows from line `first` on, taken from the versions that were newest when the call
     /// was recorded or shortly before: the file may have changed during the call. If several versions match, the
     /// likely one is taken, else the newest. Of a call that is recorded late it is the oldest that is no older than what
-    /// the request said `before`: what came after the call must not count as seen. Also returns whether nothing else is
-    /// shown.
+    /// the request said `before`: what came after the call must not count as seen. If none matches and the newest has no
+    /// text, all of it is shown. Also returns whether nothing else is shown.
     pub async fn passage_shown(
         &self,
         file: &ObjectId,
@@ -129,9 +131,14 @@ impl Inner {
     ) -> Result<Option<(Passage, bool)>> {
         let ReadAt { likely, late, before } = read;
         let mut best: Option<(Passage, Shows, bool)> = None;
-        for _ in 0..LOOKED_BACK {
+        let mut nothing = None;
+        for number in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
+            if number == 0 && first == 1 {
+                let content = Content::stored(version.document.source_hash(), version.tx_id);
+                nothing = version.document.content().and_then(|text| nothing_of(text, content, output));
+            }
             let Some((lines, shows)) = passage_in(&version, first, output) else { continue };
             let is_likely = likely.is_some() && likely == lines.content.hash;
             let is_before = before.is_some_and(|before| version.tx_id < before);
@@ -146,7 +153,8 @@ impl Inner {
                 break;
             }
         }
-        Ok(best.map(|(lines, shows, _)| (lines, shows != Shows::More)))
+        let shown = best.map(|(lines, shows, _)| (lines, shows != Shows::More));
+        Ok(shown.or(nothing.map(|lines| (lines, true))))
     }
 
     /// Returns whether an output that matches no version of a file is still the file's text, and not text that the tool

@@ -70,7 +70,7 @@ pub async fn act(
         Tool::Cat { file } => {
             let file = world.number(file);
             let args = json!({ "command": format!("cat {}", world.files[file].name) });
-            let text = world.now(file).filter(|text| !text.is_empty());
+            let text = world.now(file);
             let notes = text.into_iter().map(|text| Note { file, what: What::Catted { text } }).collect();
             ("bash", args, Said { output: text_of(world, file), notes, ..Said::default() })
         }

@@ -63,6 +63,72 @@ async fn a_file_that_was_read_in_any_form_is_announced_when_it_changes(
     assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
 }
 
+/// Files with nothing to show, and with bytes that hosts take away from what they show.
+#[rstest]
+#[case::empty("", "", "a.txt")]
+#[case::empty_in_words(
+    "",
+    "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>",
+    "a.txt"
+)]
+#[case::blank_lines("\n\n\n", "     1→\n     2→\n     3→\n     4→", "a.txt")]
+#[case::blank_lines_taken_away("\n\n\n", "", "a.txt")]
+#[case::a_byte_order_mark("\u{feff}one\ntwo\n", "     1→\u{feff}one\n     2→two\n     3→", "a.txt")]
+#[case::carriage_returns("a\r\nb\r\nc\r\n", "     1→a\r\n     2→b\r\n     3→c\r", "a.txt")]
+#[case::the_last_one_taken_away("a\r\nb\r\nc\r\n", "a\r\nb\r\nc", "a.txt")]
+#[case::all_taken_away("a\r\nb\r\nc\r\n", "a\nb\nc\n", "a.txt")]
+#[case::a_name_that_must_be_quoted("one\n", "one\n", "$id`\"\\x.txt")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_any_shape_that_was_read_is_announced_when_it_changes(
+    #[case] text: &str,
+    #[case] output: &str,
+    #[case] name: &str,
+    #[values(false, true)] is_shell: bool,
+    #[values(false, true)] restarts: bool,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write(name, text);
+    let mut chat = chat(&bench, "s").await;
+    if is_shell {
+        chat.user("go");
+        chat.run("shell", "bash", json!({ "command": format!("cat '{name}'") }), output).await;
+        chat.advance().await;
+        chat.done();
+    } else {
+        read(&mut chat, &path, None, output).await;
+    }
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
+    if restarts {
+        chat.restart(&bench).await;
+    }
+    let told = notices_after(&mut chat, &path, "another text\n").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+}
+
+/// An output of some other kind says nothing of a file that is empty by chance.
+#[rstest]
+#[case::many_words(&"something else that a tool says of it\n".repeat(8), false)]
+#[case::a_failure("cat: a.txt: Permission denied", true)]
+#[tokio::test]
+async fn of_an_empty_file_not_everything_counts_as_a_read(#[case] output: &str, #[case] has_failed: bool) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("a.txt", "");
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    let args = json!({ "command": "cat a.txt" });
+    chat.say(json!({ "role": "assistant", "content": [
+        { "type": "toolCall", "id": "shell", "name": "bash", "arguments": args },
+    ] }));
+    chat.say(json!({
+        "role": "toolResult", "toolCallId": "shell", "toolName": "bash", "isError": has_failed,
+        "content": [{ "type": "text", "text": output }],
+    }));
+    chat.advance().await;
+    chat.done();
+    assert_eq!(notices_after(&mut chat, &path, "text\n").await, Vec::<String>::new());
+}
+
 /// Of what a host leaves out nothing is known: an answer never points to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {

@@ -1,7 +1,7 @@
 //! File names in a shell command: what it reads, what it writes, what it names.
 
 use super::found::{Found, Touch};
-use super::looks::{can_be_file, looks_like_file, looks_like_spaced_file};
+use super::looks::{can_be_file, can_be_operand, looks_like_file, looks_like_spaced_file};
 use super::output;
 use super::shell::{Token, Word, tokens};
 
@@ -242,7 +242,13 @@ impl Walk<'_> {
 
     /// A word at a position where the command expects a file.
     fn add(&mut self, touch: Touch, word: &Word) {
-        if !word.expands && can_be_file(&word.text) && !word.text.bytes().all(|b| b.is_ascii_digit()) {
+        // `+page.svelte`, `@types/node.d.ts`; but `+5` is a number of lines.
+        let bare = word.text.strip_prefix(['+', '@']).filter(|rest| rest.starts_with(char::is_alphabetic));
+        let can_be = match word.quoted {
+            true => can_be_operand(&word.text),
+            false => can_be_file(bare.unwrap_or(&word.text)),
+        };
+        if !word.expands && can_be && !word.text.bytes().all(|b| b.is_ascii_digit()) {
             self.push(touch, &word.text);
         }
     }

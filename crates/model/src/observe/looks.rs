@@ -21,10 +21,16 @@ pub(super) fn is_object(text: &str) -> bool {
 
 /// Returns whether a word can be a file where a command expects one: not a flag, directory, address or pattern.
 pub(super) fn can_be_file(word: &str) -> bool {
-    can_be_path(word)
-        && !word.starts_with(['-', '+', '!', '%', '@', '#'])
-        && !word.ends_with('/')
+    can_be_operand(word)
+        && !word.starts_with(['+', '!', '%', '@', '#'])
         && !word.contains(['*', '?', '<', '>', '|', '"', '`', '$', '{', '}', '\\', '\t'])
+}
+
+/// The same of a word that a shell takes as it stands, as it does what is quoted: `'routes/$id.tsx'`.
+pub(super) fn can_be_operand(word: &str) -> bool {
+    can_be_path(word)
+        && !word.starts_with('-')
+        && !word.ends_with('/')
         && !word.contains("://")
         && !["/dev/", "/proc/", "/sys/"].iter().any(|start| word.starts_with(start))
         && !matches!(last_segment(word), "" | "." | ".." | "~")
