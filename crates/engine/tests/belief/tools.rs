@@ -71,8 +71,11 @@ pub async fn act(
             let file = world.number(file);
             let args = json!({ "command": format!("cat {}", world.files[file].name) });
             let text = world.now(file);
+            let is_error = text.is_none();
+            let missing = || format!("cat: {}: No such file or directory\n", world.files[file].name);
+            let output = if is_error { missing() } else { text_of(world, file) };
             let notes = text.into_iter().map(|text| Note { file, what: What::Catted { text } }).collect();
-            ("bash", args, Said { output: text_of(world, file), notes, ..Said::default() })
+            ("bash", args, Said { output, is_error, notes, ..Said::default() })
         }
         Tool::Remove { file } => {
             let file = world.number(file);
