@@ -80,15 +80,20 @@ pub fn passage_of(text: &str, content: Content, first: usize, output: &str) -> O
 }
 
 /// All of a text that has nothing to show, such as that of an empty file, after a read that went well: the output shows nothing
-/// either, but for the few words that a host may have for it.
+/// either, but for what a host may say of it in brackets. Other words may be those of another version.
 pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage> {
     /// In bytes.
-    const FEW_WORDS: usize = 200;
+    const MOST: usize = 200;
     let is_blank = text.trim_start_matches('\u{feff}').trim().is_empty();
-    let words: usize =
-        output.lines().filter(|line| line.contains(char::is_alphabetic)).map(|line| line.trim().len()).sum();
+    let words = || output.lines().map(str::trim).filter(|line| line.contains(char::is_alphabetic));
+    let is_said = words().all(|line| line.starts_with(['<', '(', '[']));
     let last = text.split('\n').count();
-    (is_blank && words <= FEW_WORDS).then_some(Passage { content, first: 1, last, whole: true })
+    (is_blank && is_said && words().map(str::len).sum::<usize>() <= MOST).then_some(Passage {
+        content,
+        first: 1,
+        last,
+        whole: true,
+    })
 }
 
 /// The lines that an output shows of a version that nobody has stored.
@@ -160,7 +165,8 @@ mod tests {
     ) {
         let content = Content::lost(Digest::of(b"a"));
         assert_eq!(nothing_of(text, content, output).map(|lines| lines.last), last);
-        assert_eq!(nothing_of(text, content, &"some words\n".repeat(30)), None);
+        assert_eq!(nothing_of(text, content, "one line of another version\n"), None);
+        assert_eq!(nothing_of(text, content, &"<some words>\n".repeat(30)), None);
     }
 
     /// Of lines 3 to 5 of a file, and all that the result says besides.
