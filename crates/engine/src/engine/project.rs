@@ -167,7 +167,8 @@ impl Engine {
         request.segments.count_calls(request.made);
         request.repeat_pages(session);
         request.note_unbound();
-        request.keep_what_was_brought_back(self.inner.client.options.window.turns_back, session);
+        let turn = session.turns.saturating_sub(1);
+        request.keep_what_was_brought_back(turn, self.inner.client.options.window.turns_back, session);
         self.inner.keep_evidence(&mut state).await;
         self.inner.forget_underway(&mut state);
         if call.sent_ms.is_some() {

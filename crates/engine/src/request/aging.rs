@@ -1,14 +1,13 @@
 //! When each segment becomes stale, and what a roll then makes of it.
 
 use context_model::id::ObjectId;
-use context_projection::{Curve, Need, Policy, Prices};
+use context_projection::{Curve, Need, Objects, Policy, Prices};
 
 use super::forms::size_in;
 use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, TextKind};
 use super::segments::Segments;
 use crate::base::stay::Stay;
-use crate::session::Session;
 
 /// The old text of an edit shows the file before it, and has no use once the edit has succeeded.
 const OLD_TEXT_CALLS: u64 = 2;
@@ -21,9 +20,9 @@ const CHARS_PER_TOKEN: u64 = 4;
 
 impl Segments {
     /// Judges what becomes stale at the next call. When prices change, every due time is computed again.
-    pub fn ripen(&mut self, policy: &Policy, session: &Session) {
+    pub fn ripen(&mut self, policy: &Policy, objects: &dyn Objects) {
         for place in std::mem::take(&mut self.early) {
-            self.judge(place, session);
+            self.judge(place, objects);
         }
         let factor = policy.price_steps.factor_at(self.tokens());
         let Prices { read, write } = policy.prices;
@@ -31,22 +30,22 @@ impl Segments {
         let prices = Prices { read: read * factor, write: write * factor };
         let need = Need { prices, lambda: self.lambda() };
         if self.need.replace(need) != Some(need) {
-            (0..self.segments.len()).for_each(|place| self.judge(place, session));
+            (0..self.segments.len()).for_each(|place| self.judge(place, objects));
         }
         for place in self.schedule.due(self.calls) {
-            self.judge(place, session);
+            self.judge(place, objects);
         }
         for step in self.ripening.due(self.calls) {
-            self.judge_step(step, session);
+            self.judge_step(step, objects);
         }
         if policy.cache_dead {
-            self.ripen_on_a_dead_cache(session);
+            self.ripen_on_a_dead_cache(objects);
         }
     }
 
-    fn ripen_on_a_dead_cache(&mut self, session: &Session) {
+    fn ripen_on_a_dead_cache(&mut self, objects: &dyn Objects) {
         for place in self.schedule.due_on_a_dead_cache(self.calls) {
-            let Departure::Ages(forms) = self.departure(place, session) else { continue };
+            let Departure::Ages(forms) = self.departure(place, objects) else { continue };
             let next = forms.iter().rev().find(|(_, due)| due.dead <= self.calls);
             if let Some((form, _)) = next {
                 self.make_stale_early(place, *form);
@@ -55,14 +54,14 @@ impl Segments {
         for step in self.ripening.due_on_a_dead_cache(self.calls) {
             self.steps[step].is_ripe = true;
             self.early.extend(self.steps[step].range().into_iter().flatten());
-            self.aim_step(step, session);
-            self.aim_step(step + 1, session);
+            self.aim_step(step, objects);
+            self.aim_step(step + 1, objects);
         }
     }
 
     /// Makes everything outside the active set stale, because a person asked for a roll.
-    pub fn let_go_inactive(&mut self, session: &Session) {
-        let is_inactive = |id: &ObjectId| session.is_inactive(id);
+    pub fn let_go_inactive(&mut self, objects: &dyn Objects) {
+        let is_inactive = |id: &ObjectId| objects.is_inactive(id);
         for place in 0..self.segments.len() {
             let all = match &self.segments[place].kind {
                 SegmentKind::Result(output) => is_inactive(&output.object),
@@ -73,7 +72,7 @@ impl Segments {
             };
             let form = self.segments[place].form;
             let may = all && form < Form::Reference && self.segments[place].next != Form::Removed;
-            if may && matches!(self.departure(place, session), Departure::Ages(_)) {
+            if may && matches!(self.departure(place, objects), Departure::Ages(_)) {
                 self.make_stale_early(place, Form::Reference);
             }
         }
@@ -86,16 +85,16 @@ impl Segments {
     }
 
     /// Decides whether a segment is stale, or when it will be, and what a roll makes of it.
-    pub(super) fn judge(&mut self, place: usize, session: &Session) {
-        self.judge_alone(place, session);
+    pub(super) fn judge(&mut self, place: usize, objects: &dyn Objects) {
+        self.judge_alone(place, objects);
         if let Some(step) = self.segments[place].step {
-            self.judge_step(step, session);
+            self.judge_step(step, objects);
         }
     }
 
     /// As [`Self::judge`], without judging the answer that the segment belongs to.
-    pub(super) fn judge_alone(&mut self, place: usize, session: &Session) {
-        let Departure::Ages(forms) = self.departure(place, session) else {
+    pub(super) fn judge_alone(&mut self, place: usize, objects: &dyn Objects) {
+        let Departure::Ages(forms) = self.departure(place, objects) else {
             self.ledger.set_stale(place, false);
             self.schedule.set(place, None);
             return;
@@ -112,13 +111,12 @@ impl Segments {
     }
 
     /// Returns what decides when a segment leaves.
-    pub(super) fn departure(&self, place: usize, session: &Session) -> Departure {
+    pub(super) fn departure(&self, place: usize, objects: &dyn Objects) -> Departure {
         let segment = &self.segments[place];
         if self.is_brought_back(place) {
             return Departure::Held;
         }
-        let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
-        let is_dropped = |id: &ObjectId| session.dropped.contains(id) && session.is_inactive(id);
+        let is_dropped = |id: &ObjectId| objects.is_released(id);
         match &segment.kind {
             SegmentKind::Fixed => Departure::Held,
             SegmentKind::Result(output) => {
@@ -127,13 +125,13 @@ impl Segments {
                 }
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
                 // A later read of the file covers these lines, and what is activated is this text all the same.
-                let is_carrier = |id: &ObjectId| !segment.superseded || self.carries(place, id, session);
-                let carries = carried.is_some_and(|id| is_carrier(id) && !session.is_inactive(id));
-                let held = session.keeps_whole(&output.object)
+                let is_carrier = |id: &ObjectId| !segment.superseded || self.carries(place, id, objects);
+                let carries = carried.is_some_and(|id| is_carrier(id) && !objects.is_inactive(id));
+                let held = objects.keeps_whole(&output.object)
                     || carries
                     || output.is_rule
                     || self.is_pointed_at(place)
-                    || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
+                    || output.shown.as_ref().is_some_and(|lines| objects.is_pinned(&lines.file));
                 if held {
                     Departure::Held
                 } else if segment.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped)
@@ -144,11 +142,11 @@ impl Segments {
                 }
             }
             SegmentKind::Arguments(arguments) => {
-                let objects = || arguments.calls.iter().map(|call| call.object.as_ref());
-                if objects().any(|id| id.is_none_or(pinned)) {
+                let named = || arguments.calls.iter().map(|call| call.object.as_ref());
+                if named().any(|id| id.is_none_or(|id| objects.is_pinned(id))) {
                     return Departure::Held;
                 }
-                if objects().flatten().all(is_dropped) {
+                if named().flatten().all(is_dropped) {
                     return self.at_once(place);
                 }
                 let later = self.ages(place, arguments.units_in(segment.form) as u64, Curve::TOOL);
@@ -194,8 +192,8 @@ impl Segments {
     }
 
     /// Returns whether the newest text of an output that was brought back is in this segment.
-    fn carries(&self, place: usize, object: &ObjectId, session: &Session) -> bool {
-        session.is_toolcall(object)
+    fn carries(&self, place: usize, object: &ObjectId, objects: &dyn Objects) -> bool {
+        objects.is_toolcall(object)
             && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
     }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::request::Request;
 use crate::request::segment::{Carried, Line, Output, ShownLines};
+use crate::session::Session;
 use crate::session::catalog::{Kind, Meta};
 
 fn id(name: &str) -> ObjectId {

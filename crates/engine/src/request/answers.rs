@@ -2,8 +2,8 @@
 
 use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
-use context_model::object::Status;
 use context_model::{marker, render, tokens};
+use context_projection::Objects;
 use serde_json::{Map, Value};
 
 use super::Request;
@@ -23,7 +23,7 @@ impl Request {
         key: &str,
         message: &Value,
         cwd: &str,
-        (is_new, session): (bool, &Session),
+        (is_new, objects): (bool, &dyn Objects),
     ) {
         let blocks: Vec<&Value> =
             message.get("content").and_then(Value::as_array).into_iter().flatten().collect();
@@ -32,7 +32,7 @@ impl Request {
         let is_step = blocks.iter().any(|block| is_call(&block))
             && !signed
             && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
-        self.segments.begin_answer(is_step, session);
+        self.segments.begin_answer(is_step, objects);
         let mut arguments = Arguments::default();
         let mut calls = Vec::new();
         let mut position = 0;
@@ -65,9 +65,9 @@ impl Request {
             let is_reasoning = self.segments.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
             match words {
                 Some(words) if is_reasoning && words.what == TextKind::Prose => {
-                    self.push_words(key, Words { short: Short::Whole, ..words }, is_new, session);
+                    self.push_words(key, Words { short: Short::Whole, ..words }, is_new, objects);
                 }
-                Some(words) => self.push_words(key, words, is_new, session),
+                Some(words) => self.push_words(key, words, is_new, objects),
                 None => rest += block_units(block),
             }
         }
@@ -84,8 +84,8 @@ impl Request {
     }
 
     /// Appends a user's message.
-    pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, session: &Session) {
-        self.segments.begin_user(session);
+    pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, objects: &dyn Objects) {
+        self.segments.begin_user(objects);
         let words = words::users(message);
         let shortened: usize = words.iter().map(|words| words.chars).sum();
         let rest = message_units(message).saturating_sub(shortened);
@@ -93,12 +93,12 @@ impl Request {
             self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
         }
         for one in words {
-            self.push_words(key, one, is_new, session);
+            self.push_words(key, one, is_new, objects);
         }
     }
 
     /// Appends words. If they were rolled before the visible request was rebuilt, they are rolled again.
-    fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, session: &Session) {
+    fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, objects: &dyn Objects) {
         // Equal texts can't be told apart later, so only the first of them is shortened.
         let is_thinking = words.what == TextKind::Thinking;
         if (words.short != Short::Whole || is_thinking) && !self.shortenable.insert(words.id.clone()) {
@@ -108,8 +108,8 @@ impl Request {
         if was_rolled && is_thinking {
             words.short = Short::Nothing;
         }
-        let place = self.segments.push_words(key, words, session);
-        if was_rolled && self.segments.repeat(place, Form::Reference, session) {
+        let place = self.segments.push_words(key, words, objects);
+        if was_rolled && self.segments.repeat(place, Form::Reference, objects) {
             self.pending.insert(place);
         }
     }
@@ -177,25 +177,11 @@ impl Session {
         }
     }
 
-    /// Returns what a call's output came to.
-    pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
-        match self.catalog.get(id).map(|meta| &meta.kind) {
-            Some(Kind::Toolcall { outcome, .. }) => outcome.as_deref(),
-            _ => None,
-        }
-    }
-
     /// Returns whether a text is the reference to an object's output, with or without lines of later calls.
     pub fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
         let first = text.split('\n').next().unwrap_or_default();
         let first = first.strip_suffix(CHANGED).unwrap_or(first);
         !first.is_empty() && (first == self.reference(id) || first == self.plain_reference(id))
-    }
-
-    /// Returns whether a call has failed.
-    pub fn has_failed(&self, id: &ObjectId) -> bool {
-        let kind = self.catalog.get(id).map(|meta| &meta.kind);
-        matches!(kind, Some(Kind::Toolcall { status: Status::Fail, .. }))
     }
 
     /// The object named by a result's first line, which is its header or the reference that replaced it. An output
@@ -238,7 +224,7 @@ pub(crate) fn named_object(session: &Session, tool: &str, args: &Map<String, Val
 
 #[cfg(test)]
 mod tests {
-    use context_model::object::Document;
+    use context_model::object::{Document, Status};
     use context_model::session::Change;
     use context_model::source::FilesystemSource;
     use context_model::time::TxId;

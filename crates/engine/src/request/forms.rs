@@ -6,20 +6,19 @@ use context_model::chat::RollReason;
 use context_model::id::ObjectId;
 use context_model::outcome::subject;
 use context_model::{render, tokens};
-use context_projection::{Binding, Item, Roll};
+use context_projection::{Binding, Item, Objects, Roll};
 
 use super::plan::{Edit, TextEdit};
 use super::schedule::Departure;
 use super::segment::{Form, Line, Segment, SegmentKind, Short, ShownLines, TextKind};
 use super::segments::{Segments, size};
-use crate::session::Session;
 
 /// About the number of tokens in a call's line, without what the call came to.
 const LINE_TOKENS: u64 = 15;
 
 /// About the number of tokens in the line of a call.
-pub(super) fn line_tokens(object: &ObjectId, session: &Session) -> u64 {
-    LINE_TOKENS + session.outcome(object).map_or(0, size)
+pub(super) fn line_tokens(object: &ObjectId, objects: &dyn Objects) -> u64 {
+    LINE_TOKENS + objects.outcome(object).map_or(0, size)
 }
 
 /// What a roll does: the forms that segments take, by their places in order, and which answers become lines.
@@ -77,7 +76,7 @@ pub(super) fn size_in(segment: &Segment, form: Form) -> u64 {
 
 impl Segments {
     /// Returns what a roll makes of each segment.
-    pub fn shape(&self, roll: &Roll, session: &Session) -> Shape {
+    pub fn shape(&self, roll: &Roll, objects: &dyn Objects) -> Shape {
         let mut shape = Shape::default();
         let mut last = None;
         for place in &roll.items {
@@ -86,7 +85,7 @@ impl Segments {
             let whole =
                 page.filter(|number| self.steps[*number].first >= roll.cut && self.is_aimed_away(*number));
             match whole {
-                None if segment.next == Form::Removed => shape.forms.extend(self.alone(*place, session)),
+                None if segment.next == Form::Removed => shape.forms.extend(self.alone(*place, objects)),
                 None => shape.forms.push((*place, segment.next)),
                 Some(number) if last != Some(number) => {
                     last = Some(number);
@@ -108,7 +107,7 @@ impl Segments {
         }
         shape.forms.extend(self.reasoning_that_leaves(roll).map(|place| (place, Form::Reference)));
         for page in std::mem::take(&mut shape.pages) {
-            self.shape_page(&mut shape, page, session);
+            self.shape_page(&mut shape, page, objects);
         }
         let carriers: Vec<usize> = shape.pages.iter().filter_map(|page| self.last_of(page[0])).collect();
         shape.forms.retain(|(place, form)| *form > self.segments[*place].form || carriers.contains(place));
@@ -117,15 +116,15 @@ impl Segments {
         shape.forms.dedup_by_key(|(place, _)| *place);
         let becomes =
             shape.forms.iter().filter(|(_, form)| *form == Form::Reference).map(|(place, _)| *place);
-        shape.changed = becomes.filter(|place| self.has_changed(*place, session)).collect();
+        shape.changed = becomes.filter(|place| self.has_changed(*place, objects)).collect();
         shape
     }
 
     /// Returns whether a result is still shown as it came, and the file that it shows has other bytes now.
-    fn has_changed(&self, place: usize, session: &Session) -> bool {
+    fn has_changed(&self, place: usize, objects: &dyn Objects) -> bool {
         self.output_at(place).is_some_and(|output| {
-            let is_other = |lines: &ShownLines| session.hash_of(&lines.file) != Some(lines.hash);
-            let says_lines = session.outcome(&output.object).is_some();
+            let is_other = |lines: &ShownLines| objects.hash_of(&lines.file) != Some(lines.hash);
+            let says_lines = objects.outcome(&output.object).is_some();
             self.segments[place].form < Form::Reference
                 && says_lines
                 && output.shown.as_ref().is_some_and(is_other)
@@ -150,11 +149,11 @@ impl Segments {
         self.steps[number].range().map(|range| *range.end())
     }
 
-    fn shape_page(&self, shape: &mut Shape, page: Vec<usize>, session: &Session) {
+    fn shape_page(&self, shape: &mut Shape, page: Vec<usize>, objects: &dyn Objects) {
         let range = |number: &usize| self.steps[*number].range().into_iter().flatten();
         let Some((first, others)) = page.split_first() else { return };
         if self.steps[*first].page.is_none() {
-            shape.forms.extend(range(first).filter_map(|place| self.alone(place, session)));
+            shape.forms.extend(range(first).filter_map(|place| self.alone(place, objects)));
         }
         if others.is_empty() {
             return;
@@ -168,15 +167,15 @@ impl Segments {
     }
 
     /// The shortest form that a segment takes by itself.
-    fn alone(&self, place: usize, session: &Session) -> Option<(usize, Form)> {
+    fn alone(&self, place: usize, objects: &dyn Objects) -> Option<(usize, Form)> {
         let segment = &self.segments[place];
         let saves = size_in(segment, Form::Reference) < size_in(segment, segment.form);
-        let ages = matches!(self.departure(place, session), Departure::Ages(_));
+        let ages = matches!(self.departure(place, objects), Departure::Ages(_));
         (saves && ages).then_some((place, Form::Reference))
     }
 
     /// Executes a roll. Returns what is needed to undo it.
-    pub fn apply(&mut self, shape: Shape, session: &Session) -> Executed {
+    pub fn apply(&mut self, shape: Shape, objects: &dyn Objects) -> Executed {
         let carriers = shape.pages.iter().filter_map(|page| self.last_of(page[0]));
         let shortened =
             shape.forms.iter().filter(|(_, form)| *form == Form::Compact).map(|(place, _)| *place);
@@ -184,7 +183,7 @@ impl Segments {
             |place| (place, self.output_at(place).map_or(Vec::new(), |output| output.lines.clone()));
         let lines = carriers.chain(shortened).map(lines_at).collect();
         for page in &shape.pages {
-            self.write_lines(page, session);
+            self.write_lines(page, objects);
         }
         if !self.binding.is_strict() {
             let first = shape.forms.iter().map(|(place, _)| *place).min();
@@ -197,13 +196,13 @@ impl Segments {
             self.take_form(*place, *form);
         }
         for (place, _) in &shape.forms {
-            self.judge(*place, session);
+            self.judge(*place, objects);
         }
         Executed { shape, before, lines }
     }
 
     /// Undoes a roll. What it had replaced then stays for `turns` user turns.
-    pub fn undo(&mut self, executed: &Executed, turns: usize, session: &Session) {
+    pub fn undo(&mut self, executed: &Executed, turns: usize, objects: &dyn Objects) {
         for (place, lines) in &executed.lines {
             if let SegmentKind::Result(output) = &mut self.segments[*place].kind {
                 output.lines.clone_from(lines);
@@ -224,10 +223,10 @@ impl Segments {
             self.take_form(*place, *form);
         }
         for (place, _) in &executed.before {
-            self.judge(*place, session);
+            self.judge(*place, objects);
         }
         for page in &executed.shape.pages {
-            page.last().into_iter().for_each(|last| self.aim_step(last + 1, session));
+            page.last().into_iter().for_each(|last| self.aim_step(last + 1, objects));
         }
     }
 
@@ -304,7 +303,7 @@ impl Segments {
     }
 
     /// Writes the lines of answers after the first one's last result, below any lines already there.
-    pub(super) fn write_lines(&mut self, page: &[usize], session: &Session) {
+    pub(super) fn write_lines(&mut self, page: &[usize], objects: &dyn Objects) {
         let mut lines = Vec::new();
         for number in &page[1..] {
             let step = &self.steps[*number];
@@ -316,9 +315,9 @@ impl Segments {
             for call in &step.calls {
                 let Some(object) = &call.object else { continue };
                 let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
-                let failed = if session.has_failed(object) { " failed" } else { "" };
-                let handle = session.handle(object);
-                let told = session.outcome(object);
+                let failed = if objects.has_failed(object) { " failed" } else { "" };
+                let handle = objects.handle(object);
+                let told = objects.outcome(object);
                 let gist = if told.is_some() { subject(&call.gist) } else { call.gist.clone() };
                 let gist = if gist.is_empty() { gist } else { format!(" {gist}") };
                 let outcome = told.map(|told| format!(" -> {told}")).unwrap_or_default();
@@ -341,7 +340,7 @@ impl Segments {
 
     /// While the visible request is rebuilt: shows a segment in the form that it had. Returns whether that changes
     /// anything.
-    pub fn repeat(&mut self, place: usize, form: Form, session: &Session) -> bool {
+    pub fn repeat(&mut self, place: usize, form: Form, objects: &dyn Objects) -> bool {
         let segment = &self.segments[place];
         let is_shorter = match &segment.kind {
             SegmentKind::Fixed => false,
@@ -355,12 +354,12 @@ impl Segments {
             return false;
         }
         self.take_form(place, form);
-        self.judge(place, session);
+        self.judge(place, objects);
         true
     }
 
     /// The same for answers that became lines, given the first call of each. Returns the places that changed.
-    pub fn repeat_page(&mut self, page: &[ObjectId], session: &Session) -> Vec<usize> {
+    pub fn repeat_page(&mut self, page: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
         let found = page.iter().map(|object| self.step_of.get(object).copied());
         let found: Vec<Option<usize>> = found
             .map(|number| number.filter(|n| self.steps[*n].range().is_some()))
@@ -375,7 +374,7 @@ impl Segments {
             return Vec::new();
         }
         let mut changed = Vec::new();
-        self.write_lines(&page, session);
+        self.write_lines(&page, objects);
         if let Some(last) = self.last_of(page[0]) {
             self.take_form(last, Form::Reference);
             changed.push(last);
@@ -387,7 +386,7 @@ impl Segments {
             self.take_form(*place, Form::Removed);
         }
         for place in &changed {
-            self.judge(*place, session);
+            self.judge(*place, objects);
         }
         changed
     }

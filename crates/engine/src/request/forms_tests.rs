@@ -7,6 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::request::Request;
 use crate::request::segment::Output;
+use crate::session::Session;
 
 /// Two answers with a call each: their segments are 0 to 2 and 3 to 5, a text, arguments and a result.
 fn two_answers(session: &Session) -> Segments {

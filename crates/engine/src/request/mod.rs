@@ -22,10 +22,9 @@ use std::time::Instant;
 
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_projection::{Accounting, Clock, Moment, Policy, Reach};
+use context_projection::{Accounting, Clock, Moment, Objects, Policy, Reach};
 use serde_json::{Map, Value};
 
-use crate::session::Session;
 use crate::session::changes::Written;
 use forms::Executed;
 use plan::{Call, Edit, Plan};
@@ -134,15 +133,15 @@ impl Request {
     }
 
     /// Takes in one of the session's transactions.
-    pub fn follow(&mut self, written: &Written, session: &Session) {
+    pub fn follow(&mut self, written: &Written, objects: &dyn Objects) {
         if written.starts_turn {
-            self.segments.start_turn(session);
+            self.segments.start_turn(objects);
         }
         for id in &written.touched {
-            self.segments.touch(id, session);
+            self.segments.touch(id, objects);
         }
         for id in &written.renewed {
-            self.segments.renew(id, session);
+            self.segments.renew(id, objects);
         }
     }
 

@@ -5,19 +5,19 @@
 
 use context_model::chat::RollEntry;
 use context_model::id::ObjectId;
+use context_projection::Objects;
 
 use super::Request;
 use super::forms::Shape;
 use super::segment::{Form, Segment, SegmentKind};
 use super::segments::Segments;
-use crate::session::Session;
 
 impl Request {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
     /// what was rolled of that call.
-    pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, session: &Session) {
+    pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, objects: &dyn Objects) {
         self.segments.set_changed(place, self.rolled.had_changed(object));
-        if self.segments.repeat(place, self.rolled.form_of(object), session)
+        if self.segments.repeat(place, self.rolled.form_of(object), objects)
             && self.segments.text_at(place).is_none_or(|new| new != text)
         {
             self.pending.insert(place);
@@ -25,22 +25,22 @@ impl Request {
         // Arguments were rolled together, so the last of their results brings them all.
         let form = self.rolled.arguments_of(object);
         for place in self.segments.arguments_of(object) {
-            if self.segments.repeat(place, form, session) {
+            if self.segments.repeat(place, form, objects) {
                 self.pending.insert(place);
             }
         }
     }
 
     /// The same for calls that became lines, once all messages have come.
-    pub fn repeat_pages(&mut self, session: &Session) {
+    pub fn repeat_pages(&mut self, objects: &dyn Objects) {
         for entry in self.rolled.entries() {
             for page in &entry.pages {
-                self.pending.extend(self.segments.repeat_page(page, session));
+                self.pending.extend(self.segments.repeat_page(page, objects));
             }
             for place in
                 entry.lines.iter().flat_map(|object| self.segments.results_of(object)).collect::<Vec<_>>()
             {
-                if self.segments.has_lines(place) && self.segments.repeat(place, Form::Compact, session) {
+                if self.segments.has_lines(place) && self.segments.repeat(place, Form::Compact, objects) {
                     self.pending.insert(place);
                 }
             }
@@ -57,10 +57,9 @@ impl Request {
 
     /// Once the visible request is rebuilt: keeps what a person brought back by undoing a roll for the rest of `turns` user
     /// turns.
-    pub fn keep_what_was_brought_back(&mut self, turns: usize, session: &Session) {
-        let turn = session.turns.saturating_sub(1);
+    pub fn keep_what_was_brought_back(&mut self, turn: usize, turns: usize, objects: &dyn Objects) {
         for (entry, left) in self.rolled.brought_back(turn, turns) {
-            self.segments.bring_back_again(entry, left, session);
+            self.segments.bring_back_again(entry, left, objects);
         }
     }
 }
@@ -120,7 +119,7 @@ impl Segments {
     }
 
     /// Keeps what a roll had replaced for `turns` user turns.
-    fn bring_back_again(&mut self, entry: &RollEntry, turns: usize, session: &Session) {
+    fn bring_back_again(&mut self, entry: &RollEntry, turns: usize, objects: &dyn Objects) {
         let results = entry.results.iter().chain(&entry.lines);
         let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         let arguments = entry.arguments.iter().chain(&entry.old_texts);
@@ -140,7 +139,7 @@ impl Segments {
             self.segments[*place].since = self.calls;
         }
         for place in places {
-            self.judge(place, session);
+            self.judge(place, objects);
         }
     }
 
@@ -156,6 +155,7 @@ mod tests {
 
     use super::*;
     use crate::request::segment::{Line, Output};
+    use crate::session::Session;
 
     /// A result whose reference has these lines after it.
     fn result(name: &str, lines: &[bool]) -> Output {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_a_person_brought_back_is_held_in_a_later_process_too() {
-        let session = Session { turns: 1, ..Session::default() };
+        let session = Session::default();
         let mut request = Request::default();
         request.segments.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
         for name in ["a", "b"] {
@@ -191,7 +191,7 @@ mod tests {
         let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
         request.rolled.note(entry.clone(), 0);
         request.rolled.note(RollEntry { undone: true, ..entry }, 0);
-        request.keep_what_was_brought_back(3, &session);
+        request.keep_what_was_brought_back(0, 3, &session);
         assert_eq!([0, 1].map(|place| request.segments.is_brought_back(place)), [false, true]);
     }
 }

@@ -7,14 +7,13 @@ use context_model::id::ObjectId;
 use context_model::marker;
 use context_model::time::TxId;
 use context_model::tokens;
-use context_projection::{Binding, Charge, Item, Ledger, Need, Policy, Roll};
+use context_projection::{Binding, Charge, Item, Ledger, Need, Objects, Policy, Roll};
 
 use super::schedule::Schedule;
 use super::segment::{
     Arguments, Carried, Form, Output, Segment, SegmentKind, ShownLines, Step, TextKind, Words,
 };
 use crate::base::stay::Stays;
-use crate::session::Session;
 
 /// The segments of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
@@ -130,7 +129,7 @@ impl Segments {
     }
 
     /// A user's message comes next. The previous one is no longer the newest.
-    pub fn begin_user(&mut self, session: &Session) {
+    pub fn begin_user(&mut self, objects: &dyn Objects) {
         self.turn_is_over = false;
         self.ledger.start_turn();
         let start = self.segments.len();
@@ -139,27 +138,27 @@ impl Segments {
         for place in from..start {
             if matches!(&self.segments[place].kind, SegmentKind::Words(words) if words.what != TextKind::Prose)
             {
-                self.judge(place, session);
+                self.judge(place, objects);
             }
         }
     }
 
     /// An answer comes next; `is_step` says whether it has calls that can become lines. The previous one is no longer
     /// the newest.
-    pub fn begin_answer(&mut self, is_step: bool, session: &Session) {
+    pub fn begin_answer(&mut self, is_step: bool, objects: &dyn Objects) {
         let before = std::mem::replace(&mut self.newest_answer, self.segments.len());
         if is_step {
             self.steps.push(Step { first: self.segments.len(), since: self.calls, ..Step::default() });
         }
         for place in before..self.newest_answer {
             if matches!(&self.segments[place].kind, SegmentKind::Words(_)) {
-                self.judge(place, session);
+                self.judge(place, objects);
             }
         }
     }
 
     /// Appends words that may leave. Returns their place.
-    pub fn push_words(&mut self, key: &str, words: Words, session: &Session) -> usize {
+    pub fn push_words(&mut self, key: &str, words: Words, objects: &dyn Objects) -> usize {
         let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
         let (is_answers, is_thinking) = (words.what != TextKind::User, words.what == TextKind::Thinking);
         let chars = words.chars as u64;
@@ -170,12 +169,12 @@ impl Segments {
         if is_answers {
             self.join_step(place);
         }
-        self.judge(place, session);
+        self.judge(place, objects);
         place
     }
 
     /// Appends a tool call's output as it is shown. Returns its place.
-    pub fn push_result(&mut self, key: &str, output: Output, session: &Session) -> usize {
+    pub fn push_result(&mut self, key: &str, output: Output, objects: &dyn Objects) -> usize {
         // A provider counts a run of results as one.
         let follows = matches!(self.segments.last().map(|last| &last.kind), Some(SegmentKind::Result(_)));
         let item =
@@ -191,18 +190,18 @@ impl Segments {
             earlier.push(place);
             for earlier in covered {
                 self.segments[earlier].superseded = true;
-                self.judge(earlier, session);
+                self.judge(earlier, objects);
             }
         }
         if let Some(lines) = shown {
-            self.hold(place, lines, session);
+            self.hold(place, lines, objects);
         }
-        self.judge(place, session);
+        self.judge(place, objects);
         place
     }
 
     /// Notes what a read shows; earlier reads whose lines it covers are superseded.
-    fn hold(&mut self, place: usize, lines: ShownLines, session: &Session) {
+    fn hold(&mut self, place: usize, lines: ShownLines, objects: &dyn Objects) {
         let ShownLines { file, hash, tx, first, last } = lines;
         let held = self.reads.entry(file).or_default();
         let segments = &self.segments;
@@ -215,7 +214,7 @@ impl Segments {
         held.push(HeldRead { place, hash, tx, first, last });
         for earlier in covered {
             self.segments[earlier].superseded = true;
-            self.judge(earlier, session);
+            self.judge(earlier, objects);
         }
     }
 
@@ -231,10 +230,17 @@ impl Segments {
 
     /// Records which object a call became, once its result is known: the markers in its collapsed arguments name that
     /// object.
-    pub fn answer(&mut self, call_id: &str, object: &ObjectId, is_ok: bool, session: &Session, cwd: &str) {
+    pub fn answer(
+        &mut self,
+        call_id: &str,
+        object: &ObjectId,
+        is_ok: bool,
+        objects: &dyn Objects,
+        cwd: &str,
+    ) {
         self.name_in_step(call_id, object);
-        self.price_line(object, session);
-        let handle = session.catalog.handle_of(object);
+        self.price_line(object, objects);
+        let handle = objects.handle_of(object);
         let Some(place) = self.awaiting.get(call_id).copied() else { return };
         let SegmentKind::Arguments(arguments) = &mut self.segments[place].kind else { return };
         let mut waiting = arguments.calls.iter_mut().filter(|c| c.call_id == call_id && c.object.is_none());
@@ -251,22 +257,22 @@ impl Segments {
             self.awaiting.remove(call_id);
         }
         self.places.entry(object.clone()).or_default().push(place);
-        self.judge(place, session);
+        self.judge(place, objects);
     }
 
     /// Judges the segments of an object again after its place in a set has changed.
-    pub fn touch(&mut self, object: &ObjectId, session: &Session) {
+    pub fn touch(&mut self, object: &ObjectId, objects: &dyn Objects) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object)).flatten();
         let reads = self.reads.get(object).into_iter().flatten().map(|read| &read.place);
         let all: Vec<usize> = places.chain(reads).copied().collect();
         for place in all {
-            self.judge(place, session);
+            self.judge(place, objects);
         }
     }
 
     /// Starts a user's turn: what answers have pointed to may leave, and what a person brought back has stayed for
     /// one more turn.
-    pub fn start_turn(&mut self, session: &Session) {
+    pub fn start_turn(&mut self, objects: &dyn Objects) {
         let mut over: Vec<usize> = self.pointed_at.drain().collect();
         self.brought_back.retain(|place, turns| {
             *turns -= 1;
@@ -276,24 +282,24 @@ impl Segments {
             *turns > 0
         });
         for place in over {
-            self.judge(place, session);
+            self.judge(place, objects);
         }
     }
 
     /// An object's output is needed now, so its age restarts at 0.
-    pub fn renew(&mut self, object: &ObjectId, session: &Session) {
+    pub fn renew(&mut self, object: &ObjectId, objects: &dyn Objects) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
         let all: Vec<usize> = places.flatten().copied().collect();
         for place in all {
             self.segments[place].since = self.calls;
-            self.judge(place, session);
+            self.judge(place, objects);
         }
     }
 
     /// An answer in progress points to lines in a call's result.
-    pub fn point_to(&mut self, object: &ObjectId, session: &Session) {
+    pub fn point_to(&mut self, object: &ObjectId, objects: &dyn Objects) {
         self.pointed_at.extend(self.places.get(object).into_iter().flatten());
-        self.renew(object, session);
+        self.renew(object, objects);
     }
 
     /// A model call was made with what is shown.

@@ -1,7 +1,7 @@
 //! Answers with calls, together with the results. Once all of it is old, it becomes one line for each call.
 
 use context_model::id::ObjectId;
-use context_projection::Curve;
+use context_projection::{Curve, Objects};
 
 use super::forms::line_tokens;
 use super::schedule::{Departure, Due};
@@ -9,7 +9,6 @@ use super::segment::{Form, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
 use super::words::KEPT;
 use crate::base::stay::Stay;
-use crate::session::Session;
 
 /// A call becomes a line after this many calls at the earliest.
 const CALLS: u64 = 12;
@@ -51,11 +50,11 @@ impl Segments {
     }
 
     /// Counts what a call's line will take, at the answer that made the call.
-    pub(super) fn price_line(&mut self, object: &ObjectId, session: &Session) {
+    pub(super) fn price_line(&mut self, object: &ObjectId, objects: &dyn Objects) {
         let step = self.step_of.get(object).map(|number| &self.steps[*number]);
         let Some(place) = step.and_then(|step| step.answer.last()).copied() else { return };
         if let SegmentKind::Arguments(arguments) = &mut self.segments[place].kind {
-            arguments.line_tokens += line_tokens(object, session);
+            arguments.line_tokens += line_tokens(object, objects);
         }
     }
 
@@ -72,30 +71,30 @@ impl Segments {
     }
 
     /// Decides whether an answer with calls may become lines.
-    pub(super) fn judge_step(&mut self, number: usize, session: &Session) {
-        let ready = self.ready(number, session);
+    pub(super) fn judge_step(&mut self, number: usize, objects: &dyn Objects) {
+        let ready = self.ready(number, objects);
         let is_ripe = ready.is_some_and(|due| due.warm <= self.calls);
         let was_ripe = std::mem::replace(&mut self.steps[number].is_ripe, is_ripe);
         self.ripening.set(number, ready.filter(|due| due.warm > self.calls));
         if is_ripe || was_ripe {
-            self.aim_step(number, session);
+            self.aim_step(number, objects);
         }
         if is_ripe != was_ripe {
-            self.aim_step(number + 1, session);
+            self.aim_step(number + 1, objects);
         }
     }
 
     /// An answer that may become lines leaves as a whole if there is a place for the lines before it.
-    pub(super) fn aim_step(&mut self, number: usize, session: &Session) {
+    pub(super) fn aim_step(&mut self, number: usize, objects: &dyn Objects) {
         let Some(step) = self.steps.get(number).filter(|step| step.page.is_none()) else { return };
         let leaves = step.is_ripe && self.carrier_of(number).is_some();
-        let since = self.ready(number, session).map_or(self.calls, |due| due.warm);
+        let since = self.ready(number, objects).map_or(self.calls, |due| due.warm);
         for place in step.range().into_iter().flatten() {
             if leaves {
                 self.aim(place, Form::Removed);
                 self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
             } else if self.segments[place].next == Form::Removed {
-                self.judge_alone(place, session);
+                self.judge_alone(place, objects);
             }
         }
     }
@@ -111,7 +110,7 @@ impl Segments {
 
     /// The calls from which an answer with calls may become lines: it is old enough, and everything that leaves with
     /// it costs more than its expected need.
-    pub(super) fn ready(&self, number: usize, session: &Session) -> Option<Due> {
+    pub(super) fn ready(&self, number: usize, objects: &dyn Objects) -> Option<Due> {
         let step = &self.steps[number];
         let need = self.need?;
         if !self.shortens || step.page.is_some() {
@@ -125,7 +124,7 @@ impl Segments {
         let mut ready = Due { warm: step.since.saturating_add(warm), dead: step.since.saturating_add(dead) };
         let (mut wanted, mut shown, mut since) = (0.0, 0, step.since);
         for place in step.range()? {
-            let (curve, chars) = self.leaves_with_step(place, session)?;
+            let (curve, chars) = self.leaves_with_step(place, objects)?;
             wanted += need.wanted(curve, chars);
             shown += self.ledger.item(place).map_or(0, |item| item.tokens_full);
             since = since.max(self.segments[place].since);
@@ -135,7 +134,7 @@ impl Segments {
         }
         if self.stays.calls == Stay::Needed {
             let lines = step.calls.iter().filter_map(|call| call.object.as_ref());
-            let saved = shown.saturating_sub(lines.map(|object| line_tokens(object, session)).sum());
+            let saved = shown.saturating_sub(lines.map(|object| line_tokens(object, objects)).sum());
             let at = |dead| since.saturating_add(need.age_at(wanted, saved, dead));
             ready = Due { warm: ready.warm.max(at(false)), dead: ready.dead.max(at(true)) };
         }
@@ -144,7 +143,7 @@ impl Segments {
 
     /// How much of a segment leaves together with its answer, in UTF-16 units, and how fast the need for that fades;
     /// `None` if it has to stay.
-    fn leaves_with_step(&self, place: usize, session: &Session) -> Option<(Curve, u64)> {
+    fn leaves_with_step(&self, place: usize, objects: &dyn Objects) -> Option<(Curve, u64)> {
         let segment = &self.segments[place];
         // What may leave only together with its calls is needed just like what may leave alone.
         let may = match &segment.kind {
@@ -160,9 +159,9 @@ impl Segments {
                     self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
                 }
                 Short::NothingAfterUser if self.is_in_newest_turn(place) => false,
-                _ => !matches!(self.departure(place, session), Departure::Held),
+                _ => !matches!(self.departure(place, objects), Departure::Held),
             },
-            _ => !matches!(self.departure(place, session), Departure::Held),
+            _ => !matches!(self.departure(place, objects), Departure::Held),
         };
         let is_short = segment.form >= Form::Reference;
         may.then(|| match &segment.kind {

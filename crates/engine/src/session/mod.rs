@@ -17,8 +17,10 @@ use std::collections::{HashMap, HashSet};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::object::Status;
 use context_model::session::Sets;
 use context_model::time::TxId;
+use context_projection::Objects;
 
 use crate::base::error::{EngineError, Result};
 use catalog::{Catalog, Kind, Meta};
@@ -109,18 +111,59 @@ impl Session {
         self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, Kind::Toolcall { .. }))
     }
 
-    /// Returns whether an object's whole text must stay in sight where it is: it is pinned, or somebody activated it.
-    pub fn keeps_whole(&self, id: &ObjectId) -> bool {
-        self.sets.pinned().contains(id) || (self.activated.contains(id) && self.sets.active().contains(id))
-    }
-
-    /// Returns whether an object is neither active nor pinned.
-    pub fn is_inactive(&self, id: &ObjectId) -> bool {
-        !self.sets.active().contains(id) && !self.sets.pinned().contains(id)
+    /// Returns what a call's output came to.
+    pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
+        match self.catalog.get(id).map(|meta| &meta.kind) {
+            Some(Kind::Toolcall { outcome, .. }) => outcome.as_deref(),
+            _ => None,
+        }
     }
 
     /// The short name of an object, or its ID if it has none.
     pub fn handle(&self, id: &ObjectId) -> String {
         self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
+    }
+}
+
+impl Objects for Session {
+    fn is_inactive(&self, id: &ObjectId) -> bool {
+        !self.sets.active().contains(id) && !self.sets.pinned().contains(id)
+    }
+
+    fn is_pinned(&self, id: &ObjectId) -> bool {
+        self.sets.pinned().contains(id)
+    }
+
+    fn is_released(&self, id: &ObjectId) -> bool {
+        self.dropped.contains(id) && self.is_inactive(id)
+    }
+
+    fn keeps_whole(&self, id: &ObjectId) -> bool {
+        self.is_pinned(id) || (self.activated.contains(id) && self.sets.active().contains(id))
+    }
+
+    fn is_toolcall(&self, id: &ObjectId) -> bool {
+        self.is_toolcall(id)
+    }
+
+    fn outcome(&self, id: &ObjectId) -> Option<&str> {
+        self.outcome(id)
+    }
+
+    fn has_failed(&self, id: &ObjectId) -> bool {
+        let kind = self.catalog.get(id).map(|meta| &meta.kind);
+        matches!(kind, Some(Kind::Toolcall { status: Status::Fail, .. }))
+    }
+
+    fn handle(&self, id: &ObjectId) -> String {
+        self.handle(id)
+    }
+
+    fn handle_of(&self, id: &ObjectId) -> String {
+        self.catalog.handle_of(id)
+    }
+
+    fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
+        self.hash_of(id)
     }
 }
