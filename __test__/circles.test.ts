@@ -94,14 +94,14 @@ test('where there is nothing to check, it fails', () => {
 
 describe('a layer of the engine', () => {
   const engine = (files: Files): Files => ({
-    ...Object.fromEntries(['base', 'session', 'files', 'request', 'view', 'engine'].map((layer) => [`crates/engine/src/${layer}/mod.rs`, ''])),
+    ...Object.fromEntries(['base', 'session', 'files', 'view', 'engine'].map((layer) => [`crates/engine/src/${layer}/mod.rs`, ''])),
     ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`crates/engine/src/${name}`, text])),
   })
 
   test.each([
     ['by crate', 'session/a.rs', '//! A.\nuse crate::files::index::Index;', 'session/a.rs:2 names the layer files'],
     ['by super', 'base/mod.rs', 'use super::view::View;', 'base/mod.rs:1 names the layer view'],
-    ['in its code', 'request/a/b.rs', 'fn f() { crate::engine::run() }', 'request/a/b.rs:1 names the layer engine'],
+    ['in its code', 'files/a/b.rs', 'fn f() { crate::engine::run() }', 'files/a/b.rs:1 names the layer engine'],
   ])('may not name one above it: %s', (_, name, text, said) => {
     const { status, output } = check(engine({ [name]: text }))
     expect({ status, output }).toEqual({ status: 1, output: expect.stringContaining(`crates/engine/src/${said}`) })

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Each knows the ones before it, and none after it. */
-const LAYERS = ['base', 'session', 'files', 'request', 'view', 'engine']
+const LAYERS = ['base', 'session', 'files', 'view', 'engine']
 
 const NAME = new RegExp(`\\b(?:crate|super)::(${LAYERS.join('|')})\\b`, 'g')
 

@@ -1,11 +1,12 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
 //! Layers, each above the one before it: `base` (what never changes), `session` (sets, catalog, chat, and the one way to
-//! change them), `files` (looking at files and knowing what the model knows about them), `request` (what the model's request
-//! shows), `view` (the canonical rendering) and `engine` (the use cases; only their calls wait for the store and the disk).
+//! change them), `files` (looking at files and knowing what the model knows about them), `view` (the canonical rendering)
+//! and `engine` (the use cases; only their calls wait for the store and the disk). What the model's request contains is
+//! decided in `context-projection`.
 //!
 //! Architecture invariants:
-//! - The engine decides nothing that the model crate can decide; it reads, asks, and writes in one transaction.
+//! - The engine decides nothing that the pure crates can decide; it reads, asks, and writes in one transaction.
 //! - `session::commit` is the only way to change what is stored of a session that has begun, and holds the only loop that
 //!   tries again.
 //! - The library prints nothing and reads no environment or home directory.
@@ -17,7 +18,6 @@
 mod base;
 mod engine;
 mod files;
-mod request;
 mod session;
 mod view;
 
@@ -26,8 +26,10 @@ pub use base::options::{
     DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
 };
 pub use base::paths::{Disk, Paths, Place};
-pub use base::stay::{Stay, Stays};
 pub use context_knowledge::sentences::Sentences;
+pub use context_projection::request::plan::{Call, Edit, Incoming, Plan, Received, TextEdit};
+pub use context_projection::request::segment::CollapsedCall;
+pub use context_projection::{Stay, Stays};
 pub use engine::control::{Part, SetChange};
 pub use engine::index::Indexed;
 pub use engine::job::ToolcallInput;
@@ -38,6 +40,4 @@ pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;
 pub use files::stamps::Stamp;
 pub use files::tracking::{FileEvent, FileEventKind};
-pub use request::plan::{Call, Edit, Incoming, Plan, Received, TextEdit};
-pub use request::segment::CollapsedCall;
 pub use view::assembled::{Assembled, Block};

@@ -23,8 +23,8 @@
 //! session costs at most what it would have cost without rolls, plus that rent. And the rent that is still outstanding is
 //! less than the cost of writing the current context once.
 //!
-//! Everything here is a function of its arguments, in units of one fresh input token, and works on plain
-//! numbers: it knows no documents, no files and no harness.
+//! All of this is a function of its arguments, in units of one fresh input token, and works on plain numbers. [`request`]
+//! applies it to the segments of a request; of the session it knows what [`Objects`] says.
 
 mod binding;
 mod bound;
@@ -39,7 +39,9 @@ mod prices;
 pub mod providers;
 mod reach;
 mod reasoning;
+pub mod request;
 mod roll;
+mod stay;
 mod steps;
 mod usage;
 
@@ -52,5 +54,6 @@ pub use policy::{DEBT_CAP, Policy};
 pub use prices::Prices;
 pub use reach::Reach;
 pub use roll::Roll;
+pub use stay::{Stay, Stays};
 pub use steps::{PriceStep, PriceSteps};
 pub use usage::Accounting;

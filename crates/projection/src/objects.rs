@@ -1,5 +1,8 @@
 //! What a decision about a request asks of the session.
 
+#[cfg(test)]
+use std::collections::HashSet;
+
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
@@ -34,4 +37,57 @@ pub trait Objects {
 
     /// The hash of a file's current bytes; `None` if the file is gone, too large or was never read.
     fn hash_of(&self, id: &ObjectId) -> Option<Digest>;
+}
+
+/// Objects for tests. An ID is its own handle.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct TestObjects {
+    pub calls: HashSet<ObjectId>,
+    pub active: HashSet<ObjectId>,
+    pub pinned: HashSet<ObjectId>,
+    pub released: HashSet<ObjectId>,
+}
+
+#[cfg(test)]
+impl Objects for TestObjects {
+    fn is_inactive(&self, id: &ObjectId) -> bool {
+        !self.active.contains(id) && !self.is_pinned(id)
+    }
+
+    fn is_pinned(&self, id: &ObjectId) -> bool {
+        self.pinned.contains(id)
+    }
+
+    fn is_released(&self, id: &ObjectId) -> bool {
+        self.released.contains(id)
+    }
+
+    fn keeps_whole(&self, id: &ObjectId) -> bool {
+        self.is_pinned(id)
+    }
+
+    fn is_toolcall(&self, id: &ObjectId) -> bool {
+        self.calls.contains(id)
+    }
+
+    fn outcome(&self, _: &ObjectId) -> Option<&str> {
+        None
+    }
+
+    fn has_failed(&self, _: &ObjectId) -> bool {
+        false
+    }
+
+    fn handle(&self, id: &ObjectId) -> String {
+        id.as_str().to_owned()
+    }
+
+    fn handle_of(&self, id: &ObjectId) -> String {
+        self.handle(id)
+    }
+
+    fn hash_of(&self, _: &ObjectId) -> Option<Digest> {
+        None
+    }
 }

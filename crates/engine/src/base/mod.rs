@@ -5,7 +5,6 @@ pub mod disk;
 pub mod error;
 pub mod options;
 pub mod paths;
-pub mod stay;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

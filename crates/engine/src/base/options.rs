@@ -3,10 +3,10 @@
 use context_knowledge::sentences::Sentences;
 use std::sync::Arc;
 
-use super::stay::Stays;
 use context_model::collapse::Window;
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;
+use context_projection::Stays;
 use context_store::Store;
 use context_watch::{Sink, Tracker, WatchError};
 

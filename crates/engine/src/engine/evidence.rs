@@ -13,6 +13,7 @@ use context_model::id::ObjectId;
 use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
 use context_projection::Moment;
+use context_projection::request::segment::{Carried, ShownLines};
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
@@ -21,7 +22,6 @@ use super::results::Taking;
 use super::{Inner, State, Written};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::request::segment::{Carried, ShownLines};
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::session::refresh;

@@ -34,6 +34,9 @@ use std::time::Duration;
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
+use context_projection::request::Request;
+use context_projection::request::rolled::Rolled;
+use context_projection::request::segments::Segments;
 use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
@@ -43,10 +46,8 @@ use crate::base::{Client, Durability};
 use crate::files::index::FileReader;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
-use crate::request::Request;
-use crate::request::rolled::Rolled;
 use crate::session::Session;
-use crate::session::changes::SessionChange;
+use crate::session::changes::{self, SessionChange};
 use crate::session::commit::{self, Intent, Transacted, Work};
 use crate::session::names::Names;
 use crate::session::queue::Queue;
@@ -96,7 +97,7 @@ pub(crate) struct State {
     /// The last assembled view, as far as it is still valid.
     pub view: View,
     /// Messages that a call took in before it failed.
-    pub taken: Vec<crate::request::plan::Incoming>,
+    pub taken: Vec<context_projection::request::plan::Incoming>,
     /// Notices that no plan has carried yet.
     pub pending: Vec<PendingNotice>,
     /// Reads of files that nobody has stored yet.
@@ -311,7 +312,7 @@ impl Inner {
             match change {
                 SessionChange::Wrote(written) => {
                     state.view.follow(&written, &self.client);
-                    state.request.follow(&written, &state.session);
+                    Self::follow(&mut state.request.segments, &written, &state.session);
                 }
                 SessionChange::Version { file, is_change } => {
                     if is_change {
@@ -332,6 +333,19 @@ impl Inner {
 }
 
 impl Inner {
+    /// Judges again what a transaction of the session has changed for the request.
+    fn follow(segments: &mut Segments, written: &changes::Written, session: &Session) {
+        if written.starts_turn {
+            segments.start_turn(session);
+        }
+        for id in &written.touched {
+            segments.touch(id, session);
+        }
+        for id in &written.renewed {
+            segments.renew(id, session);
+        }
+    }
+
     /// Reads from the chat what the model was shown and told.
     pub fn read_chat(&self, state: &mut State, document: Option<&Document>) {
         let chat = document.map(Chat::of).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use context_model::chat::begun;
 use context_model::object::Document;
 use context_model::session::Sets;
+use context_projection::request::segments::Segments;
 use context_store::{StoreError, Transaction, Write};
 use tokio::sync::Mutex;
 use tracing::instrument;
@@ -16,7 +17,6 @@ use crate::base::options::Options;
 use crate::base::{Client, Durability};
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
-use crate::request::segments::Segments;
 use crate::session::queue::Queue;
 use crate::session::refresh;
 

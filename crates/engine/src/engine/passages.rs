@@ -19,7 +19,7 @@ use super::evidence::{first_line, path_of};
 use super::results::Taking;
 use super::{Inner, State};
 use crate::base::error::Result;
-use crate::request::answers::named_object;
+use crate::session::references::named_object;
 
 /// How many versions of a file are searched for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;

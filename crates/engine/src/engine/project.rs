@@ -1,9 +1,15 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
+use std::sync::LazyLock;
+use std::time::Instant;
+
 use context_knowledge::statement::Says;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
-use context_projection::{Binding, Policy};
+use context_projection::request::answers::first_excerpt;
+use context_projection::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
+use context_projection::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
+use context_projection::{Binding, Moment, Policy};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -12,10 +18,6 @@ use super::results::Taking;
 use super::{Engine, Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::request::answers::first_excerpt;
-use crate::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
-use crate::request::moment;
-use crate::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
 
 /// What other machines wrote is not fetched again for this many milliseconds.
 const PULL_AGE_MS: i64 = 1_000;
@@ -69,7 +71,7 @@ impl Engine {
         if state.came_back {
             self.inner.forget_underway(&mut state);
         }
-        let policy = state.request.policy(call);
+        let policy = state.request.policy(call, moment(call));
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.set_system_tokens(call.system_tokens);
         // After an answer without calls a user's message comes next, and what others write until then counts.
@@ -92,7 +94,7 @@ impl Engine {
         plan.edits.extend(state.request.lacking(call.rolls));
         if call.rolls {
             // An answer among the messages has warmed the cache again.
-            let policy = state.request.policy(call);
+            let policy = state.request.policy(call, moment(call));
             if policy.binding == Binding::Refuses
                 && let Some(from) = state.request.segments.unbound.take()
                 && let Some(roll) = state.request.segments.reasoning_roll(from)
@@ -108,7 +110,7 @@ impl Engine {
             }
         }
         self.inner.notices(&mut state, Durability::WithSettle).await?;
-        let policy = state.request.policy(call);
+        let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
@@ -135,7 +137,7 @@ impl Engine {
         state.known.forget();
         state.unread.clear();
         state.pending.clear();
-        let policy = state.request.policy(call);
+        let policy = state.request.policy(call, moment(call));
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
@@ -256,4 +258,11 @@ fn model_of(message: &Value, next: &str) -> String {
         (_, model) if model == next || !next.contains('/') => next.to_owned(),
         (provider, model) => format!("{provider}/{model}"),
     }
+}
+
+/// Now, by the host's clock and our own.
+pub(crate) fn moment(call: &Call) -> Moment {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let own = i64::try_from(START.elapsed().as_millis()).unwrap_or(i64::MAX);
+    Moment { host: call.now_ms, own }
 }

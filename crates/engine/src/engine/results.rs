@@ -8,6 +8,10 @@ use context_model::object::Status;
 use context_model::outcome::is_said_by;
 use context_model::tokens;
 use context_projection::Moment;
+use context_projection::request::answers::first_excerpt;
+use context_projection::request::messages::{has_image, message_tokens, result_text, text_of};
+use context_projection::request::segment::{Carried, Form, Output};
+use context_projection::request::words::is_rules_file;
 use context_secrets::{is_args, is_content};
 use context_store::AsOf;
 use serde_json::{Map, Value};
@@ -17,13 +21,10 @@ use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::request::answers::{first_excerpt, handle_before, named_object};
-use crate::request::messages::{has_image, message_tokens, result_text, text_of};
-use crate::request::segment::{Carried, Form, Output};
-use crate::request::words::is_rules_file;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
 use crate::session::commit::Work;
+use crate::session::references::{handle_before, named_object};
 
 /// How messages are taken in.
 #[derive(Clone, Copy)]

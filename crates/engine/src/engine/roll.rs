@@ -2,14 +2,15 @@
 
 use context_model::chat::Receipt;
 use context_model::chat::RollEntry;
+use context_projection::request::plan::{Call, Plan};
+use context_projection::request::rolls::entry_of;
 use context_projection::{Binding, Roll};
 use tracing::instrument;
 
+use super::project::moment;
 use super::{Engine, Inner, State};
 use crate::base::Durability;
 use crate::base::error::{EngineError, Result};
-use crate::request::plan::{Call, Plan};
-use crate::request::rolls::entry_of;
 use crate::session::Session;
 use crate::session::commit::Work;
 
@@ -22,7 +23,7 @@ impl Engine {
     pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        let policy = state.request.policy(call);
+        let policy = state.request.policy(call, moment(call));
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);
@@ -37,7 +38,7 @@ impl Engine {
     /// rolled. Changes nothing.
     pub async fn preview_roll(&self, call: &Call) -> Result<Option<Receipt>> {
         let mut state = self.inner.lock().await?;
-        let policy = state.request.policy(call);
+        let policy = state.request.policy(call, moment(call));
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);

@@ -10,6 +10,7 @@ use context_knowledge::statement::{Content, Knowledge};
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_model::{marker, render};
+use context_projection::request::segment::ShownLines;
 use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 use tracing::instrument;
@@ -17,7 +18,6 @@ use tracing::instrument;
 use super::{Engine, Inner, State};
 use crate::base::Durability;
 use crate::base::error::Result;
-use crate::request::segment::ShownLines;
 use crate::session::Session;
 use crate::session::commit::Work;
 

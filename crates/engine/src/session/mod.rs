@@ -10,6 +10,7 @@ pub mod commit;
 pub mod documents;
 pub mod names;
 pub mod queue;
+pub mod references;
 pub mod refresh;
 pub mod window;
 

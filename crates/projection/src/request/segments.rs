@@ -2,22 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, Roll};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::marker;
 use context_model::time::TxId;
 use context_model::tokens;
-use context_projection::{Binding, Charge, Item, Ledger, Need, Objects, Policy, Roll};
 
 use super::schedule::Schedule;
 use super::segment::{
     Arguments, Carried, Form, Output, Segment, SegmentKind, ShownLines, Step, TextKind, Words,
 };
-use crate::base::stay::Stays;
+use crate::stay::Stays;
 
 /// The segments of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
-pub(crate) struct Segments {
+pub struct Segments {
     pub(super) ledger: Ledger,
     pub(super) segments: Vec<Segment>,
     /// Where an object's result, and the arguments of its call, are.
@@ -158,7 +158,7 @@ impl Segments {
     }
 
     /// Appends words that may leave. Returns their place.
-    pub fn push_words(&mut self, key: &str, words: Words, objects: &dyn Objects) -> usize {
+    pub(super) fn push_words(&mut self, key: &str, words: Words, objects: &dyn Objects) -> usize {
         let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
         let (is_answers, is_thinking) = (words.what != TextKind::User, words.what == TextKind::Thinking);
         let chars = words.chars as u64;
@@ -219,7 +219,7 @@ impl Segments {
     }
 
     /// Appends the arguments of an answer's calls.
-    pub fn push_arguments(&mut self, key: &str, arguments: Arguments) {
+    pub(super) fn push_arguments(&mut self, key: &str, arguments: Arguments) {
         let full = tokens::of_chars(arguments.units) as u64;
         let collapsed = tokens::of_chars(arguments.units_in(Form::Reference)) as u64;
         let ids: Vec<String> = arguments.calls.iter().map(|call| call.call_id.clone()).collect();

@@ -1,17 +1,14 @@
-//! Answers with their calls, and the lines that name their results.
+//! Answers with their calls, and the texts of users.
 
+use crate::Objects;
 use context_model::excerpt::{Gate, excerpt};
-use context_model::id::ObjectId;
-use context_model::{marker, render, tokens};
-use context_projection::Objects;
+use context_model::{marker, tokens};
 use serde_json::{Map, Value};
 
 use super::Request;
 use super::messages::{block_units, message_units, text_of};
-use super::segment::{Arguments, ArgumentsOf, CHANGED, Form, Short, StepCall, TextKind, Words};
+use super::segment::{Arguments, ArgumentsOf, Form, Short, StepCall, TextKind, Words};
 use super::words;
-use crate::session::Session;
-use crate::session::catalog::Kind;
 
 /// A placeholder for a handle while its object is unknown; as long as most handles.
 const SOME_HANDLE: &str = "00000000";
@@ -142,146 +139,38 @@ fn is_signed(call: &Value) -> bool {
     call.get("thoughtSignature").is_some_and(|signature| !signature.is_null())
 }
 
-impl Session {
-    /// The line before an output: the name that brings it back. The call above it says the rest.
-    pub fn header(&self, id: &ObjectId) -> String {
-        format!("id={}", render::word(self.handle(id).as_str()))
-    }
-
-    /// An excerpt under its object's header.
-    pub fn headed(&self, id: &ObjectId, excerpt: &str) -> String {
-        format!("{}\n{excerpt}", self.header(id))
-    }
-
-    /// An output as the tool returned it, without the header that we put before it.
-    pub fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
-        text.strip_prefix(self.header(id).as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
-    }
-
-    /// The line that stands in place of an object's output, under its handle: what it was, and what it came to.
-    pub fn reference(&self, id: &ObjectId) -> String {
-        let plain = self.plain_reference(id);
-        match self.outcome(id) {
-            Some(outcome) => format!("{plain} -> {outcome}"),
-            None => plain,
-        }
-    }
-
-    /// The line of the specification: all that stands for a call whose outcome must not be shown.
-    pub fn plain_reference(&self, id: &ObjectId) -> String {
-        match self.catalog.get(id).map(|meta| &meta.kind) {
-            Some(Kind::Toolcall { tool, status, .. }) => {
-                render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
-            }
-            _ => String::new(),
-        }
-    }
-
-    /// Returns whether a text is the reference to an object's output, with or without lines of later calls.
-    pub fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
-        let first = text.split('\n').next().unwrap_or_default();
-        let first = first.strip_suffix(CHANGED).unwrap_or(first);
-        !first.is_empty() && (first == self.reference(id) || first == self.plain_reference(id))
-    }
-
-    /// The object named by a result's first line, which is its header or the reference that replaced it. An output
-    /// can say anything, so only an object of this call is accepted.
-    pub fn object_in(&self, call_id: &str, text: &str) -> Option<ObjectId> {
-        let first = text.lines().next()?;
-        let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
-        let handle = rest.strip_prefix("id=")?.split(' ').next()?;
-        let id = self.catalog.find(handle)?;
-        (id.is_toolcall(call_id) && (self.header(&id) == first || self.is_reference(&id, first)))
-            .then_some(id)
-    }
-}
-
-/// The handle that a header before this text names, and the text below it.
-pub(crate) fn handle_before(text: &str) -> Option<(&str, &str)> {
-    let (first, rest) = text.split_once('\n')?;
-    Some((first.strip_prefix("id=")?, rest))
-}
-
 /// The excerpt that a large output is shown as from the start, without a header.
-pub(crate) fn first_excerpt(tool: &str, content: &str) -> Option<String> {
+pub fn first_excerpt(tool: &str, content: &str) -> Option<String> {
     excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
-}
-
-/// The object that the arguments of a call name, as `activate` and Pi's `read` take it: by its ID or handle. `None` for
-/// an old version, which is a static reference.
-pub(crate) fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) -> Option<ObjectId> {
-    let text = |name: &str| args.get(name).and_then(Value::as_str);
-    let name = match tool {
-        "activate" => text("id")?,
-        "read" => {
-            let path = text("path")?;
-            path.strip_prefix('@').unwrap_or(path).strip_prefix("id=")?
-        }
-        _ => return None,
-    };
-    session.catalog.find(name).filter(|id| session.sets.index().contains(id))
 }
 
 #[cfg(test)]
 mod tests {
-    use context_model::object::{Document, Status};
-    use context_model::session::Change;
-    use context_model::source::FilesystemSource;
-    use context_model::time::TxId;
     use serde_json::json;
 
     use super::*;
-    use crate::session::catalog::Meta;
-
-    /// A session with one file, and the file's ID.
-    fn session() -> (Session, ObjectId) {
-        let mut session = Session::default();
-        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a.txt".into() };
-        let document = Document::file(source, Some("text".into()), None);
-        let id = document.id().clone();
-        session.meet(&id, Meta::of_document(&document, TxId(1)).unwrap());
-        session.sets.promote(&id, &mut Change::default());
-        (session, id)
-    }
-
-    #[test]
-    fn a_call_names_an_object_by_its_id_or_handle() {
-        let (session, id) = session();
-        let named = |tool: &str, args: Value| named_object(&session, tool, args.as_object().unwrap());
-        for name in [id.as_str(), &session.handle(&id)] {
-            assert_eq!(named("activate", json!({ "id": name })).as_ref(), Some(&id));
-            assert_eq!(named("read", json!({ "path": format!("id={name}") })).as_ref(), Some(&id));
-            assert_eq!(named("read", json!({ "path": format!("@id={name}") })).as_ref(), Some(&id));
-            assert_eq!(named("read", json!({ "path": name })), None, "a file of this name");
-            assert_eq!(named("read", json!({ "id": name })), None);
-            assert_eq!(named("bash", json!({ "id": name, "path": format!("id={name}") })), None);
-            assert_eq!(named("activate", json!({ "id": format!("{name}@1") })), None, "an old version");
-        }
-        let of_another_session =
-            named_object(&Session::default(), "activate", json!({ "id": id.as_str() }).as_object().unwrap());
-        assert_eq!(of_another_session, None);
-    }
+    use crate::objects::TestObjects;
 
     /// Providers look for a cached prefix so many blocks back, and each segment counts as one.
     #[test]
     fn a_message_that_is_one_long_text_is_one_segment() {
-        let (session, _) = session();
+        let objects = TestObjects::default();
         let mut request = Request::default();
         let long = "word ".repeat(5000);
-        request.push_user("a", &json!({ "role": "user", "content": long }), true, &session);
+        request.push_user("a", &json!({ "role": "user", "content": long }), true, &objects);
         assert_eq!(request.segments.segments.len(), 1);
         let blocks =
             json!([{ "type": "text", "text": format!("other {long}") }, { "type": "text", "text": "short" }]);
-        request.push_user("b", &json!({ "role": "user", "content": blocks }), true, &session);
+        request.push_user("b", &json!({ "role": "user", "content": blocks }), true, &objects);
         assert_eq!(request.segments.segments.len(), 3);
-        request.push_user("c", &json!({ "role": "user", "content": "" }), true, &session);
+        request.push_user("c", &json!({ "role": "user", "content": "" }), true, &objects);
         assert_eq!(request.segments.segments.len(), 4, "each message has one");
     }
 
     /// Whether an answer can become lines, and how many of its calls have arguments that can be shortened.
     #[test]
     fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
-        let (session, _) = session();
+        let objects = TestObjects::default();
         let long = "word ".repeat(200);
         let call = |id: &str, signature: Value| {
             let arguments = json!({ "path": "/a", "content": long });
@@ -297,7 +186,7 @@ mod tests {
             (json!([text]), 0, 0),
         ] {
             let mut request = Request::default();
-            request.push_answer("m", &json!({ "content": content }), "/", (true, &session));
+            request.push_answer("m", &json!({ "content": content }), "/", (true, &objects));
             assert_eq!(request.segments.steps.len(), steps, "{content}");
             let calls = request.segments.segments.iter().find_map(|segment| match &segment.kind {
                 super::super::segment::SegmentKind::Arguments(all) => Some(all.calls.len()),
@@ -309,16 +198,16 @@ mod tests {
 
     #[test]
     fn what_is_no_text_counts_too() {
-        let (session, _) = session();
+        let objects = TestObjects::default();
         let mut request = Request::default();
         let image = json!({ "type": "image" });
-        request.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &session));
+        request.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &objects));
         assert_eq!((request.segments.segments.len(), request.segments.tokens()), (1, 2_400));
         request.push_answer(
             "n",
             &json!({ "content": [{ "type": "text", "text": "abcd" }] }),
             "/",
-            (true, &session),
+            (true, &objects),
         );
         assert_eq!(
             (request.segments.segments.len(), request.segments.tokens()),
@@ -329,46 +218,16 @@ mod tests {
 
     #[test]
     fn of_equal_texts_the_first_is_shortened() {
-        let (session, _) = session();
+        let objects = TestObjects::default();
         let mut request = Request::default();
         let long = "word ".repeat(5000);
         for key in ["a", "b"] {
-            request.push_user(key, &json!({ "role": "user", "content": long }), true, &session);
+            request.push_user(key, &json!({ "role": "user", "content": long }), true, &objects);
         }
         let is_whole = request.segments.segments.iter().map(|segment| match &segment.kind {
             super::super::segment::SegmentKind::Words(words) => words.short == Short::Whole,
             _ => panic!("a long text"),
         });
         assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);
-    }
-
-    #[test]
-    fn a_result_names_an_object_of_its_call_alone() {
-        let (mut session, file) = session();
-        let (call, failed) = (ObjectId::new("call_1"), ObjectId::new("call_2"));
-        for (id, status) in [(&call, Status::Ok), (&failed, Status::Fail)] {
-            let outcome = Some("3 failed".into());
-            let kind = Kind::Toolcall { tool: "bash".into(), status, outcome };
-            session.meet(id, Meta { kind, is_null: false, tx: TxId(1) });
-        }
-        assert_eq!([&call, &failed, &file].map(|id| session.has_failed(id)), [false, true, false]);
-        let handle = session.handle(&call);
-        let (header, plain) = (session.header(&call), session.plain_reference(&call));
-        let reference = session.reference(&call);
-        assert_eq!(reference, format!("{plain} -> 3 failed"));
-        assert_eq!(header, format!("id={handle}"));
-        for first in [&header, &plain, &reference] {
-            for text in [first.clone(), format!("{first}\nand more")] {
-                assert_eq!(session.object_in("call_1", &text).as_ref(), Some(&call), "{text}");
-                assert_eq!(session.object_in("call_2", &text), None, "of another call: {text}");
-            }
-            assert_eq!(session.object_in("call_1", &format!("{first} ")), None);
-            assert_eq!(session.object_in("call_1", &format!("\n{first}")), None, "not in the first line");
-        }
-        assert_eq!(
-            session.object_in("call_1", &format!("toolcall_ref id={handle} tool=other status=ok")),
-            None
-        );
-        assert_eq!(session.object_in("call_1", "id=00000000"), None);
     }
 }

@@ -1,28 +1,27 @@
+use crate::{Need, Prices};
 use context_model::chat::RollReason;
-use context_model::session::Change;
-use context_projection::{Need, Prices};
 use rstest::rstest;
 use serde_json::json;
 
 use super::*;
+use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::segment::Output;
-use crate::session::Session;
 
 /// Two answers with a call each: their segments are 0 to 2 and 3 to 5, a text, arguments and a result.
-fn two_answers(session: &Session) -> Segments {
-    answers(&["one", "two"], session)
+fn two_answers(objects: &TestObjects) -> Segments {
+    answers(&["one", "two"], objects)
 }
 
-fn answers(ids: &[&str], session: &Session) -> Segments {
+fn answers(ids: &[&str], objects: &TestObjects) -> Segments {
     let mut request = Request::default();
     for id in ids {
         let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": { "command": id } });
         let content = json!([{ "type": "text", "text": "I look." }, call]);
-        request.push_answer(id, &json!({ "role": "assistant", "content": content }), "/", (true, session));
+        request.push_answer(id, &json!({ "role": "assistant", "content": content }), "/", (true, objects));
         let object = ObjectId::new(*id);
-        request.segments.answer(id, &object, true, session, "/");
-        request.segments.push_result(&format!("result of {id}"), Output::of_test(id, 1_000), session);
+        request.segments.answer(id, &object, true, objects, "/");
+        request.segments.push_result(&format!("result of {id}"), Output::of_test(id, 1_000), objects);
     }
     request.segments
 }
@@ -52,14 +51,14 @@ fn an_answer_leaves_as_a_whole(
     #[case] cut: usize,
     #[case] gone: Option<Vec<usize>>,
 ) {
-    let session = Session::default();
-    let mut segments = two_answers(&session);
+    let objects = TestObjects::default();
+    let mut segments = two_answers(&objects);
     assert_eq!(segments.segments.len(), 6);
     segments.steps[0].is_ripe = true;
     for place in aimed {
         segments.segments[place].next = Form::Removed;
     }
-    let shape = segments.shape(&roll_from(cut), &session);
+    let shape = segments.shape(&roll_from(cut), &objects);
     let left = shape.forms.iter().filter(|(_, form)| *form == Form::Removed);
     assert_eq!(left.map(|(place, _)| *place).collect::<Vec<_>>(), gone.clone().unwrap_or_default());
     assert_eq!(shape.pages.len(), usize::from(gone.is_some()));
@@ -67,8 +66,8 @@ fn an_answer_leaves_as_a_whole(
 
 #[test]
 fn a_message_has_one_edit_however_many_of_its_segments_change() {
-    let session = Session::default();
-    let mut segments = two_answers(&session);
+    let objects = TestObjects::default();
+    let mut segments = two_answers(&objects);
     for place in 0..6 {
         segments.segments[place].form = Form::Removed;
     }
@@ -78,74 +77,74 @@ fn a_message_has_one_edit_however_many_of_its_segments_change() {
 
 #[test]
 fn arguments_that_have_no_shorter_form_are_not_shortened_again() {
-    let session = Session::default();
-    let mut segments = two_answers(&session);
+    let objects = TestObjects::default();
+    let mut segments = two_answers(&objects);
     assert!(matches!(segments.kind(1), SegmentKind::Arguments(_)));
-    assert!(!segments.repeat(1, Form::Reference, &session));
+    assert!(!segments.repeat(1, Form::Reference, &objects));
     assert_eq!(segments.segments[1].form, Form::Full);
 }
 
 #[test]
 fn arguments_are_answered_once_all_their_calls_are() {
-    let session = Session::default();
+    let objects = TestObjects::default();
     let mut request = Request::default();
     let content = "long ".repeat(500);
     let calls = ["one", "two"].map(|id| {
         json!({ "type": "toolCall", "id": id, "name": "write", "arguments": { "path": id, "content": content } })
     });
-    request.push_answer("m", &json!({ "role": "assistant", "content": calls }), "/", (true, &session));
+    request.push_answer("m", &json!({ "role": "assistant", "content": calls }), "/", (true, &objects));
     let is_answered = |segments: &Segments| match segments.kind(0) {
         SegmentKind::Arguments(arguments) => arguments.is_answered(),
         _ => panic!("the arguments come first"),
     };
     assert!(!is_answered(&request.segments));
     for (id, all) in [("one", false), ("two", true)] {
-        assert!(!request.segments.repeat(0, Form::Reference, &session));
-        request.segments.answer(id, &ObjectId::new(id), true, &session, "/");
+        assert!(!request.segments.repeat(0, Form::Reference, &objects));
+        request.segments.answer(id, &ObjectId::new(id), true, &objects, "/");
         assert_eq!(is_answered(&request.segments), all);
     }
-    assert!(request.segments.repeat(0, Form::Reference, &session));
+    assert!(request.segments.repeat(0, Form::Reference, &objects));
 }
 
 #[test]
 fn what_has_its_form_already_is_not_rolled() {
-    let session = Session::default();
-    let mut segments = two_answers(&session);
+    let objects = TestObjects::default();
+    let mut segments = two_answers(&objects);
     for place in 0..6 {
         segments.segments[place].next = segments.segments[place].form;
     }
     segments.segments[2].next = Form::Reference;
-    assert_eq!(segments.shape(&roll_from(0), &session).forms, [(2, Form::Reference)]);
+    assert_eq!(segments.shape(&roll_from(0), &objects).forms, [(2, Form::Reference)]);
 }
 
 /// By itself a segment becomes a reference if that is shorter, and nobody wants the whole.
 #[test]
 fn what_a_segment_becomes_by_itself() {
-    let session = Session::default();
-    let mut segments = two_answers(&session);
-    assert_eq!(segments.alone(2, &session), None, "nothing was judged yet");
+    let objects = TestObjects::default();
+    let mut segments = two_answers(&objects);
+    assert_eq!(segments.alone(2, &objects), None, "nothing was judged yet");
     segments.need = Some(Need { prices: Prices::default(), lambda: 0.0 });
-    assert_eq!(segments.alone(2, &session), Some((2, Form::Reference)));
-    assert_eq!(segments.alone(1, &session), None, "the arguments are short");
+    assert_eq!(segments.alone(2, &objects), Some((2, Form::Reference)));
+    assert_eq!(segments.alone(1, &objects), None, "the arguments are short");
     let reference = size_in(&segments.segments[2], Form::Reference);
     for (born, is_longer) in [(reference, false), (reference + 1, true)] {
         if let SegmentKind::Result(output) = &mut segments.segments[2].kind {
             output.full_tokens = born;
         }
-        assert_eq!(segments.alone(2, &session).is_some(), is_longer);
+        assert_eq!(segments.alone(2, &objects).is_some(), is_longer);
     }
-    let mut wanted = Session::default();
-    wanted.sets.pin(&ObjectId::new("two"), &mut Change::default());
+    let mut wanted = TestObjects::default();
+    wanted.pinned.insert(ObjectId::new("two"));
     assert_eq!(segments.alone(5, &wanted), None, "it is pinned");
     segments.take_form(5, Form::Reference);
-    assert_eq!(segments.alone(5, &session), None, "it is one already");
+    assert_eq!(segments.alone(5, &objects), None, "it is one already");
 }
 
 /// Only the lines of answers that the undone roll had made lines leave again.
 #[test]
 fn an_undone_roll_takes_back_its_own_lines() {
-    let session = Session::default();
-    let mut segments = answers(&["one", "two", "three"], &session);
+    let objects = TestObjects::default();
+    let mut segments = answers(&["one", "two", "three"], &objects);
     let shape = |page: [usize; 2], last: usize| Shape {
         forms: std::iter::once((last, Form::Reference))
             .chain((page[1] * 3..page[1] * 3 + 3).map(|p| (p, Form::Removed)))
@@ -155,27 +154,27 @@ fn an_undone_roll_takes_back_its_own_lines() {
     };
     let pages = |segments: &Segments| segments.steps.iter().map(|step| step.page).collect::<Vec<_>>();
     let lines = |segments: &Segments| segments.output_at(2).unwrap().lines.len();
-    let first = segments.apply(shape([0, 1], 2), &session);
+    let first = segments.apply(shape([0, 1], 2), &objects);
     assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
-    let second = segments.apply(shape([0, 2], 2), &session);
+    let second = segments.apply(shape([0, 2], 2), &objects);
     assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), Some(0)], 4));
-    segments.undo(&second, 1, &session);
+    segments.undo(&second, 1, &objects);
     assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
     assert!(segments.segments[6..].iter().all(|segment| segment.form == Form::Full));
     // The third answer could become lines after the first one only while the second has become some.
     segments.steps[2].is_ripe = true;
-    segments.aim_step(2, &session);
+    segments.aim_step(2, &objects);
     assert!(segments.segments[6..].iter().all(|segment| segment.next == Form::Removed));
     assert!(segments.stale_tokens() > 900);
-    segments.undo(&first, 1, &session);
+    segments.undo(&first, 1, &objects);
     assert_eq!((pages(&segments), lines(&segments)), (vec![None; 3], 0));
     assert_eq!(segments.stale_tokens(), 0);
 }
 
 #[test]
 fn lines_of_calls_that_only_looked_leave_and_the_reference_stays() {
-    let session = Session::default();
-    let mut segments = two_answers(&session);
+    let objects = TestObjects::default();
+    let mut segments = two_answers(&objects);
     segments.take_form(2, Form::Reference);
     if let SegmentKind::Result(output) = &mut segments.segments[2].kind {
         output.lines = [("looked", false), ("changed", true)]
@@ -190,51 +189,51 @@ fn lines_of_calls_that_only_looked_leave_and_the_reference_stays() {
 
 #[test]
 fn words_are_shortened_again_only_in_a_harness_that_can() {
-    let session = Session::default();
+    let objects = TestObjects::default();
     let mut request = Request::default();
     let long = "word ".repeat(5_000);
     for text in [long.as_str(), "short"] {
         let content = json!([{ "type": "text", "text": text }]);
-        request.push_answer(text, &json!({ "role": "assistant", "content": content }), "/", (true, &session));
+        request.push_answer(text, &json!({ "role": "assistant", "content": content }), "/", (true, &objects));
     }
     let segments = &mut request.segments;
-    assert!(!segments.repeat(0, Form::Reference, &session));
+    assert!(!segments.repeat(0, Form::Reference, &objects));
     segments.set_shortens(true);
-    assert!(!segments.repeat(1, Form::Reference, &session), "it has no shorter form");
-    assert!(segments.repeat(0, Form::Reference, &session));
-    assert!(!segments.repeat(0, Form::Reference, &session), "it has it already");
+    assert!(!segments.repeat(1, Form::Reference, &objects), "it has no shorter form");
+    assert!(segments.repeat(0, Form::Reference, &objects));
+    assert!(!segments.repeat(0, Form::Reference, &objects), "it has it already");
 }
 
 /// The first answer carries the lines of the others; one that is lines already carries none.
 #[test]
 fn answers_become_lines_again_after_the_answer_that_carried_them() {
-    let session = Session::default();
+    let objects = TestObjects::default();
     let page = |ids: &[&str]| ids.iter().map(|id| ObjectId::new(*id)).collect::<Vec<_>>();
-    let mut segments = answers(&["one", "two", "three"], &session);
+    let mut segments = answers(&["one", "two", "three"], &objects);
     assert_eq!(
-        segments.repeat_page(&page(&["one", "two"]), &session),
+        segments.repeat_page(&page(&["one", "two"]), &objects),
         [0; 0],
         "the harness can't leave out messages"
     );
     segments.set_shortens(true);
-    assert_eq!(segments.repeat_page(&page(&["one"]), &session), [0; 0], "there are no others");
-    assert_eq!(segments.repeat_page(&page(&["missing", "two"]), &session), [0; 0]);
-    assert_eq!(segments.repeat_page(&page(&["one", "two"]), &session), [2, 3, 4, 5]);
-    assert_eq!(segments.repeat_page(&page(&["two", "three"]), &session), [0; 0], "its result is gone");
-    assert_eq!(segments.repeat_page(&page(&["one", "two", "three"]), &session), [2, 6, 7, 8]);
+    assert_eq!(segments.repeat_page(&page(&["one"]), &objects), [0; 0], "there are no others");
+    assert_eq!(segments.repeat_page(&page(&["missing", "two"]), &objects), [0; 0]);
+    assert_eq!(segments.repeat_page(&page(&["one", "two"]), &objects), [2, 3, 4, 5]);
+    assert_eq!(segments.repeat_page(&page(&["two", "three"]), &objects), [0; 0], "its result is gone");
+    assert_eq!(segments.repeat_page(&page(&["one", "two", "three"]), &objects), [2, 6, 7, 8]);
     let gone = segments.segments.iter().map(|segment| segment.form == Form::Removed).collect::<Vec<_>>();
     assert_eq!(gone, [[false; 3], [true; 3], [true; 3]].concat());
     // Of an answer that carries lines itself, none is made.
-    let mut segments = answers(&["one", "two", "three"], &session);
+    let mut segments = answers(&["one", "two", "three"], &objects);
     segments.set_shortens(true);
-    segments.repeat_page(&page(&["two", "three"]), &session);
-    assert_eq!(segments.repeat_page(&page(&["one", "two"]), &session), [0; 0]);
+    segments.repeat_page(&page(&["two", "three"]), &objects);
+    assert_eq!(segments.repeat_page(&page(&["one", "two"]), &objects), [0; 0]);
 }
 
 #[test]
 fn a_result_has_one_edit() {
-    let session = Session::default();
-    let segments = two_answers(&session);
+    let objects = TestObjects::default();
+    let segments = two_answers(&objects);
     let keys = |places: &[usize]| {
         let edits = segments.edits_of(places.iter().copied());
         edits.iter().map(|edit| edit.key().to_owned()).collect::<Vec<_>>()

@@ -4,10 +4,10 @@
 //! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one
 //! byte for byte.
 
+use crate::{Binding, PriceSteps, Prices};
 use context_model::chat::Receipt;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
-use context_projection::{Binding, PriceSteps, Prices};
 use serde_json::Value;
 
 use super::segment::CollapsedCall;
@@ -34,7 +34,7 @@ pub struct Call {
     pub binding: Binding,
     /// Text of an answer with calls is part of its reasoning.
     pub text_is_reasoning: bool,
-    /// How far back the provider looks for a cached prefix; see [`context_projection::Policy::reach`].
+    /// How far back the provider looks for a cached prefix; see [`crate::Policy::reach`].
     pub lookback_blocks: Option<u32>,
     /// How many endings of earlier requests the provider looks back for a cached prefix; `None` if it has no such rule.
     pub lookback_endings: Option<u32>,
@@ -54,7 +54,7 @@ pub struct Call {
     pub rolls: bool,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
-    /// When an earlier process sent the messages that [`Engine::resync`](crate::Engine::resync) gets, in milliseconds since the
+    /// When an earlier process sent the messages that `Engine::resync` gets, in milliseconds since the
     /// epoch; `None` unless they were sent in the form that the record gives them.
     pub sent_ms: Option<i64>,
 }
@@ -73,11 +73,11 @@ pub struct Plan {
     /// Estimated tokens of what a roll could remove.
     pub stale_tokens: u64,
     /// What changing the next request at its very start would cost, in fresh input tokens: writing its cached part
-    /// again. 0 on a dead cache. Only [`crate::Engine::advance`] sets this and [`Plan::spent`].
+    /// again. 0 on a dead cache. Only `Engine::advance` sets this and [`Plan::spent`].
     pub rewrite_cost: f64,
     /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
     pub spent: f64,
-    /// The point to return to with [`crate::Engine::restore`], and the times that identify it; set as `spent` is.
+    /// The point to return to with `Engine::restore`, and the times that identify it; set as `spent` is.
     pub point: Option<(TxId, [Timestamp; 2])>,
 }
 
@@ -142,7 +142,7 @@ pub struct Received {
 
 /// Returns whether the messages before the last answer are those that it answers: none of them is newer, as a
 /// compaction's summary would be.
-pub(crate) fn is_as_sent(messages: &[Incoming]) -> bool {
+pub fn is_as_sent(messages: &[Incoming]) -> bool {
     let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_f64);
     let Some(last) = messages.iter().rposition(|one| one.message["role"] == "assistant") else {
         return false;

@@ -10,7 +10,7 @@ use super::segment::Form;
 
 /// What was rolled in the visible part of the conversation, with the receipts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rolled {
+pub struct Rolled {
     /// The rolls that are in effect, oldest first.
     entries: Vec<RollEntry>,
     sets: Sets,

@@ -3,9 +3,9 @@
 //! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what
 //! it showed before, even in a harness that keeps only its raw messages.
 
+use crate::Objects;
 use context_model::chat::RollEntry;
 use context_model::id::ObjectId;
-use context_projection::Objects;
 
 use super::Request;
 use super::forms::Shape;
@@ -65,7 +65,7 @@ impl Request {
 }
 
 /// A roll in the form that the chat records.
-pub(crate) fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
+pub fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
     let mut entry = RollEntry { bound: segments.binding().is_strict(), ..RollEntry::default() };
     for (place, form) in &shape.forms {
         match (segments.kind(*place), form) {
@@ -90,7 +90,7 @@ pub(crate) fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
 
 impl Segments {
     /// Returns what a segment consists of.
-    pub fn kind(&self, place: usize) -> &SegmentKind {
+    pub(super) fn kind(&self, place: usize) -> &SegmentKind {
         &self.segments[place].kind
     }
 
@@ -151,11 +151,11 @@ impl Segments {
 
 #[cfg(test)]
 mod tests {
-    use context_projection::Prices;
+    use crate::Prices;
 
     use super::*;
+    use crate::objects::TestObjects;
     use crate::request::segment::{Line, Output};
-    use crate::session::Session;
 
     /// A result whose reference has these lines after it.
     fn result(name: &str, lines: &[bool]) -> Output {
@@ -165,15 +165,15 @@ mod tests {
 
     #[test]
     fn lines_that_had_left_leave_again_where_there_are_any() {
-        let session = Session::default();
+        let objects = TestObjects::default();
         let mut request = Request::default();
         for (name, lines) in [("a", &[true, false][..]), ("b", &[]), ("c", &[false])] {
-            let place = request.segments.push_result(name, result(name, lines), &session);
+            let place = request.segments.push_result(name, result(name, lines), &objects);
             request.segments.take_form(place, Form::Reference);
         }
         let lines = ["a", "b"].map(ObjectId::new).to_vec();
         request.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
-        request.repeat_pages(&session);
+        request.repeat_pages(&objects);
         assert_eq!(request.pending.iter().copied().collect::<Vec<_>>(), [0]);
         let text = |place| request.segments.text_at(place).unwrap();
         assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
@@ -182,16 +182,16 @@ mod tests {
 
     #[test]
     fn what_a_person_brought_back_is_held_in_a_later_process_too() {
-        let session = Session::default();
+        let objects = TestObjects::default();
         let mut request = Request::default();
-        request.segments.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
+        request.segments.need = Some(crate::Need { prices: Prices::default(), lambda: 1.0 });
         for name in ["a", "b"] {
-            request.segments.push_result(name, result(name, &[]), &session);
+            request.segments.push_result(name, result(name, &[]), &objects);
         }
         let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
         request.rolled.note(entry.clone(), 0);
         request.rolled.note(RollEntry { undone: true, ..entry }, 0);
-        request.keep_what_was_brought_back(0, 3, &session);
+        request.keep_what_was_brought_back(0, 3, &objects);
         assert_eq!([0, 1].map(|place| request.segments.is_brought_back(place)), [false, true]);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
+use crate::{Binding, Item, Objects, Roll};
 use context_model::chat::RollReason;
 use context_model::id::ObjectId;
 use context_model::outcome::subject;
 use context_model::{render, tokens};
-use context_projection::{Binding, Item, Objects, Roll};
 
 use super::plan::{Edit, TextEdit};
 use super::schedule::Departure;
@@ -23,18 +23,19 @@ pub(super) fn line_tokens(object: &ObjectId, objects: &dyn Objects) -> u64 {
 
 /// What a roll does: the forms that segments take, by their places in order, and which answers become lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shape {
-    pub forms: Vec<(usize, Form)>,
+pub struct Shape {
+    pub(super) forms: Vec<(usize, Form)>,
     /// Answers with calls, by number. The lines of all but the first follow the first's last result, after any lines
     /// already there.
-    pub pages: Vec<Vec<usize>>,
+    pub(super) pages: Vec<Vec<usize>>,
     /// Of what becomes a reference, the results whose file has other bytes now.
-    pub changed: Vec<usize>,
+    pub(super) changed: Vec<usize>,
 }
 
 /// An executed roll, with what is needed to undo it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Executed {
+pub struct Executed {
+    /// What it did.
     pub shape: Shape,
     before: Vec<(usize, Form)>,
     /// The lines that followed results before it, by place.

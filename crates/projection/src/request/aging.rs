@@ -1,13 +1,13 @@
 //! When each segment becomes stale, and what a roll then makes of it.
 
+use crate::{Curve, Need, Objects, Policy, Prices};
 use context_model::id::ObjectId;
-use context_projection::{Curve, Need, Objects, Policy, Prices};
 
 use super::forms::size_in;
 use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, TextKind};
 use super::segments::Segments;
-use crate::base::stay::Stay;
+use crate::stay::Stay;
 
 /// The old text of an edit shows the file before it, and has no use once the edit has succeeded.
 const OLD_TEXT_CALLS: u64 = 2;

@@ -3,12 +3,13 @@
 use context_model::tokens;
 use serde_json::Value;
 
-pub(crate) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+/// A text field; empty if it is missing.
+pub fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The text blocks of a tool result as one text.
-pub(crate) fn result_text(message: &Value) -> String {
+pub fn result_text(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
@@ -19,7 +20,8 @@ pub(crate) fn result_text(message: &Value) -> String {
     }
 }
 
-pub(crate) fn has_image(message: &Value) -> bool {
+/// Returns whether a message has an image.
+pub fn has_image(message: &Value) -> bool {
     let blocks = message.get("content").and_then(Value::as_array);
     blocks.into_iter().flatten().any(|b| text_of(b, "type") == "image")
 }
@@ -40,13 +42,14 @@ pub(crate) fn block_units(block: &Value) -> usize {
 }
 
 /// The tokens of the request that an answer's usage reports, including cached ones.
-pub(crate) fn input_tokens(answer: &Value) -> Option<u64> {
+pub fn input_tokens(answer: &Value) -> Option<u64> {
     let usage = answer.get("usage")?;
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
     Some(count("input") + count("cacheRead") + count("cacheWrite"))
 }
 
-pub(crate) fn message_tokens(message: &Value) -> u64 {
+/// Estimated tokens of a message.
+pub fn message_tokens(message: &Value) -> u64 {
     tokens::of_chars(message_units(message)) as u64
 }
 
@@ -60,7 +63,7 @@ pub(crate) fn message_units(message: &Value) -> usize {
 
 /// The lines of a message that may be notices. Only the harness issues notices; text from a user, the model or a tool is
 /// never one.
-pub(crate) fn lines_of_ours(message: &Value) -> Vec<&str> {
+pub fn lines_of_ours(message: &Value) -> Vec<&str> {
     if matches!(text_of(message, "role"), "user" | "assistant" | "toolResult") {
         return Vec::new();
     }

@@ -1,14 +1,14 @@
 //! Answers with calls, together with the results. Once all of it is old, it becomes one line for each call.
 
+use crate::{Curve, Objects};
 use context_model::id::ObjectId;
-use context_projection::{Curve, Objects};
 
 use super::forms::line_tokens;
 use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
 use super::words::KEPT;
-use crate::base::stay::Stay;
+use crate::stay::Stay;
 
 /// A call becomes a line after this many calls at the earliest.
 const CALLS: u64 = 12;
@@ -18,7 +18,7 @@ const CALLS_ON_A_DEAD_CACHE: u64 = 5;
 
 impl Segments {
     /// The calls of the answer that came last.
-    pub fn set_step_calls(&mut self, calls: Vec<StepCall>) {
+    pub(super) fn set_step_calls(&mut self, calls: Vec<StepCall>) {
         let number = self.steps.len().saturating_sub(1);
         if let Some(step) = self.steps.last_mut() {
             self.unanswered.extend(calls.iter().map(|call| (call.call_id.clone(), number)));

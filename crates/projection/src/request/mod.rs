@@ -1,31 +1,28 @@
 //! What the model's request shows, and how that changes. State and request are separate: the sets change at once, but
 //! what is visible lags behind until a roll, because changing a request breaks the provider's prefix cache.
 //!
-//! Nothing here writes to the store: the engine records the decisions.
+//! The engine records what is decided here.
 
-pub mod aging;
+mod aging;
 pub mod answers;
-pub mod forms;
+mod forms;
 pub mod messages;
 pub mod plan;
 pub mod rolled;
 pub mod rolls;
-pub mod schedule;
+mod schedule;
 pub mod segment;
 pub mod segments;
-pub mod steps;
+mod steps;
 pub mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::LazyLock;
-use std::time::Instant;
 
+use crate::{Accounting, Clock, Moment, Policy, Reach};
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_projection::{Accounting, Clock, Moment, Objects, Policy, Reach};
 use serde_json::{Map, Value};
 
-use crate::session::changes::Written;
 use forms::Executed;
 use plan::{Call, Edit, Plan};
 use rolled::Rolled;
@@ -33,7 +30,8 @@ use segments::Segments;
 
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]
-pub(crate) struct Request {
+pub struct Request {
+    /// What it shows, segment by segment.
     pub segments: Segments,
     /// The visible request's rolls that can still be undone, oldest first.
     pub rolls: Vec<Executed>,
@@ -71,8 +69,8 @@ pub(crate) struct Request {
 
 impl Request {
     /// The circumstances of a call, in the form that the decision takes.
-    pub fn policy(&mut self, call: &Call) -> Policy {
-        let idle = self.clock.idle(moment(call)).is_some_and(|ms| ms > call.cache_ttl_ms);
+    pub fn policy(&mut self, call: &Call, now: Moment) -> Policy {
+        let idle = self.clock.idle(now).is_some_and(|ms| ms > call.cache_ttl_ms);
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
         let factor = self.accounting.factor(&call.model);
@@ -132,19 +130,6 @@ impl Request {
         self.clock.forget();
     }
 
-    /// Takes in one of the session's transactions.
-    pub fn follow(&mut self, written: &Written, objects: &dyn Objects) {
-        if written.starts_turn {
-            self.segments.start_turn(objects);
-        }
-        for id in &written.touched {
-            self.segments.touch(id, objects);
-        }
-        for id in &written.renewed {
-            self.segments.renew(id, objects);
-        }
-    }
-
     /// Notes a recorded call whose result will come as a message.
     pub fn expect(&mut self, call_id: &str, object: &ObjectId) {
         self.received.entry(call_id.to_owned()).or_default().push_back(object.clone());
@@ -176,23 +161,20 @@ impl Request {
     }
 }
 
-/// Now, by the host's clock and our own.
-pub(crate) fn moment(call: &Call) -> Moment {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let own = i64::try_from(START.elapsed().as_millis()).unwrap_or(i64::MAX);
-    Moment { host: call.now_ms, own }
-}
-
 #[cfg(test)]
 mod tests {
-    use context_projection::Binding;
+    use crate::Binding;
 
     use super::*;
+
+    fn at(host: i64) -> Moment {
+        Moment { host, own: 0 }
+    }
 
     fn call() -> Call {
         Call {
             model: "m".into(),
-            prices: context_projection::Prices::default(),
+            prices: crate::Prices::default(),
             lookback_blocks: Some(20),
             context_window: 200_000,
             cache_ttl_ms: 300_000,
@@ -208,20 +190,19 @@ mod tests {
     #[test]
     fn the_circumstances_of_a_call() {
         let mut request = Request::default();
-        let at = |host| Moment { host, own: 0 };
         request.clock.answer_again(Some(700_000), at(700_000));
-        let policy = request.policy(&call());
+        let policy = request.policy(&call(), at(1_000_000));
         assert_eq!(policy.context_window, 200_000);
         assert_eq!(policy.reach, Reach::Blocks(20));
         assert_eq!(policy.binding, Binding::None);
         assert!(policy.only_at_user_turn && policy.at_user_turn);
         assert!(!policy.cache_dead);
         request.clock.answer_again(Some(699_999), at(700_000));
-        assert!(request.policy(&call()).cache_dead, "the lifetime is over");
+        assert!(request.policy(&call(), at(1_000_000)).cache_dead, "the lifetime is over");
         request = Request { cached_model: "n".into(), ..Request::default() };
-        assert!(request.policy(&call()).cache_dead, "another model's cache");
+        assert!(request.policy(&call(), at(1_000_000)).cache_dead, "another model's cache");
         request.cached_model = "m".into();
-        assert!(!request.policy(&call()).cache_dead);
+        assert!(!request.policy(&call(), at(1_000_000)).cache_dead);
     }
 
     #[test]
@@ -239,9 +220,9 @@ mod tests {
     #[test]
     fn the_window_and_the_figures_are_in_the_models_own_tokens() {
         let mut request = learned();
-        assert_eq!(request.policy(&call()).context_window, 100_000);
+        assert_eq!(request.policy(&call(), at(1_000_000)).context_window, 100_000);
         request.segments.push_fixed("a", 300);
-        request.segments.ledger.push(context_projection::Item::new(80, 10));
+        request.segments.ledger.push(crate::Item::new(80, 10));
         request.segments.ledger.set_stale(1, true);
         let mut plan = Plan::default();
         request.finish(&mut plan);

@@ -1,15 +1,12 @@
+use crate::Prices;
 use context_model::hash::Digest;
-use context_model::object::Status;
-use context_model::session::Change;
 use context_model::time::TxId;
-use context_projection::Prices;
 use serde_json::json;
 
 use super::*;
+use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::segment::{Carried, Line, Output, ShownLines};
-use crate::session::Session;
-use crate::session::catalog::{Kind, Meta};
 
 fn id(name: &str) -> ObjectId {
     ObjectId::new(name)
@@ -27,15 +24,9 @@ fn judged() -> Segments {
     segments
 }
 
-/// A session with these tool calls.
-fn session(calls: &[&str]) -> Session {
-    let mut session = Session::default();
-    for call in calls {
-        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
-        session.meet(&id(call), Meta { kind, is_null: false, tx: TxId(1) });
-        session.sets.promote(&id(call), &mut Change::default());
-    }
-    session
+/// Objects of which these are tool calls.
+fn objects(calls: &[&str]) -> TestObjects {
+    TestObjects { calls: calls.iter().copied().map(id).collect(), ..TestObjects::default() }
 }
 
 fn name(departure: &Departure) -> &'static str {
@@ -46,62 +37,62 @@ fn name(departure: &Departure) -> &'static str {
     }
 }
 
-fn departure(segments: &Segments, place: usize, session: &Session) -> &'static str {
-    name(&segments.departure(place, session))
+fn departure(segments: &Segments, place: usize, objects: &TestObjects) -> &'static str {
+    name(&segments.departure(place, objects))
 }
 
 #[test]
 fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
-    let mut session = session(&["a", "b"]);
+    let mut objects = objects(&["a", "b"]);
     let mut segments = judged();
     let reference = Output::of_test("a", 0).reference.len().div_ceil(4) as u64;
-    segments.push_result("a", Output::of_test("a", reference), &session);
-    segments.push_result("b", Output::of_test("b", reference + 1), &session);
-    assert_eq!([0, 1].map(|place| departure(&segments, place, &session)), ["last", "ages"]);
-    session.dropped.extend([id("a"), id("b")]);
-    assert_eq!([0, 1].map(|place| departure(&segments, place, &session)), ["last", "ages"]);
-    let Departure::Ages(forms) = segments.departure(1, &session) else { panic!("it was released") };
+    segments.push_result("a", Output::of_test("a", reference), &objects);
+    segments.push_result("b", Output::of_test("b", reference + 1), &objects);
+    assert_eq!([0, 1].map(|place| departure(&segments, place, &objects)), ["last", "ages"]);
+    objects.released.extend([id("a"), id("b")]);
+    assert_eq!([0, 1].map(|place| departure(&segments, place, &objects)), ["last", "ages"]);
+    let Departure::Ages(forms) = segments.departure(1, &objects) else { panic!("it was released") };
     assert_eq!(forms, [(Form::Reference, Due { warm: 0, dead: 0 })]);
 }
 
 /// An object that was brought back stays where its newest text is, also if a later read of the file covers that.
 #[test]
 fn what_carries_an_active_object_is_held() {
-    let mut session = session(&["a", "read", "later"]);
+    let mut objects = objects(&["a", "read", "later"]);
     let carries = |object: &str| Some(Carried { object: id(object), whole: true, version: None });
     let mut segments = judged();
     segments.push_result(
         "m",
         Output { carries: carries("a"), shown: Some(lines(1, 5)), ..Output::of_test("read", 900) },
-        &session,
+        &objects,
     );
-    assert_eq!(departure(&segments, 0, &session), "ages", "the object is not active");
-    session.sets.activate(&id("a"), &mut Change::default());
-    assert_eq!(departure(&segments, 0, &session), "held");
-    segments.push_result("n", Output { shown: Some(lines(1, 9)), ..Output::of_test("later", 900) }, &session);
+    assert_eq!(departure(&segments, 0, &objects), "ages", "the object is not active");
+    objects.active.insert(id("a"));
+    assert_eq!(departure(&segments, 0, &objects), "held");
+    segments.push_result("n", Output { shown: Some(lines(1, 9)), ..Output::of_test("later", 900) }, &objects);
     assert!(segments.segments[0].superseded);
-    assert_eq!(departure(&segments, 0, &session), "held", "a tool call's text is not in the file");
+    assert_eq!(departure(&segments, 0, &objects), "held", "a tool call's text is not in the file");
     segments.carriers.clear();
-    assert_eq!(departure(&segments, 0, &session), "ages", "another result carries it");
+    assert_eq!(departure(&segments, 0, &objects), "ages", "another result carries it");
 
     // A file's text is in its later read.
     let mut segments = judged();
-    session.sets.activate(&id("file"), &mut Change::default());
-    segments.push_result("m", Output { carries: carries("file"), ..Output::of_test("read", 900) }, &session);
-    assert_eq!(departure(&segments, 0, &session), "held");
+    objects.active.insert(id("file"));
+    segments.push_result("m", Output { carries: carries("file"), ..Output::of_test("read", 900) }, &objects);
+    assert_eq!(departure(&segments, 0, &objects), "held");
     segments.segments[0].superseded = true;
-    assert_eq!(departure(&segments, 0, &session), "ages");
+    assert_eq!(departure(&segments, 0, &objects), "ages");
 }
 
 #[test]
 fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
-    let session = session(&[]);
+    let objects = objects(&[]);
     let mut segments = judged();
     for (n, (first, last)) in [(3, 6), (1, 5), (4, 9), (3, 7)].into_iter().enumerate() {
         segments.push_result(
             "m",
             Output { shown: Some(lines(first, last)), ..Output::of_test(&format!("read {n}"), 900) },
-            &session,
+            &objects,
         );
     }
     let covered: Vec<bool> = segments.segments.iter().map(|segment| segment.superseded).collect();
@@ -112,7 +103,7 @@ fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
 
 #[test]
 fn arguments_without_a_shorter_form_have_none_however_old() {
-    let session = session(&["one", "two"]);
+    let objects = objects(&["one", "two"]);
     let mut request = Request { segments: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     for (name, args) in
@@ -120,22 +111,22 @@ fn arguments_without_a_shorter_form_have_none_however_old() {
     {
         let tool = if name == "one" { "bash" } else { "write" };
         let call = json!({ "type": "toolCall", "id": name, "name": tool, "arguments": args });
-        request.push_answer(name, &json!({ "content": [call] }), "/", (true, &session));
+        request.push_answer(name, &json!({ "content": [call] }), "/", (true, &objects));
         assert_eq!(
-            departure(&request.segments, request.segments.segments.len() - 1, &session),
+            departure(&request.segments, request.segments.segments.len() - 1, &objects),
             if name == "one" { "last" } else { "held" }
         );
-        request.segments.answer(name, &id(name), true, &session, "/");
+        request.segments.answer(name, &id(name), true, &objects, "/");
     }
     let segments = &mut request.segments;
-    assert_eq!([0, 1].map(|place| departure(segments, place, &session)), ["last", "ages"]);
+    assert_eq!([0, 1].map(|place| departure(segments, place, &objects)), ["last", "ages"]);
     segments.take_form(1, Form::Reference);
-    assert_eq!(departure(segments, 1, &session), "last");
+    assert_eq!(departure(segments, 1, &objects), "last");
 }
 
 #[test]
 fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
-    let session = session(&[]);
+    let objects = objects(&[]);
     let mut request = Request { segments: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     for text in [long.as_str(), "short"] {
@@ -143,21 +134,21 @@ fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
             text,
             &json!({ "content": [{ "type": "text", "text": text }] }),
             "/",
-            (true, &session),
+            (true, &objects),
         );
     }
-    assert_eq!([0, 1].map(|place| departure(&request.segments, place, &session)), ["ages", "last"]);
+    assert_eq!([0, 1].map(|place| departure(&request.segments, place, &objects)), ["ages", "last"]);
     request.segments.take_form(0, Form::Reference);
-    assert_eq!(departure(&request.segments, 0, &session), "last");
+    assert_eq!(departure(&request.segments, 0, &objects), "last");
     request.segments.stays.prose = Stay::Calls(3);
-    assert_eq!([0, 1].map(|place| departure(&request.segments, place, &session)), ["last", "last"]);
+    assert_eq!([0, 1].map(|place| departure(&request.segments, place, &objects)), ["last", "last"]);
 }
 
 #[test]
 fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
-    let session = session(&["a"]);
+    let objects = objects(&["a"]);
     let mut segments = judged();
-    segments.push_result("a", Output::of_test("a", 900), &session);
+    segments.push_result("a", Output::of_test("a", 900), &objects);
     let set = |segments: &mut Segments, all: &[bool]| {
         if let SegmentKind::Result(output) = &mut segments.segments[0].kind {
             output.lines = all.iter().map(|stays| Line { text: "line".into(), stays: *stays }).collect();
@@ -168,21 +159,21 @@ fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
         [(&[][..], "last"), (&[true], "last"), (&[true, false], "ages"), (&[false], "ages")]
     {
         set(&mut segments, all);
-        assert_eq!(departure(&segments, 0, &session), expected, "{all:?}");
+        assert_eq!(departure(&segments, 0, &objects), expected, "{all:?}");
     }
     segments.take_form(0, Form::Removed);
-    assert_eq!(departure(&segments, 0, &session), "last", "its lines are gone with it");
+    assert_eq!(departure(&segments, 0, &objects), "last", "its lines are gone with it");
 }
 
 #[test]
 fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_an_earlier_turn() {
-    let session = session(&[]);
+    let objects = objects(&[]);
     let mut segments = Segments::default();
     segments.push_fixed("a", 1);
     assert!(segments.is_in_newest_turn(0), "no user has spoken");
-    segments.begin_user(&session);
+    segments.begin_user(&objects);
     segments.push_fixed("b", 1);
-    segments.begin_answer(false, &session);
+    segments.begin_answer(false, &objects);
     segments.push_fixed("c", 1);
     assert_eq!([0, 1, 2].map(|place| segments.is_past(place)), [true, true, false]);
     assert_eq!([0, 1, 2].map(|place| segments.is_in_newest_turn(place)), [false, true, true]);
@@ -190,33 +181,33 @@ fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_
 
 #[test]
 fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
-    let session = session(&["a"]);
+    let objects = objects(&["a"]);
     let mut segments = judged();
-    segments.push_result("a", Output::of_test("a", 900), &session);
+    segments.push_result("a", Output::of_test("a", 900), &objects);
     segments.calls = 7;
     segments.push_fixed("b", 1);
     assert_eq!(segments.calls_at(0..3).collect::<Vec<_>>(), [&id("a")]);
     assert!(segments.knows(&id("a")) && !segments.knows(&id("b")));
     assert!(segments.shows(&id("a")) && !segments.shows(&id("b")));
-    segments.renew(&id("b"), &session);
+    segments.renew(&id("b"), &objects);
     assert_eq!(segments.segments[0].since, 0);
-    segments.renew(&id("a"), &session);
+    segments.renew(&id("a"), &objects);
     assert_eq!((segments.segments[0].since, segments.is_pointed_at(0)), (7, false));
     segments.calls = 9;
-    segments.point_to(&id("a"), &session);
-    assert_eq!((segments.segments[0].since, departure(&segments, 0, &session)), (9, "held"));
-    segments.start_turn(&session);
-    assert_eq!((segments.is_pointed_at(0), departure(&segments, 0, &session)), (false, "ages"));
+    segments.point_to(&id("a"), &objects);
+    assert_eq!((segments.segments[0].since, departure(&segments, 0, &objects)), (9, "held"));
+    segments.start_turn(&objects);
+    assert_eq!((segments.is_pointed_at(0), departure(&segments, 0, &objects)), (false, "ages"));
     segments.take_form(0, Form::Reference);
     assert!(segments.knows(&id("a")) && !segments.shows(&id("a")));
 }
 
 #[test]
 fn calls_whose_messages_have_left_count_in_a_rebuilt_request() {
-    let session = session(&["a"]);
+    let objects = objects(&["a"]);
     let mut segments = judged();
     segments.calls = 7;
-    segments.push_result("a", Output::of_test("a", 900), &session);
+    segments.push_result("a", Output::of_test("a", 900), &objects);
     segments.calls = 9;
     let early = segments.lambda();
     segments.count_calls(50);
@@ -228,36 +219,36 @@ fn calls_whose_messages_have_left_count_in_a_rebuilt_request() {
 
 #[test]
 fn a_call_is_named_by_its_own_result() {
-    let session = session(&["one", "two"]);
+    let objects = objects(&["one", "two"]);
     let mut request = Request { segments: judged(), ..Request::default() };
     let long = "word ".repeat(500);
     let calls = ["one", "two"].map(|name| {
         json!({ "type": "toolCall", "id": name, "name": "write", "arguments": { "path": name, "content": long } })
     });
-    request.push_answer("m", &json!({ "content": calls }), "/", (true, &session));
-    let objects = |segments: &Segments| match &segments.segments[0].kind {
+    request.push_answer("m", &json!({ "content": calls }), "/", (true, &objects));
+    let named = |segments: &Segments| match &segments.segments[0].kind {
         SegmentKind::Arguments(all) => all.calls.iter().map(|call| call.object.clone()).collect::<Vec<_>>(),
         _ => panic!("arguments alone"),
     };
     let segments = &mut request.segments;
-    segments.answer("two", &id("two"), true, &session, "/");
-    assert_eq!(objects(segments), [None, Some(id("two"))]);
-    segments.answer("one", &id("one"), true, &session, "/");
-    assert_eq!(objects(segments), [Some(id("one")), Some(id("two"))]);
+    segments.answer("two", &id("two"), true, &objects, "/");
+    assert_eq!(named(segments), [None, Some(id("two"))]);
+    segments.answer("one", &id("one"), true, &objects, "/");
+    assert_eq!(named(segments), [Some(id("one")), Some(id("two"))]);
     assert!(!segments.hides_arguments(&id("one")));
     segments.take_form(0, Form::Reference);
     assert!(segments.hides_arguments(&id("one")) && !segments.hides_arguments(&id("three")));
 }
 
 /// An answer with these calls and an output of 60 tokens for each.
-fn answered(names: &[&str], session: &Session) -> Segments {
+fn answered(names: &[&str], objects: &TestObjects) -> Segments {
     let mut request = Request { segments: judged(), ..Request::default() };
     let call = |name: &&str| json!({ "type": "toolCall", "id": name, "name": "bash", "arguments": { "command": "ls" } });
     let calls: Vec<_> = names.iter().map(call).collect();
-    request.push_answer("m", &json!({ "content": calls }), "/", (true, session));
+    request.push_answer("m", &json!({ "content": calls }), "/", (true, objects));
     for name in names {
-        request.segments.answer(name, &id(name), true, session, "/");
-        request.segments.push_result(name, Output::of_test(name, 60), session);
+        request.segments.answer(name, &id(name), true, objects, "/");
+        request.segments.push_result(name, Output::of_test(name, 60), objects);
     }
     request.segments
 }
@@ -266,25 +257,25 @@ fn answered(names: &[&str], session: &Session) -> Segments {
 #[test]
 fn an_answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
     let names = ["a", "b", "c", "d"];
-    let session = session(&names);
-    let mut segments = answered(&names, &session);
+    let objects = objects(&names);
+    let mut segments = answered(&names, &objects);
     let need = Need { lambda: 20.0, ..segments.need.unwrap() };
     segments.need = Some(need);
     let shown: u64 = (0..5).map(|place| segments.ledger.item(place).unwrap().tokens_full).sum();
     let wanted: f64 = (1..5).map(|place| need.wanted(Curve::TOOL, segments.chars_at(place))).sum();
     let age = |lines| need.age_at(wanted, shown - lines, false);
     assert!(age(15 * 4) > age(15 + 4) && age(15 / 4) > 12, "{}", age(15 * 4));
-    assert_eq!(segments.ready(0, &session).unwrap().warm, age(15 * 4));
+    assert_eq!(segments.ready(0, &objects).unwrap().warm, age(15 * 4));
 }
 
 #[test]
 fn an_answer_that_may_become_lines_waits_for_no_call() {
-    let session = session(&["a"]);
-    let mut segments = answered(&["a"], &session);
+    let objects = objects(&["a"]);
+    let mut segments = answered(&["a"], &objects);
     segments.stays.calls = Stay::Calls(3);
     for (calls, waits) in [(2, true), (3, false), (4, false)] {
         segments.calls = calls;
-        segments.judge_step(0, &session);
+        segments.judge_step(0, &objects);
         assert_eq!(segments.ripening.due(u64::MAX), if waits { vec![0] } else { Vec::new() });
         assert_eq!(segments.steps[0].is_ripe, !waits);
     }

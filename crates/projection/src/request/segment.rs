@@ -8,7 +8,7 @@ use context_model::time::TxId;
 use serde_json::{Map, Value};
 
 /// What follows a reference if the file had changed by the time when it was first sent. It stays, as it stays true.
-pub(crate) const CHANGED: &str = ", changed since";
+pub const CHANGED: &str = ", changed since";
 
 /// One segment of the request.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Segment {
 
 /// How much of a segment is shown, from all of it to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Form {
+pub enum Form {
     /// As it first came: all of it, or the excerpt of a large output.
     Full,
     /// Arguments without an edit's old text.
@@ -46,7 +46,8 @@ pub(crate) enum Form {
 
 /// The lines that a result shows byte for byte, and the file version that they come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShownLines {
+pub struct ShownLines {
+    /// The file.
     pub file: ObjectId,
     /// The hash of the version's bytes.
     pub hash: Digest,
@@ -110,7 +111,8 @@ pub(crate) enum Short {
 
 /// A tool call's output, in the request or on its way there.
 #[derive(Clone, Debug)]
-pub(crate) struct Output {
+pub struct Output {
+    /// The tool call.
     pub object: ObjectId,
     /// Its first line names the object.
     pub named: bool,
@@ -134,7 +136,8 @@ pub(crate) struct Output {
 
 /// The line that replaces a call, or the words before it, once those have left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
+    /// What it says.
     pub text: String,
     /// It belongs to a call that changed something, and stays.
     pub stays: bool,
@@ -142,7 +145,8 @@ pub(crate) struct Line {
 
 /// Another object whose text an output shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub struct Carried {
+    /// The object.
     pub object: ObjectId,
     /// All of its text, not a part.
     pub whole: bool,

@@ -23,7 +23,7 @@ const MARK: usize = 80;
 const RULES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 
 /// Returns whether a path is a file with rules for the model, which always stays.
-pub(crate) fn is_rules_file(path: &str) -> bool {
+pub fn is_rules_file(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     RULES.iter().any(|rule| name.eq_ignore_ascii_case(rule))
 }

@@ -1,6 +1,6 @@
 //! How long text stays in sight, as set by a person.
 
-use context_projection::{Binding, DEBT_CAP, Need};
+use crate::{Binding, DEBT_CAP, Need};
 
 /// How long text of one kind stays in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
