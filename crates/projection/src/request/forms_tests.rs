@@ -6,6 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::objects::TestObjects;
 use crate::request::Request;
+use crate::request::plan::Edit;
 use crate::request::segment::Output;
 
 /// Two answers with a call each: their segments are 0 to 2 and 3 to 5, a text, arguments and a result.

@@ -5,6 +5,7 @@
 
 mod aging;
 pub mod answers;
+mod edits;
 mod forms;
 pub mod messages;
 pub mod plan;
@@ -14,6 +15,7 @@ mod schedule;
 pub mod segment;
 pub mod segments;
 mod steps;
+mod visible;
 pub mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};

@@ -1,0 +1,106 @@
+//! What is in sight: which results, lines and arguments the request shows as they came.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+use super::segment::{Form, Output, Segment, SegmentKind, ShownLines};
+use super::segments::{Segments, size};
+use crate::Objects;
+
+/// A read that is in the request, or was until it was rolled.
+#[derive(Clone, Debug)]
+pub(super) struct HeldRead {
+    pub(super) place: usize,
+    hash: Digest,
+    tx: TxId,
+    first: usize,
+    last: usize,
+}
+
+impl Segments {
+    /// Notes what a read shows; earlier reads whose lines it covers are superseded.
+    pub(super) fn hold(&mut self, place: usize, lines: ShownLines, objects: &dyn Objects) {
+        let ShownLines { file, hash, tx, first, last } = lines;
+        let held = self.reads.entry(file).or_default();
+        let segments = &self.segments;
+        let covered: Vec<usize> = held
+            .iter()
+            .filter(|earlier| first <= earlier.first && earlier.last <= last)
+            .map(|earlier| earlier.place)
+            .filter(|place| !segments[*place].superseded)
+            .collect();
+        held.push(HeldRead { place, hash, tx, first, last });
+        for earlier in covered {
+            self.segments[earlier].superseded = true;
+            self.judge(earlier, objects);
+        }
+    }
+
+    /// The named result in which an object's text is in the request in full: not rolled, not as an excerpt, and not cut by
+    /// its tool. Of a file it is the text of the version with this hash.
+    pub fn whole_in(&self, object: &ObjectId, version: Option<Digest>, text: &str) -> Option<&ObjectId> {
+        let named = |places| self.full_at(places).filter(|output: &&Output| output.named);
+        let is_uncut = |output: &&Output| output.excerpt.is_none() && output.full_tokens >= size(text);
+        let is_whole = |output: &&Output| {
+            output.carries.as_ref().is_some_and(|carried| carried.whole && carried.version == version)
+        };
+        let own = named(self.places.get(object)).find(is_uncut);
+        own.or_else(|| named(self.carriers.get(object)).find(is_whole)).map(|output| &output.object)
+    }
+
+    /// Returns whether a call's result is in the request as it came.
+    pub fn shows(&self, call: &ObjectId) -> bool {
+        self.pictured.contains(call) || self.full_at(self.places.get(call)).next().is_some()
+    }
+
+    /// The calls whose results are at these places.
+    pub fn calls_at(&self, places: impl Iterator<Item = usize>) -> impl Iterator<Item = &ObjectId> {
+        places.filter_map(|place| self.output_at(place)).map(|output| &output.object)
+    }
+
+    /// The results at these places that are in the request as they came.
+    fn full_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
+        let born = places.into_iter().flatten().filter(|place| self.segments[**place].form == Form::Full);
+        born.filter_map(|place| self.output_at(*place))
+    }
+
+    /// Returns whether the arguments of an object's call are not shown in full.
+    pub fn hides_arguments(&self, object: &ObjectId) -> bool {
+        self.places.get(object).into_iter().flatten().any(|place| {
+            let Segment { kind, form, .. } = &self.segments[*place];
+            *form != Form::Full && matches!(kind, SegmentKind::Arguments(_))
+        })
+    }
+
+    /// The tool call whose visible result shows these lines of this version of a file, under a name that the model sees.
+    pub fn showing(&self, lines: &ShownLines) -> Option<&ObjectId> {
+        self.visible_reads(&lines.file)
+            .filter(|read| read.hash == lines.hash && read.first <= lines.first && lines.last <= read.last)
+            .filter(|read| !self.segments[read.place].superseded)
+            .filter_map(|read| self.output_at(read.place))
+            .find(|output| output.named)
+            .map(|output| &output.object)
+    }
+
+    /// The versions of a file that have visible lines, one for each result: the hash, and a transaction as of which
+    /// the file has that version.
+    pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = (Digest, TxId)> {
+        self.visible_reads(file).map(|read| (read.hash, read.tx))
+    }
+
+    /// The lines that a tool call's result showed when it came.
+    pub fn lines_of(&self, object: &ObjectId) -> Option<&ShownLines> {
+        self.places.get(object)?.iter().find_map(|place| self.output_at(*place)?.shown.as_ref())
+    }
+
+    /// Returns whether an object's output has a place in the request, in whatever form.
+    pub fn knows(&self, object: &ObjectId) -> bool {
+        self.places.get(object).into_iter().flatten().any(|place| self.output_at(*place).is_some())
+    }
+
+    fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = &HeldRead> {
+        let held = self.reads.get(file).into_iter().flatten();
+        held.filter(|read| self.segments[read.place].form == Form::Full)
+    }
+}
