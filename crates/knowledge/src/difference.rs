@@ -47,17 +47,20 @@ pub fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
 /// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
 /// not show even that line. A host may have taken carriage returns away.
 pub fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
-    let bare = |line: &str| line.len() - usize::from(line.ends_with('\r'));
-    let is_same = |line: &str, other: &str| line[..bare(line)] == other[..bare(other)];
     let mut shown = output.split('\n');
     let mut last = None;
     for (number, line) in text.split('\n').enumerate().skip(first - 1) {
-        if !shown.next().is_some_and(|shown| is_same(shown, line)) {
+        if shown.next().map(bare) != Some(bare(line)) {
             break;
         }
         last = Some(number + 1);
     }
     last
+}
+
+/// A line without the carriage return at its end.
+pub(crate) fn bare(line: &str) -> &str {
+    line.strip_suffix('\r').unwrap_or(line)
 }
 
 /// Returns whether these lines of the new text (counted from 1, both included) are enough for a reader of the old text

@@ -84,16 +84,15 @@ pub fn passage_of(text: &str, content: Content, first: usize, output: &str) -> O
 pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage> {
     /// In bytes.
     const MOST: usize = 200;
-    let is_blank = text.trim_start_matches('\u{feff}').trim().is_empty();
-    let words = || output.lines().map(str::trim).filter(|line| line.contains(char::is_alphabetic));
-    let is_said = words().all(|line| line.starts_with(['<', '(', '[']));
+    if !text.trim_start_matches('\u{feff}').trim().is_empty() {
+        return None;
+    }
+    let words: Vec<&str> =
+        output.lines().map(str::trim).filter(|line| line.contains(char::is_alphabetic)).collect();
+    let is_said = words.iter().all(|line| line.starts_with(['<', '(', '[']));
+    let length: usize = words.iter().map(|line| line.len()).sum();
     let last = text.split('\n').count();
-    (is_blank && is_said && words().map(str::len).sum::<usize>() <= MOST).then_some(Passage {
-        content,
-        first: 1,
-        last,
-        whole: true,
-    })
+    (is_said && length <= MOST).then_some(Passage { content, first: 1, last, whole: true })
 }
 
 /// The lines that an output shows of a version that nobody has stored.

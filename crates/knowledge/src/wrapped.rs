@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::difference::bare;
+
 /// So many lines of its own may a host put before those of the file.
 const BEFORE: usize = 20;
 
@@ -29,7 +31,7 @@ pub fn wrapped_lines(text: &str, first: usize, output: &str) -> Option<(usize, u
 
 fn in_output(lines: &[&str], first: usize, output: &str) -> Option<(usize, usize)> {
     // The last line may have its carriage return without a line feed.
-    let shown: Vec<&str> = output.lines().map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let shown: Vec<&str> = output.lines().map(bare).collect();
     (0..shown.len().min(BEFORE + 1)).find_map(|at| run(lines, first, &shown[at..]))
 }
 

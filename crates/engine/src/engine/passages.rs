@@ -131,14 +131,10 @@ impl Inner {
     ) -> Result<Option<(Passage, bool)>> {
         let ReadAt { likely, late, before } = read;
         let mut best: Option<(Passage, Shows, bool)> = None;
-        let mut nothing = None;
-        for number in 0..LOOKED_BACK {
+        let newest = tx;
+        for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
-            if number == 0 && first == 1 {
-                let content = Content::stored(version.document.source_hash(), version.tx_id);
-                nothing = version.document.content().and_then(|text| nothing_of(text, content, output));
-            }
             let Some((lines, shows)) = passage_in(&version, first, output) else { continue };
             let is_likely = likely.is_some() && likely == lines.content.hash;
             let is_before = before.is_some_and(|before| version.tx_id < before);
@@ -153,8 +149,13 @@ impl Inner {
                 break;
             }
         }
-        let shown = best.map(|(lines, shows, _)| (lines, shows != Shows::More));
-        Ok(shown.or(nothing.map(|lines| (lines, true))))
+        if best.is_some() || first > 1 {
+            return Ok(best.map(|(lines, shows, _)| (lines, shows != Shows::More)));
+        }
+        let version = self.version_at(file, newest).await?;
+        let nothing =
+            |version: &Version| nothing_of(version.document.content()?, content_in(version), output);
+        Ok(version.as_ref().and_then(nothing).map(|lines| (lines, true)))
     }
 
     /// Returns whether an output that matches no version of a file is still the file's text, and not text that the tool
@@ -258,6 +259,10 @@ impl Inner {
 
 /// As [`passage_of`], for a stored version.
 pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
-    let content = Content::stored(version.document.source_hash(), version.tx_id);
-    passage_of(version.document.content()?, content, first, output)
+    passage_of(version.document.content()?, content_in(version), first, output)
+}
+
+/// What a stored version contains.
+fn content_in(version: &Version) -> Content {
+    Content::stored(version.document.source_hash(), version.tx_id)
 }
