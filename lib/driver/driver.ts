@@ -138,13 +138,6 @@ export class Driver<L extends Landmark = Landmark> {
     return plan
   }
 
-  /** Waits until everything handed over survives a power failure. Rejects with the errors of the store. */
-  async settled(): Promise<void> {
-    const settled = this.#settled
-    this.#settled = Promise.resolve()
-    await settled
-  }
-
   /** Takes the notices that are to be delivered to the model. */
   takeNotices(): string[] {
     const notices = this.#notices
@@ -175,7 +168,10 @@ export class Driver<L extends Landmark = Landmark> {
   }
 
   async #advance(messages: readonly Keyed[], call: ModelCall): Promise<Plan> {
-    await this.settled()
+    // An error of the store is reported once.
+    const settled = this.#settled
+    this.#settled = Promise.resolve()
+    await settled
     const edits: Edit[] = []
     const notices: string[] = []
     let waiting: IncomingMessage[] = []
