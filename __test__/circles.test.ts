@@ -1,10 +1,10 @@
-/** The checks for import circles and for the engine's layers, on small projects. */
+/** The check for import circles, on small projects. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { cleanUp, onCleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -73,7 +73,7 @@ test('comments, texts and packages make no circle', () => {
     'lib/a.ts': "import { b } from './b.ts'\nexport const a = b",
     'lib/b.ts': "// import { a } from './a.ts'\n/* import './a.ts' */\nimport a from 'a.ts'\nimport type { c } from '../index.js'\nexport const b = \"import './a.ts'\"",
   })
-  expect({ status, output }).toEqual({ status: 0, output: '2 files of TypeScript with 0 circles, 0 of the engine with 0 names of a layer above\n' })
+  expect({ status, output }).toEqual({ status: 0, output: '2 files of TypeScript with 0 circles\n' })
 })
 
 test('of many, the shortest through each file is printed, each once', () => {
@@ -90,28 +90,4 @@ test('of many, the shortest through each file is printed, each once', () => {
 
 test('where there is nothing to check, it fails', () => {
   expect(check({ 'README.md': '' }).status).toBe(1)
-})
-
-describe('a layer of the engine', () => {
-  const engine = (files: Files): Files => ({
-    ...Object.fromEntries(['base', 'session', 'files', 'view', 'engine'].map((layer) => [`crates/engine/src/${layer}/mod.rs`, ''])),
-    ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`crates/engine/src/${name}`, text])),
-  })
-
-  test.each([
-    ['by crate', 'session/a.rs', '//! A.\nuse crate::files::index::Index;', 'session/a.rs:2 names the layer files'],
-    ['by super', 'base/mod.rs', 'use super::view::View;', 'base/mod.rs:1 names the layer view'],
-    ['in its code', 'files/a/b.rs', 'fn f() { crate::engine::run() }', 'files/a/b.rs:1 names the layer engine'],
-  ])('may not name one above it: %s', (_, name, text, said) => {
-    const { status, output } = check(engine({ [name]: text }))
-    expect({ status, output }).toEqual({ status: 1, output: expect.stringContaining(`crates/engine/src/${said}`) })
-  })
-
-  test('may name those below it, and any in comments and tests', () => {
-    const { status } = check(engine({
-      'files/a.rs': 'use crate::session::Session;\n// crate::view\n/// See [`crate::engine`].\n#[cfg(test)]\nmod tests {\n    use crate::view::View;\n}',
-      'files/b_tests.rs': 'use crate::engine::Engine;',
-    }))
-    expect(status).toBe(0)
-  })
 })

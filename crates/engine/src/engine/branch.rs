@@ -14,14 +14,14 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::{Engine, Inner};
-use crate::base::Durability;
-use crate::base::error::{EngineError, Result};
-use crate::base::paths::Place;
-use crate::files::index::{Entry, IndexResult};
-use crate::files::reconcile::{compare_all, stored_files};
-use crate::session::Session;
-use crate::session::commit::Work;
-use crate::session::refresh;
+use context_files::index::{Entry, IndexResult};
+use context_files::reconcile::{compare_all, stored_files};
+use context_session::Session;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::{EngineError, Result};
+use context_session::paths::Place;
+use context_session::refresh;
 
 impl Engine {
     /// Compares every file of the session with the disk, and indexes what has changed: for clients that do

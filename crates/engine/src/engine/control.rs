@@ -15,16 +15,16 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
-use crate::base::Durability;
-use crate::base::blocking::blocking;
-use crate::base::error::Result;
-use crate::base::paths::{Disk, Place};
-use crate::files::index::{Entry, Need};
-use crate::files::reading::FileState;
-use crate::files::seen::Seen;
-use crate::session::Session;
-use crate::session::catalog::Meta;
-use crate::session::commit::Work;
+use context_files::index::{Entry, Need};
+use context_files::reading::FileState;
+use context_files::seen::Seen;
+use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::catalog::Meta;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::paths::{Disk, Place};
 
 /// The most that one part of a content returns, in UTF-16 units; the rest is requested in further parts.
 const MAX_PART_CHARS: usize = 64 * 1024;
@@ -85,7 +85,7 @@ impl Engine {
             let reason = self.inner.read_first(&id).await?;
             state = self.inner.lock().await?;
             if state.session.catalog.get(&id).is_none_or(|meta| meta.is_null) {
-                let recorded = self.inner.client.recorded(&id, AsOf::default()).await?;
+                let recorded = self.inner.recorded(&id, AsOf::default()).await?;
                 if let Some(erased) = recorded.filter(|version| version.erased.is_some())
                     && let Err((code, message)) = content_part(&erased, None)
                 {
@@ -95,7 +95,7 @@ impl Engine {
                 return Ok(refuse(id, ErrorCode::NullContent, message));
             }
         }
-        let Some(version) = self.inner.client.recorded(&id, AsOf::default()).await? else {
+        let Some(version) = self.inner.recorded(&id, AsOf::default()).await? else {
             return Ok(unknown(name));
         };
         let shown = match content_part(&version, part.as_ref()) {
@@ -272,7 +272,7 @@ impl Inner {
 
     /// Shows prose or reasoning of this session.
     async fn show_said(&self, name: &str, part: Option<&Part>) -> Result<SetChange> {
-        let chat = self.client.recorded(&self.client.chat_id, AsOf::default()).await?;
+        let chat = self.recorded(&self.client.chat_id, AsOf::default()).await?;
         let chat = chat.map(|version| version.document);
         let Some(text) = chat.as_ref().and_then(|chat| Chat::of(chat).said(name)) else {
             return Ok(unknown(name));
@@ -302,7 +302,7 @@ impl Inner {
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         }
         let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
-        let Some(version) = self.client.recorded(&id, at).await? else {
+        let Some(version) = self.recorded(&id, at).await? else {
             let message = format!("{label} does not exist: the object's first version is newer");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         };

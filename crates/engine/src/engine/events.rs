@@ -13,17 +13,17 @@ use tokio::runtime::Handle;
 use tracing::instrument;
 
 use super::{Engine, Inner};
-use crate::base::blocking::blocking;
-use crate::base::error::{EngineError, Result};
-use crate::base::paths::{Disk, Place};
-use crate::files::due::PendingRead;
-use crate::files::index::{Entry, IndexResult, Need, display_of};
-use crate::files::reading::FileState;
-use crate::files::seen::{Seen, file_id};
-use crate::files::tracking::{FileEvent, FileEventKind};
-use crate::session::Session;
-use crate::session::catalog::Meta;
-use crate::session::refresh::recall_lost;
+use context_files::due::PendingRead;
+use context_files::index::{Entry, IndexResult, Need, display_of};
+use context_files::reading::FileState;
+use context_files::seen::{Seen, file_id};
+use context_files::tracking::{FileEvent, FileEventKind};
+use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::catalog::Meta;
+use context_session::error::{EngineError, Result};
+use context_session::paths::{Disk, Place};
+use context_session::refresh::recall_lost;
 
 /// How many files are indexed in one transaction when many change at once.
 const BATCH: usize = 128;

@@ -20,11 +20,11 @@ use serde_json::{Map, Value};
 use super::job::{ToolcallInput, Unread};
 use super::results::Taking;
 use super::{Inner, State, Written};
-use crate::base::Durability;
-use crate::base::error::Result;
-use crate::session::Session;
-use crate::session::commit::Work;
-use crate::session::refresh;
+use context_session::Session;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::refresh;
 
 /// So many of them are kept.
 const UNREAD: usize = 16;

@@ -7,8 +7,8 @@ use context_store::transfer;
 use tracing::instrument;
 
 use super::Engine;
-use crate::base::error::{EngineError, Result};
-use crate::base::options::Options;
+use context_session::error::{EngineError, Result};
+use context_session::options::Options;
 
 impl Engine {
     /// Imports the export of one session into the store and opens it. If the options name another ID than the file, the

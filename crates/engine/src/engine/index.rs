@@ -12,15 +12,15 @@ use tracing::instrument;
 
 use super::job::Job;
 use super::{Engine, Inner, State};
-use crate::base::Durability;
-use crate::base::error::{EngineError, Result};
-use crate::base::paths::{Disk, Place};
-use crate::files::index::{Entry, IndexResult, Need, refusal};
-use crate::files::many::{Portion, Readers};
-use crate::files::reading::FileState;
-use crate::files::seen::{Seen, file_id};
-use crate::session::catalog::Meta;
-use crate::session::refresh;
+use context_files::index::{Entry, IndexResult, Need, refusal};
+use context_files::many::{Portion, Readers};
+use context_files::reading::FileState;
+use context_files::seen::{Seen, file_id};
+use context_session::catalog::Meta;
+use context_session::client::Durability;
+use context_session::error::{EngineError, Result};
+use context_session::paths::{Disk, Place};
+use context_session::refresh;
 
 /// What indexing many files did.
 #[derive(Debug, Default)]

@@ -18,9 +18,9 @@ use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
 use super::{Inner, State, Written};
-use crate::base::error::Result;
-use crate::files::index::display_of;
-use crate::session::Session;
+use context_files::index::display_of;
+use context_session::Session;
+use context_session::error::Result;
 
 impl Inner {
     /// Returns what a result says of the file that its call names; `None` if it says nothing.
@@ -39,8 +39,7 @@ impl Inner {
         let before = if is_late { self.files_shown_as(&state.session, way) } else { Vec::new() };
         if tool != "read" && is_ok {
             // Arguments may have collapsed since; the record has them whole.
-            let recorded =
-                if taking.again { self.client.recorded(call, AsOf::default()).await? } else { None };
+            let recorded = if taking.again { self.recorded(call, AsOf::default()).await? } else { None };
             let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
             let args = recorded.unwrap_or(args);
             let mut made = None;

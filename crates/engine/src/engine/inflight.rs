@@ -17,8 +17,8 @@ use super::Inner;
 use super::evidence::first_line;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, passage_in};
-use crate::base::error::Result;
-use crate::files::observed::Observed;
+use context_files::observed::Observed;
+use context_session::error::Result;
 
 impl Inner {
     /// Notes what a tool has passed in. Returns its number.

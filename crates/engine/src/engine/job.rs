@@ -9,12 +9,12 @@ use context_model::index::Action;
 use context_model::object::Status;
 use serde_json::{Map, Value, json};
 
-use crate::base::error::Result;
-use crate::files::index::{Entry, IndexResult};
-use crate::files::observed::Observed;
-use crate::files::seen::Seen;
-use crate::session::commit::Work;
-use crate::session::queue::{self, Reply};
+use context_files::index::{Entry, IndexResult};
+use context_files::observed::Observed;
+use context_files::seen::Seen;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::queue::{self, Reply};
 
 /// A tool execution as the harness reports it.
 #[derive(Clone, Debug, PartialEq)]

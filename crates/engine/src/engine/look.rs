@@ -14,8 +14,8 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::{Engine, Inner};
-use crate::base::error::{EngineError, Result};
-use crate::session::Session;
+use context_session::Session;
+use context_session::error::{EngineError, Result};
 
 /// The most hits of one search.
 const MOST_HITS: usize = 1_000;

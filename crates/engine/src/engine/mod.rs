@@ -37,23 +37,24 @@ use context_model::object::Document;
 use context_projection::request::Request;
 use context_projection::request::rolled::Rolled;
 use context_projection::request::segments::Segments;
-use context_store::Store;
+use context_store::{AsOf, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
-use crate::base::error::Result;
-use crate::base::{Client, Durability};
-use crate::files::index::FileReader;
-use crate::files::stamps::StampNote;
-use crate::files::tracking::Tracking;
-use crate::session::Session;
-use crate::session::changes::{self, SessionChange};
-use crate::session::commit::{self, Intent, Transacted, Work};
-use crate::session::names::Names;
-use crate::session::queue::Queue;
-use crate::session::refresh;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
+use context_files::index::FileReader;
+use context_files::recorded;
+use context_files::stamps::StampNote;
+use context_files::tracking::Tracking;
+use context_session::Session;
+use context_session::changes::{self, SessionChange};
+use context_session::client::{Client, Durability};
+use context_session::commit::{self, Intent, Transacted, Work};
+use context_session::error::Result;
+use context_session::names::Names;
+use context_session::queue::Queue;
+use context_session::refresh;
 use job::{Job, Unread};
 
 /// For how long `assemble` waits for calls that work with the state.
@@ -256,6 +257,11 @@ impl Inner {
 
     pub fn store(&self) -> &dyn Store {
         self.client.store()
+    }
+
+    /// A version as it was before secrets were taken out; see [`recorded::version`].
+    pub async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        recorded::version(&self.client, id, at).await
     }
 
     /// Returns what looks at files.

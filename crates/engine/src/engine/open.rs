@@ -12,13 +12,13 @@ use tracing::instrument;
 
 use super::events::Receiver;
 use super::{Engine, Inner, State};
-use crate::base::error::Result;
-use crate::base::options::Options;
-use crate::base::{Client, Durability};
-use crate::files::stamps::StampNote;
-use crate::files::tracking::Tracking;
-use crate::session::queue::Queue;
-use crate::session::refresh;
+use context_files::stamps::StampNote;
+use context_files::tracking::Tracking;
+use context_session::client::{Client, Durability};
+use context_session::error::Result;
+use context_session::options::Options;
+use context_session::queue::Queue;
+use context_session::refresh;
 
 impl Engine {
     /// Starts a session, or resumes and reconciles it if the store knows it.

@@ -18,8 +18,8 @@ use serde_json::Value;
 use super::evidence::{first_line, path_of};
 use super::results::Taking;
 use super::{Inner, State};
-use crate::base::error::Result;
-use crate::session::references::named_object;
+use context_session::error::Result;
+use context_session::references::named_object;
 
 /// How many versions of a file are searched for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;
@@ -46,7 +46,7 @@ impl Inner {
         let session = &state.session;
         let mut call = call.clone();
         for _ in 0..LOOKED_BACK {
-            let Some(read) = self.client.recorded(&call, AsOf::default()).await? else { break };
+            let Some(read) = self.recorded(&call, AsOf::default()).await? else { break };
             let shown = match self.evidence_of(&call).await?.flatten() {
                 Some(Evidence::Shows(lines)) => Some((lines.bytes.clone(), lines)),
                 Some(Evidence::Unstored { lines, like }) => {
@@ -253,7 +253,7 @@ impl Inner {
     /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
-        self.client.recorded(file, at).await
+        self.recorded(file, at).await
     }
 }
 

@@ -11,14 +11,14 @@ use context_model::id::ObjectId;
 
 use super::job::Job;
 use super::{Inner, State};
-use crate::base::Durability;
-use crate::base::blocking::blocking;
-use crate::base::error::Result;
-use crate::base::paths::{Disk, Place};
-use crate::files::index::{Entry, Need};
-use crate::files::seen::{Seen, file_id};
-use crate::session::Session;
-use crate::session::commit::Work;
+use context_files::index::{Entry, Need};
+use context_files::seen::{Seen, file_id};
+use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::paths::{Disk, Place};
 
 /// What is at a path that the model knows, if that asks for something.
 enum Found {

@@ -16,8 +16,8 @@ use tracing::instrument;
 use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
-use crate::base::Durability;
-use crate::base::error::Result;
+use context_session::client::Durability;
+use context_session::error::Result;
 
 /// What other machines wrote is not fetched again for this many milliseconds.
 const PULL_AGE_MS: i64 = 1_000;

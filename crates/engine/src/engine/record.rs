@@ -18,16 +18,16 @@ use tracing::instrument;
 use super::job::{CallObject, Job, ToolcallInput, correct, depend, fingerprint};
 use super::outcome::outcome_of;
 use super::{Engine, Inner, State};
-use crate::base::error::{EngineError, Result};
-use crate::base::paths::Disk;
-use crate::base::{Client, Durability};
-use crate::files::index::{Entry, FileReader, IndexResult, prepare};
-use crate::files::seen::Seen;
-use crate::session::Session;
-use crate::session::catalog::{Kind, Meta};
-use crate::session::commit::{Intent, Work};
-use crate::session::queue::{Reply, abandoned, answered};
-use crate::session::refresh;
+use context_files::index::{Entry, FileReader, IndexResult, prepare};
+use context_files::seen::Seen;
+use context_session::Session;
+use context_session::catalog::{Kind, Meta};
+use context_session::client::{Client, Durability};
+use context_session::commit::{Intent, Work};
+use context_session::error::{EngineError, Result};
+use context_session::paths::Disk;
+use context_session::queue::{Reply, abandoned, answered};
+use context_session::refresh;
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the

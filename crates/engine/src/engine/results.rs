@@ -19,12 +19,12 @@ use tracing::instrument;
 
 use super::job::{ToolcallInput, fingerprint};
 use super::{Inner, State};
-use crate::base::Durability;
-use crate::base::error::Result;
-use crate::session::Session;
-use crate::session::catalog::is_handle_of;
-use crate::session::commit::Work;
-use crate::session::references::{handle_before, named_object};
+use context_session::Session;
+use context_session::catalog::is_handle_of;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::references::{handle_before, named_object};
 
 /// How messages are taken in.
 #[derive(Clone, Copy)]
@@ -207,7 +207,7 @@ impl Inner {
     /// The excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the excerpt,
     /// unless the tool has only added something to each line.
     async fn excerpt_of(&self, object: &ObjectId, shown: &str) -> Result<Option<String>> {
-        let version = self.client.recorded(object, AsOf::default()).await?;
+        let version = self.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());

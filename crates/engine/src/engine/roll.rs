@@ -9,10 +9,10 @@ use tracing::instrument;
 
 use super::project::moment;
 use super::{Engine, Inner, State};
-use crate::base::Durability;
-use crate::base::error::{EngineError, Result};
-use crate::session::Session;
-use crate::session::commit::Work;
+use context_session::Session;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::{EngineError, Result};
 
 impl Engine {
     /// Rolls everything that is stale now and everything that left the active set, because a person asked for it.

@@ -8,7 +8,7 @@ use context_model::source::Source;
 use context_store::{Filter, Hit, Outline, Search, Store, transfer};
 
 use super::look::Wanted;
-use crate::base::error::{EngineError, Result};
+use context_session::error::{EngineError, Result};
 
 /// At most as many objects whose IDs begin with a name.
 const PREFIXED_MAX: usize = 20;

@@ -9,11 +9,11 @@ use context_model::id::ObjectId;
 use tracing::instrument;
 
 use super::{Inner, State};
-use crate::base::Durability;
-use crate::base::error::Result;
-use crate::files::index::display_of;
-use crate::session::Session;
-use crate::session::commit::Work;
+use context_files::index::display_of;
+use context_session::Session;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::Result;
 
 impl Inner {
     /// Adds what the model must be told about files to the pending notices, and records that with the turn.

@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
-use crate::base::Durability;
-use crate::base::error::Result;
-use crate::session::Session;
-use crate::session::commit::Work;
+use context_session::Session;
+use context_session::client::Durability;
+use context_session::commit::Work;
+use context_session::error::Result;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
 const DIFF_SHARE: usize = 2;
@@ -334,7 +334,7 @@ impl Inner {
     /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
         let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
-        let version = self.client.recorded(id, at).await?;
+        let version = self.recorded(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 }

@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
 use super::{Inner, State};
-use crate::base::error::Result;
-use crate::files::index::Entry;
-use crate::files::observed::Observed;
+use context_files::index::Entry;
+use context_files::observed::Observed;
+use context_session::error::Result;
 
 impl State {
     /// What the model knows of a path that a call is about to change, or has just changed: of the file to which that led.
@@ -233,7 +233,7 @@ impl Inner {
     /// The recorded arguments of a call.
     async fn args_of(&self, call: Option<&str>) -> Result<Map<String, Value>> {
         let Some(call) = call else { return Ok(Map::new()) };
-        let recorded = self.client.recorded(&ObjectId::toolcall(call), AsOf::default()).await?;
+        let recorded = self.recorded(&ObjectId::toolcall(call), AsOf::default()).await?;
         let args = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         Ok(args.cloned().unwrap_or_default())
     }
@@ -250,7 +250,7 @@ impl Inner {
             return Ok(());
         }
         // Arguments may have collapsed since; the record has them whole.
-        let recorded = self.client.recorded(call, AsOf::default()).await?;
+        let recorded = self.recorded(call, AsOf::default()).await?;
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         let known = match state.known_now(&way.file) {
             Some(known) => self.text_known(state, &way.file, &known).await?,

@@ -15,11 +15,12 @@ use serde_json::{Map, Value};
 
 use super::assembled::Assembled;
 use super::turn::{chat_text, render_turn};
-use crate::base::Client;
-use crate::base::error::Result;
-use crate::session::Session;
-use crate::session::catalog::Catalog;
-use crate::session::changes::Written;
+use context_files::recorded;
+use context_session::Session;
+use context_session::catalog::Catalog;
+use context_session::changes::Written;
+use context_session::client::Client;
+use context_session::error::Result;
 
 /// The sections, each `None` until it is needed, and again when it is no longer valid.
 #[derive(Default)]
@@ -173,12 +174,12 @@ impl View {
     /// Reads and renders what the view lacks.
     pub async fn complete(&mut self, client: &Client, session: &Session) -> Result<()> {
         if self.prompt.is_none() {
-            let prompt = client.recorded(&client.prompt_id, AsOf::default()).await?;
+            let prompt = recorded::version(client, &client.prompt_id, AsOf::default()).await?;
             let prompt = prompt.and_then(|version| version.document.content().map(str::to_owned));
             self.prompt = Some(prompt.unwrap_or_default());
         }
         if self.chat.is_none() {
-            let chat = client.recorded(&client.chat_id, AsOf::default()).await?;
+            let chat = recorded::version(client, &client.chat_id, AsOf::default()).await?;
             let chat = chat.map_or_else(Map::new, |version| version.document.into_parts().3);
             self.chat = Some(Conversation { chat: Value::Object(chat), turns: Vec::new() });
         }
@@ -212,7 +213,7 @@ async fn active(client: &Client, session: &Session, before: Option<Active>) -> R
     }
     let ids = session.sets.active().iter();
     let missing: Vec<ObjectId> = ids.filter(|id| !known.contains_key(*id)).cloned().collect();
-    let found = client.recorded_many(&missing, AsOf::default()).await?;
+    let found = recorded::versions(client, &missing, AsOf::default()).await?;
     let found: HashMap<ObjectId, Document> =
         found.into_iter().flatten().map(|v| (v.document.id().clone(), v.document)).collect();
     let mut text = Paragraphs::default();

@@ -6,7 +6,7 @@ use context_model::object::Status;
 use context_model::render;
 use serde_json::{Value, json};
 
-use crate::session::catalog::Kind;
+use context_session::catalog::Kind;
 
 /// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
 pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Vec<Value> {

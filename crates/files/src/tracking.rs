@@ -15,8 +15,8 @@ use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
 use super::due::Due;
 use super::seen::file_id;
 use super::stamps::Stamp;
-use crate::base::Client;
-use crate::base::paths::Paths;
+use context_session::client::Client;
+use context_session::paths::Paths;
 
 /// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever
 /// stored it first, and however this client learned of it: by a tracker, a comparison, a read or another client's
@@ -35,7 +35,7 @@ pub struct FileEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEventKind {
     /// It may have changed. It is being read now, and an event with the outcome follows. Only for
-    /// [`crate::Engine::subscribe_touches`].
+    /// `Engine::subscribe_touches`.
     Touched,
     /// A version was written, with this action.
     Indexed(Action),
@@ -48,12 +48,13 @@ pub enum FileEventKind {
 type Listener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
 
 /// The tracker of one session, and what it tracks.
-pub(crate) struct Tracking {
+pub struct Tracking {
     wanted: bool,
-    /// Bytes a second; see [`crate::Options::pace`].
+    /// Bytes a second; see [`context_session::options::Options::pace`].
     pace: u64,
     tracker: Mutex<Option<Arc<dyn Tracker>>>,
     attached: Arc<Attached>,
+    /// Who hears of each change of a file.
     pub listeners: Listeners,
     /// Warnings that came before anybody listened.
     early: Mutex<Vec<FileEvent>>,
@@ -65,16 +66,18 @@ pub(crate) struct Tracking {
 /// What is tracked, and the listeners called before a file is read. Kept apart from the tracker, so that the
 /// tracker's thread can hold it.
 #[derive(Default)]
-pub(crate) struct Attached {
+pub struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
     /// The device of each directory that had a file of the session when it was looked at.
     devices: Mutex<HashMap<Utf8PathBuf, u64>>,
     /// Files of which only the path was seen so far, with their stamps at that time: nobody has looked at them.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
+    /// Who is called before a file is read.
     pub listeners: Listeners,
 }
 
 impl Tracking {
+    /// Tracks nothing yet. `wanted`: whether trackers run at all; `pace`: bytes a second.
     pub fn new(wanted: bool, pace: u64) -> Self {
         Self {
             wanted,
@@ -173,10 +176,12 @@ impl Tracking {
         }
     }
 
+    /// The binding of the tracked file at a path on disk.
     pub fn source_at(&self, path: &Utf8Path) -> Option<FilesystemSource> {
         locked(&self.attached.files).get(path).cloned()
     }
 
+    /// The tracked files: where each is on disk, and its binding.
     pub fn files(&self) -> Vec<(Utf8PathBuf, FilesystemSource)> {
         locked(&self.attached.files).iter().map(|(path, source)| (path.clone(), source.clone())).collect()
     }
@@ -210,12 +215,14 @@ impl Tracking {
         }
     }
 
+    /// Waits until the tracker has reported everything that was written to disk before the call.
     pub async fn flush(&self) {
         let Some(tracker) = locked(&self.tracker).clone() else { return };
         // Fails only if the tracker is closed meanwhile, and then there is nothing to wait for.
         let _closed = tokio::task::spawn_blocking(move || tracker.flush().wait()).await;
     }
 
+    /// Ends the tracker; nobody hears of changes any more. Idempotent.
     pub async fn close(&self) {
         let Some(tracker) = locked(&self.tracker).take() else { return };
         let _joined = tokio::task::spawn_blocking(move || tracker.close()).await;
@@ -249,19 +256,21 @@ impl Tracking {
 
 /// Listeners by the number to unsubscribe with.
 #[derive(Default)]
-pub(crate) struct Listeners {
+pub struct Listeners {
     all: Mutex<Vec<(u64, Listener)>>,
     /// Numbers are never reused: ending a subscription twice must not end somebody else's.
     next: AtomicU64,
 }
 
 impl Listeners {
+    /// Adds a listener; returns the number to remove it with.
     pub fn add(&self, listener: Listener) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         locked(&self.all).push((number, listener));
         number
     }
 
+    /// Removes a listener. A number that is unknown or used already is ignored.
     pub fn remove(&self, number: u64) {
         locked(&self.all).retain(|(n, _)| *n != number);
     }

@@ -7,7 +7,7 @@ use context_model::object::Document;
 
 /// Documents in write order. Adding one takes constant time.
 #[derive(Default)]
-pub(crate) struct Documents {
+pub struct Documents {
     all: Vec<Document>,
     places: HashMap<ObjectId, Vec<usize>>,
     /// How many comparisons between documents were made.

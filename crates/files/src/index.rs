@@ -12,13 +12,13 @@ use context_model::time::TxId;
 use super::reading::{self, FileState};
 use super::seen::Seen;
 use super::tracking::Tracking;
-use crate::base::Client;
-use crate::base::blocking::blocking;
-use crate::base::error::{EngineError, Result};
-use crate::base::paths::{Disk, Place};
-use crate::session::Session;
-use crate::session::catalog::Meta;
-use crate::session::commit::Work;
+use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::catalog::Meta;
+use context_session::client::Client;
+use context_session::commit::Work;
+use context_session::error::{EngineError, Result};
+use context_session::paths::{Disk, Place};
 
 /// What indexing did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct IndexResult {
 
 /// How an observed file enters the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// The agent read it: pool and active set.
     Read,
     /// The agent wrote it: pool; an active one stays active.
@@ -50,7 +50,7 @@ pub(crate) enum Entry {
 
 /// What a look at a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub enum Need {
     /// Its text: somebody reads or writes it, or has read it before.
     Text,
     /// The hash, to tell whether it has changed: it was only named, so the text of a large file waits until somebody reads it.
@@ -59,8 +59,10 @@ pub(crate) enum Need {
 
 /// What looks at files: the client's paths, its tracker, and how much text it keeps.
 #[derive(Clone)]
-pub(crate) struct FileReader {
+pub struct FileReader {
+    /// The client whose paths it resolves.
     pub client: Arc<Client>,
+    /// What tracks the files that it reads.
     pub tracking: Arc<Tracking>,
 }
 
@@ -192,7 +194,7 @@ fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
 
 /// Decides what an observation means and adds it to a transaction under construction. The catalog must already have
 /// what the store knows about the file.
-pub(crate) fn prepare(
+pub fn prepare(
     client: &Client,
     session: &mut Session,
     one: &Seen,
@@ -234,7 +236,7 @@ pub(crate) fn prepare(
 }
 
 /// The path of a file as the agent knows it.
-pub(crate) fn display_of(client: &Client, session: &Session, id: &ObjectId) -> String {
+pub fn display_of(client: &Client, session: &Session, id: &ObjectId) -> String {
     let source = session.catalog.get(id).and_then(Meta::file);
     match (session.catalog.display(id), source) {
         (Some(path), _) => path.to_owned(),
@@ -243,7 +245,8 @@ pub(crate) fn display_of(client: &Client, session: &Session, id: &ObjectId) -> S
     }
 }
 
-pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
+/// The error for a file that can't be indexed: `IO`, with the path as the agent gave it.
+pub fn refusal(path: &str, state: &FileState) -> EngineError {
     let reason = state.reason().unwrap_or("can't be indexed");
     EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
 }
@@ -264,11 +267,11 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::base::options::Options;
+    use context_session::options::Options;
 
     async fn file_reader() -> FileReader {
         let limits = |options| Options { max_text_bytes: 20, named_text_bytes: 10, ..options };
-        let client = Arc::new(Client::of_test(limits).await);
+        let client = Arc::new(crate::tests::client_with(limits).await);
         FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 

@@ -8,7 +8,7 @@ use context_model::patch::Patch;
 use context_model::time::TxId;
 
 /// A change that the layers above take in.
-pub(crate) enum SessionChange {
+pub enum SessionChange {
     /// The session has written.
     Wrote(Written),
     /// The catalog has another version of a file, whoever stored it.
@@ -26,7 +26,7 @@ pub(crate) enum SessionChange {
 
 /// What a transaction of the session did.
 #[derive(Default)]
-pub(crate) struct Written {
+pub struct Written {
     /// Documents that made a version.
     pub documents: Vec<ObjectId>,
     /// What was added to the chat.

@@ -1,11 +1,5 @@
 //! What never changes while a session is open, and one number: the newest transaction that this client knows of.
 
-pub mod blocking;
-pub mod disk;
-pub mod error;
-pub mod options;
-pub mod paths;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use context_model::hash::Digest;
@@ -14,25 +8,30 @@ use context_model::time::TxId;
 use context_secrets::Redaction;
 use context_store::{Receipt, Store, Transaction};
 
-use error::{EngineError, Result};
-use options::Options;
-use paths::Paths;
+use crate::error::{EngineError, Result};
+use crate::options::Options;
+use crate::paths::Paths;
 
 /// When a write is to survive a power loss. It survives the end of the process at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
+pub enum Durability {
     /// Before it is acknowledged.
     Now,
-    /// At the next [`crate::Engine::settle`].
+    /// At the next `Engine::settle`.
     WithSettle,
 }
 
 /// One client of a store, as every layer knows it: the store, the options, the agent's paths, and the IDs of the session's own objects.
-pub(crate) struct Client {
+pub struct Client {
+    /// What the session was opened with.
     pub options: Options,
+    /// The agent's paths, and where this process finds them.
     pub paths: Paths,
+    /// The session's own object.
     pub session_object: ObjectId,
+    /// The session's chat.
     pub chat_id: ObjectId,
+    /// The session's system prompt.
     pub prompt_id: ObjectId,
     newest: AtomicU64,
     /// What is taken out when this client records, if it does so.
@@ -67,6 +66,7 @@ impl Client {
         })
     }
 
+    /// Where objects are stored.
     pub fn store(&self) -> &dyn Store {
         &*self.options.store
     }
@@ -91,6 +91,7 @@ impl Client {
         self.redaction.as_ref()
     }
 
+    /// The session's ID, as the host names it.
     pub fn session_id(&self) -> &SessionId {
         &self.options.session_id
     }

@@ -63,14 +63,14 @@ impl Session {
 }
 
 /// The handle that a header before this text names, and the text below it.
-pub(crate) fn handle_before(text: &str) -> Option<(&str, &str)> {
+pub fn handle_before(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('\n')?;
     Some((first.strip_prefix("id=")?, rest))
 }
 
 /// The object that the arguments of a call name, as `activate` and Pi's `read` take it: by its ID or handle. `None` for
 /// an old version, which is a static reference.
-pub(crate) fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) -> Option<ObjectId> {
+pub fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) -> Option<ObjectId> {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let name = match tool {
         "activate" => text("id")?,
@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::session::catalog::Meta;
+    use crate::catalog::Meta;
 
     /// A session with one file, and the file's ID.
     fn session() -> (Session, ObjectId) {

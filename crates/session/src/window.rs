@@ -69,7 +69,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::session::catalog::Meta;
+    use crate::catalog::Meta;
 
     /// An activation is noted in the chat if it is the first one, or if it renews the stay of a tool call.
     #[rstest]

@@ -8,7 +8,7 @@ use context_model::render;
 
 /// The full IDs and the handles of a session's objects.
 #[derive(Debug, Default)]
-pub(crate) struct Names(RwLock<Known>);
+pub struct Names(RwLock<Known>);
 
 #[derive(Debug, Default)]
 struct Known {

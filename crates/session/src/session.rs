@@ -1,18 +1,4 @@
 //! A session in memory: its sets, what is known about its objects, and the shape of its chat.
-//!
-//! Architecture invariants:
-//! - Memory never runs ahead of the store. [`commit::commit`] changes it, and undoes the change if the write fails.
-//! - What other clients wrote enters through [`refresh`] alone, and only from transactions that were read.
-
-pub mod catalog;
-pub mod changes;
-pub mod commit;
-pub mod documents;
-pub mod names;
-pub mod queue;
-pub mod references;
-pub mod refresh;
-pub mod window;
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,14 +9,16 @@ use context_model::session::Sets;
 use context_model::time::TxId;
 use context_projection::Objects;
 
-use crate::base::error::{EngineError, Result};
-use catalog::{Catalog, Kind, Meta};
-use changes::SessionChange;
+use crate::catalog::{Catalog, Kind, Meta};
+use crate::changes::SessionChange;
+use crate::error::{EngineError, Result};
 
 /// What a session holds in memory.
 #[derive(Default)]
-pub(crate) struct Session {
+pub struct Session {
+    /// Its index, pool, active set and pins.
     pub sets: Sets,
+    /// What is known of the objects that it has encountered.
     pub catalog: Catalog,
     /// How many turns the chat has.
     pub turns: usize,
@@ -53,6 +41,7 @@ pub(crate) struct Session {
     pub pulled_ms: i64,
     /// True if the session document has a `display_paths` field.
     pub has_displays: bool,
+    /// True once the instance is closed: every later call fails.
     pub closed: bool,
     /// Files that had bytes, and are gone.
     pub lost: HashSet<ObjectId>,

@@ -1,7 +1,7 @@
 use context_watch::{Acknowledge, Event, Flush, Status, Tracked};
 
 use super::*;
-use crate::base::options::Options;
+use context_session::options::Options;
 
 /// A tracker that sees nothing.
 struct Blind;
@@ -31,7 +31,11 @@ impl Sink for Blind {
 }
 
 async fn client() -> Client {
-    Client::of_test(|options| Options { tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))), ..options }).await
+    crate::tests::client_with(|options| Options {
+        tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))),
+        ..options
+    })
+    .await
 }
 
 async fn tracking() -> Tracking {

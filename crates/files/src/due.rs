@@ -17,7 +17,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// The files that wait, and those that rest.
 #[derive(Default)]
-pub(crate) struct Due {
+pub struct Due {
     files: HashMap<Utf8PathBuf, Wait>,
     /// Events were lost, so every tracked file must be compared.
     rescan: bool,
@@ -25,7 +25,8 @@ pub(crate) struct Due {
 
 /// A file that is waiting to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PendingRead {
+pub struct PendingRead {
+    /// Where the file is on disk.
     pub path: Utf8PathBuf,
     touches: u64,
 }

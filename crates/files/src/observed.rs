@@ -9,16 +9,17 @@ use serde_json::{Map, Value};
 
 use super::index::{Entry, FileReader, Need, prepare};
 use super::seen::Seen;
-use crate::base::Client;
-use crate::base::blocking::blocking;
-use crate::base::error::Result;
-use crate::base::paths::Disk;
-use crate::session::Session;
-use crate::session::commit::Work;
+use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::client::Client;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::paths::Disk;
 
 /// The files that a tool call shows, as found on disk.
 #[derive(Default)]
-pub(crate) struct Observed {
+pub struct Observed {
+    /// The files, and how each enters the session.
     pub files: Vec<(Seen, Entry)>,
     /// What the call's result shows, as far as that is known.
     pub evidence: Option<Evidence>,

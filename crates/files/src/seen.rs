@@ -8,13 +8,16 @@ use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
 
 use super::reading::FileState;
-use crate::base::paths::{Disk, Place};
-use crate::session::catalog::Meta;
+use context_session::catalog::Meta;
+use context_session::paths::{Disk, Place};
 
-pub(crate) struct Seen {
+/// A look at one file: where it was, what was there, and its text if that is kept.
+pub struct Seen {
     /// The file's object.
     pub id: ObjectId,
+    /// The file's path as the agent gave it, its binding, and where it is on disk.
     pub place: Place,
+    /// What was seen there.
     pub observation: Observation,
     /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
     pub reason: Option<String>,
@@ -34,7 +37,7 @@ enum Text {
 }
 
 impl Seen {
-    /// Takes what is at the file's place, and [`crate::base::Client::newest`] from before this client looked there.
+    /// Takes what is at the file's place, and [`context_session::client::Client::newest`] from before this client looked there.
     ///
     /// # Errors
     /// The state if nothing is known.
@@ -104,10 +107,12 @@ impl Seen {
         self.size
     }
 
+    /// Returns whether its text was read and is kept.
     pub fn has_text(&self) -> bool {
         self.text().is_some()
     }
 
+    /// Its text, if it was read and is kept.
     pub fn text(&self) -> Option<&str> {
         match &self.text {
             Text::Made(version) => version.content(),
@@ -124,7 +129,7 @@ fn version(source: &FilesystemSource, text: Option<HashedText>, observation: Obs
 }
 
 /// The ID of the file object with this binding.
-pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
+pub fn file_id(source: &FilesystemSource) -> ObjectId {
     ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
 }
 

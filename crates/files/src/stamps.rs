@@ -12,8 +12,8 @@ use context_model::id::ObjectId;
 use context_platform::{Facts, Kind};
 use context_store::StoreError;
 
-use crate::base::Client;
-use crate::base::error::Result;
+use context_session::client::Client;
+use context_session::error::Result;
 
 /// How many seconds after its last change a file counts as settled.
 const SETTLED_SECONDS: i64 = 2;
@@ -65,11 +65,11 @@ impl FromStr for Stamp {
 }
 
 /// By file object: the hash of the file's bytes, and its stamp at that time.
-pub(crate) type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
+pub type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
 
 /// The stamps left by comparisons of a session's files, kept as a note in the store for this client.
 #[derive(Default)]
-pub(crate) struct StampNote(Mutex<Option<Arc<Stamps>>>);
+pub struct StampNote(Mutex<Option<Arc<Stamps>>>);
 
 impl StampNote {
     /// The stamps of earlier comparisons, by this process and earlier ones.
@@ -130,7 +130,7 @@ mod tests {
     use context_store_sqlite::{Durability, SqliteStore};
 
     use super::*;
-    use crate::base::options::Options;
+    use context_session::options::Options;
 
     const STAMP: Stamp = Stamp { device: 1, inode: 2, size: 3, modified: (100, 5), changed: (90, 6) };
 
@@ -146,7 +146,7 @@ mod tests {
     async fn stamps_are_kept_in_memory_and_in_the_store() {
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(directory.path().join("context.db"), Durability::Process).unwrap();
-        let client = Client::of_test(|options| Options { store, ..options }).await;
+        let client = crate::tests::client_with(|options| Options { store, ..options }).await;
         let entry = |name: &str| (ObjectId::new(name), (Digest::of(name.as_bytes()), STAMP));
         let note = StampNote::default();
         assert!(note.read(&client).await.unwrap().is_empty());

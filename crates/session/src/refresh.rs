@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::Session;
 use super::catalog::Meta;
 use super::changes::SessionChange;
-use crate::base::Client;
-use crate::base::error::{EngineError, Result};
+use crate::client::Client;
+use crate::error::{EngineError, Result};
 
 /// Restores the sets, the catalog and the shape of the chat. `false` if the store does not know the session.
 ///
 /// # Errors
 /// `STORE_CORRUPT` if its document is not a session; what the store reports.
-pub(crate) async fn load(client: &Client, session: &mut Session) -> Result<bool> {
+pub async fn load(client: &Client, session: &mut Session) -> Result<bool> {
     let store = client.store();
     let Some(found) = store.get(&client.session_object, AsOf::default()).await? else { return Ok(false) };
     let sets = Sets::from_document(&found.document)
@@ -52,7 +52,7 @@ pub(crate) async fn load(client: &Client, session: &mut Session) -> Result<bool>
 }
 
 /// As [`refresh`], at a turn: this also fetches what other machines wrote.
-pub(crate) async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<()> {
+pub async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<()> {
     client.store().pull().await?;
     refresh(client, session).await
 }
@@ -61,7 +61,7 @@ pub(crate) async fn refresh_at_turn(client: &Client, session: &mut Session) -> R
 ///
 /// # Errors
 /// What the store reports; nothing counts as received then.
-pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
+pub async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
     let store = client.store();
     if store.latest_tx().await? == session.seen {
         return Ok(());
@@ -84,7 +84,7 @@ pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()
 }
 
 /// Makes sure that the catalog has what the store knows about these objects.
-pub(crate) async fn learn(
+pub async fn learn(
     client: &Client,
     session: &mut Session,
     ids: impl IntoIterator<Item = ObjectId>,
@@ -103,7 +103,7 @@ pub(crate) async fn learn(
 ///
 /// # Errors
 /// `STORE_CORRUPT` if the session is gone; what the store reports.
-pub(super) async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectId) -> Result<()> {
+pub async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectId) -> Result<()> {
     let is_own = *on == client.session_object || *on == client.chat_id;
     // Another client has the same session open and wrote first: take over its sets.
     if is_own && !load(client, session).await? {
@@ -155,7 +155,7 @@ async fn has_changed(client: &Client, id: &ObjectId, since: TxId) -> Result<bool
 
 /// Recalls of files which are about to be read that they had bytes once and are gone: whoever has met one since takes its path
 /// for one that nobody has read.
-pub(crate) async fn recall_lost(
+pub async fn recall_lost(
     client: &Client,
     session: &mut Session,
     read: impl Iterator<Item = &ObjectId>,
@@ -212,7 +212,7 @@ mod tests {
 
     async fn written(client: &Client, document: Document) -> TxId {
         let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
-        client.write(transaction, crate::base::Durability::Now).await.unwrap().tx_id
+        client.write(transaction, crate::client::Durability::Now).await.unwrap().tx_id
     }
 
     /// The session has not received its own write if another client's came before it.

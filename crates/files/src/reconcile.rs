@@ -15,11 +15,11 @@ use super::index::{FileReader, Need};
 use super::reading::FileState;
 use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
-use crate::base::Client;
-use crate::base::error::Result;
-use crate::base::paths::{Disk, Place};
-use crate::session::Session;
-use crate::session::catalog::Meta;
+use context_session::Session;
+use context_session::catalog::Meta;
+use context_session::client::Client;
+use context_session::error::Result;
+use context_session::paths::{Disk, Place};
 
 /// How many threads read files while a session is reconciled. More than the number of cores, because most of the time
 /// is spent waiting for a cold disk.
@@ -27,7 +27,7 @@ const READERS: usize = 8;
 
 /// What a comparison of files with the disk brought to light.
 #[derive(Default)]
-pub(crate) struct Compared {
+pub struct Compared {
     /// Files that differ from their stored version.
     pub changed: Vec<Seen>,
     /// Files about which nothing is known, because their directory is missing or can't be read.
@@ -37,7 +37,7 @@ pub(crate) struct Compared {
 }
 
 /// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
-pub(crate) fn stored_files(
+pub fn stored_files(
     file_reader: &FileReader,
     session: &Session,
     only: Option<&HashSet<ObjectId>>,
@@ -49,7 +49,7 @@ pub(crate) fn stored_files(
 }
 
 /// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.
-pub(crate) async fn compare_all(
+pub async fn compare_all(
     file_reader: &FileReader,
     note: &StampNote,
     mut files: Vec<Stored>,
@@ -108,7 +108,7 @@ async fn was_more(client: &Client, stored: &Stored) -> Result<bool> {
 
 /// The stored state of a file, as far as a comparison needs it.
 #[derive(Clone)]
-pub(crate) struct Stored {
+pub struct Stored {
     source: FilesystemSource,
     hash: Option<Digest>,
     is_null: bool,
@@ -198,8 +198,8 @@ mod tests {
     use camino::{Utf8Path, Utf8PathBuf};
 
     use super::*;
-    use crate::base::options::Options;
-    use crate::files::tracking::Tracking;
+    use crate::tracking::Tracking;
+    use context_session::options::Options;
 
     fn stored(path: &Utf8Path, text: &str) -> Stored {
         Stored {
@@ -214,8 +214,9 @@ mod tests {
     }
 
     async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
-        let client =
-            Arc::new(Client::of_test(|options| Options { cwd: "/no/where".into(), ..options }).await);
+        let client = Arc::new(
+            crate::tests::client_with(|options| Options { cwd: "/no/where".into(), ..options }).await,
+        );
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
         compare(&file_reader, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
     }

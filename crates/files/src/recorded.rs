@@ -11,62 +11,66 @@ use context_secrets::is_redacted;
 use context_store::{AsOf, Version};
 
 use super::reading::{self, FileState};
-use crate::base::Client;
-use crate::base::blocking::blocking;
-use crate::base::error::Result;
-use crate::base::paths::Disk;
+use context_session::blocking::blocking;
+use context_session::client::Client;
+use context_session::error::Result;
+use context_session::paths::Disk;
 
-impl Client {
-    /// A version as it was before secrets were taken out, as far as that is known.
-    pub async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        match self.store().get(id, at).await? {
-            Some(version) => Ok(Some(self.restored(version).await?)),
-            None => Ok(None),
-        }
+/// A version as it was before secrets were taken out, as far as that is known.
+///
+/// # Errors
+/// What the store reports.
+pub async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+    match client.store().get(id, at).await? {
+        Some(version) => Ok(Some(restored(client, version).await?)),
+        None => Ok(None),
     }
+}
 
-    /// The same for many objects, in the order of the IDs.
-    pub async fn recorded_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
-        let mut versions = Vec::with_capacity(ids.len());
-        for version in self.store().get_many(ids, at).await? {
-            versions.push(match version {
-                Some(version) => Some(self.restored(version).await?),
-                None => None,
-            });
-        }
-        Ok(versions)
+/// The same for many objects, in the order of the IDs.
+///
+/// # Errors
+/// What the store reports.
+pub async fn versions(client: &Client, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+    let mut versions = Vec::with_capacity(ids.len());
+    for version in client.store().get_many(ids, at).await? {
+        versions.push(match version {
+            Some(version) => Some(restored(client, version).await?),
+            None => None,
+        });
     }
+    Ok(versions)
+}
 
-    async fn restored(&self, version: Version) -> Result<Version> {
-        let version = match self.redaction() {
-            Some(redaction) => redaction.put_back(version),
-            None => version,
-        };
-        if !is_redacted(&version.document) {
-            return Ok(version);
-        }
-        Ok(match self.on_disk(&version.document).await? {
-            Some(document) => Version { document, ..version },
-            None => version,
-        })
+async fn restored(client: &Client, version: Version) -> Result<Version> {
+    let version = match client.redaction() {
+        Some(redaction) => redaction.put_back(version),
+        None => version,
+    };
+    if !is_redacted(&version.document) {
+        return Ok(version);
     }
+    Ok(match on_disk(client, &version.document).await? {
+        Some(document) => Version { document, ..version },
+        None => version,
+    })
+}
 
-    /// A version of a file as the disk has it, if the file still has its bytes.
-    async fn on_disk(&self, stored: &Document) -> Result<Option<Document>> {
-        let (Some(Source::Filesystem(source)), Some(hash)) = (stored.source(), stored.source_hash()) else {
-            return Ok(None);
-        };
-        let (paths, limit, place) = (self.paths.clone(), self.options.max_text_bytes, source.clone());
-        let state = blocking(&source.path, move || match paths.locate(&place) {
-            Disk::At(path) => reading::read(&path, limit),
-            _ => FileState::Unreachable,
-        })
-        .await?;
-        Ok(match state {
-            FileState::Text(text) if text.hash() == hash => Some(Document::text_file(source.clone(), text)),
-            _ => None,
-        })
-    }
+/// A version of a file as the disk has it, if the file still has its bytes.
+async fn on_disk(client: &Client, stored: &Document) -> Result<Option<Document>> {
+    let (Some(Source::Filesystem(source)), Some(hash)) = (stored.source(), stored.source_hash()) else {
+        return Ok(None);
+    };
+    let (paths, limit, place) = (client.paths.clone(), client.options.max_text_bytes, source.clone());
+    let state = blocking(&source.path, move || match paths.locate(&place) {
+        Disk::At(path) => reading::read(&path, limit),
+        _ => FileState::Unreachable,
+    })
+    .await?;
+    Ok(match state {
+        FileState::Text(text) if text.hash() == hash => Some(Document::text_file(source.clone(), text)),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -74,11 +78,12 @@ mod tests {
     use context_store::{Transaction, Write};
 
     use super::*;
-    use crate::base::options::Options;
+    use context_session::options::Options;
 
     async fn client(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Client {
         let store = std::sync::Arc::clone(store);
-        Client::of_test(|options| Options { cwd: directory.into(), store, redact: true, ..options }).await
+        crate::tests::client_with(|options| Options { cwd: directory.into(), store, redact: true, ..options })
+            .await
     }
 
     #[tokio::test]
@@ -101,16 +106,16 @@ mod tests {
         );
         let writes = vec![Write::put(document.clone()), Write::put(plain.clone())];
         first
-            .write(Transaction { writes, expected: Vec::new() }, crate::base::Durability::Now)
+            .write(Transaction { writes, expected: Vec::new() }, context_session::client::Durability::Now)
             .await
             .unwrap();
         let stored = store.get(&id, AsOf::default()).await.unwrap().unwrap().document;
         assert!(stored.content().unwrap().contains("[redacted: "), "{stored:?}");
 
         let read = async |client: &Client| {
-            let one = client.recorded(&id, AsOf::default()).await.unwrap().unwrap().document;
+            let one = version(client, &id, AsOf::default()).await.unwrap().unwrap().document;
             let ids = [plain.id().clone(), id.clone(), ObjectId::new("missing")];
-            let many = client.recorded_many(&ids, AsOf::default()).await.unwrap();
+            let many = versions(client, &ids, AsOf::default()).await.unwrap();
             let many: Vec<_> =
                 many.into_iter().map(|version| version.map(|version| version.document)).collect();
             assert_eq!(many, [Some(plain.clone()), Some(one.clone()), None]);

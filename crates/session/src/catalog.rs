@@ -184,7 +184,7 @@ impl Catalog {
 
     /// The names of all objects, for callers that can't wait for the session.
     #[must_use]
-    pub(crate) fn names(&self) -> Arc<Names> {
+    pub fn names(&self) -> Arc<Names> {
         Arc::clone(&self.names)
     }
 
@@ -247,7 +247,7 @@ impl Catalog {
 
 /// Returns whether any session may have given this handle to this object. The handle's length depends on the session's
 /// other objects.
-pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
+pub fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }
 

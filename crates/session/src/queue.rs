@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use context_store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::base::Durability;
-use crate::base::error::{EngineError, Result};
+use crate::client::Durability;
+use crate::error::{EngineError, Result};
 
 /// The most jobs in one write.
 const GROUP: usize = 256;
@@ -15,13 +15,14 @@ const GROUP: usize = 256;
 /// No job is added once a write has this many bytes of text, because a whole transaction is held in memory.
 const BYTES: usize = 8 << 20;
 
-pub(crate) trait Job {
+/// What a write records.
+pub trait Job {
     /// The length of its texts.
     fn bytes(&self) -> usize;
 }
 
 /// The outcome of a job, of the type that its caller waits for.
-pub(crate) struct Reply<T> {
+pub struct Reply<T> {
     /// What came of it; `None` until it was decided.
     pub outcome: Option<T>,
     /// `None` if nobody waits.
@@ -53,13 +54,15 @@ impl<T> Reply<T> {
 }
 
 /// A job whose turn has not come.
-pub(crate) struct Waiting<J> {
+pub struct Waiting<J> {
+    /// What to record.
     pub job: J,
+    /// When it is to survive a power loss.
     pub durability: Durability,
 }
 
 /// The waiting jobs, in order of arrival.
-pub(crate) struct Queue<J>(Mutex<Vec<Waiting<J>>>);
+pub struct Queue<J>(Mutex<Vec<Waiting<J>>>);
 
 impl<J> Default for Queue<J> {
     fn default() -> Self {
@@ -100,7 +103,7 @@ impl<J: Job> Queue<J> {
 ///
 /// # Errors
 /// The job's own; `STORE_UNAVAILABLE` if the call that carried it out was abandoned.
-pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<Result<D>> {
+pub fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<Result<D>> {
     match answer.try_recv() {
         Ok(result) => Some(result),
         Err(oneshot::error::TryRecvError::Empty) => None,
@@ -109,7 +112,7 @@ pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<R
 }
 
 /// The error of a job that nobody has carried out to its end.
-pub(crate) fn abandoned() -> EngineError {
+pub fn abandoned() -> EngineError {
     StoreError::Unavailable("the call that recorded this one too was abandoned; repeat it".into()).into()
 }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::index::{FileReader, Need, refusal};
 use super::seen::{Seen, file_id};
-use crate::base::error::{EngineError, Result};
+use context_session::error::{EngineError, Result};
 
 /// How many threads read.
 const READERS: usize = 4;
@@ -26,7 +26,7 @@ const FILES: usize = 512;
 const BYTES: usize = 4 << 20;
 
 /// Threads that read a list of files.
-pub(crate) struct Readers {
+pub struct Readers {
     portions: mpsc::Receiver<Portion>,
     running: JoinSet<()>,
 }
@@ -68,10 +68,12 @@ impl Readers {
 
 /// What one thread has looked at, each with its path's place in the list.
 #[derive(Default)]
-pub(crate) struct Portion {
+pub struct Portion {
+    /// Files that were read.
     pub seen: Vec<(usize, Seen)>,
     /// Files that the list names more than once; each is read once.
     pub again: Vec<(usize, ObjectId)>,
+    /// Files that can't be indexed, and why.
     pub refused: Vec<(usize, EngineError)>,
     bytes: usize,
 }
@@ -139,13 +141,12 @@ impl Reader {
 mod tests {
 
     use super::*;
-    use crate::base::Client;
-    use crate::base::options::Options;
-    use crate::files::tracking::Tracking;
+    use crate::tracking::Tracking;
+    use context_session::options::Options;
 
     async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> Reader {
         let below = |options| Options { cwd: directory.into(), ..options };
-        let client = Arc::new(Client::of_test(below).await);
+        let client = Arc::new(crate::tests::client_with(below).await);
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
         Reader { file_reader, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
     }

@@ -18,8 +18,8 @@ use super::catalog::Meta;
 use super::changes::{SessionChange, Written};
 use super::documents::Documents;
 use super::refresh;
-use crate::base::error::{EngineError, Result};
-use crate::base::{Client, Durability};
+use crate::client::{Client, Durability};
+use crate::error::{EngineError, Result};
 
 /// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
 /// the retries end by themselves; the bound guards against a broken store.
@@ -27,7 +27,7 @@ const MAX_ATTEMPTS: usize = 100;
 
 /// A transaction under construction.
 #[derive(Default)]
-pub(crate) struct Work {
+pub struct Work {
     /// Documents to write whole.
     pub documents: Documents,
     /// What is added to the chat.
@@ -55,7 +55,7 @@ pub(crate) struct Work {
 }
 
 /// What a caller wants to write. After a conflict, other clients' writes are taken in and the intent starts over.
-pub(crate) trait Intent: Send {
+pub trait Intent: Send {
     /// What the caller learns.
     type Outcome: Send;
     /// Why the intent is abandoned without an error.
@@ -78,7 +78,7 @@ pub(crate) trait Intent: Send {
 
 /// What came of an intent: its outcome and the objects that were written, each with whether it made a version, or why it was
 /// abandoned.
-pub(crate) type Transacted<I> =
+pub type Transacted<I> =
     std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
 
 /// An intent that asks nothing first.
@@ -111,7 +111,7 @@ where
 ///
 /// # Errors
 /// What `decide` and the store report.
-pub(crate) async fn commit<T: Send>(
+pub async fn commit<T: Send>(
     client: &Client,
     session: &mut Session,
     durability: Durability,
@@ -128,7 +128,7 @@ pub(crate) async fn commit<T: Send>(
 ///
 /// # Errors
 /// As [`commit`].
-pub(crate) async fn transact<I: Intent>(
+pub async fn transact<I: Intent>(
     client: &Client,
     session: &mut Session,
     durability: Durability,

@@ -1,0 +1,31 @@
+//! Files: reading them, deciding what a look means, tracking them, and comparing those of a session with the disk.
+//!
+//! Whatever waits for a disk here does so on a thread that may wait. A version goes into a transaction under construction
+//! ([`index::prepare`]); nothing here writes to the store.
+
+pub mod due;
+pub mod index;
+pub mod many;
+pub mod observed;
+pub mod reading;
+pub mod reconcile;
+pub mod recorded;
+pub mod seen;
+pub mod stamps;
+pub mod tracking;
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_session::client::Client;
+    use context_session::options::Options;
+    use context_store::memory::MemoryStore;
+
+    /// A client of its own memory store, in the folder `/`, with these options changed.
+    pub(crate) async fn client_with(change: impl FnOnce(Options) -> Options) -> Client {
+        let session = SessionId::new("s").unwrap_or_else(|error| panic!("{error}"));
+        let options = Options::new(session, "/", MemoryStore::new());
+        let options = change(Options { filesystem_id: Some("disk".into()), ..options });
+        Client::new(options).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
