@@ -40,7 +40,7 @@ impl Ledger {
         }
         // Even beyond the hard threshold, a roll that frees too little must pay for itself.
         let part = if hard { 1.0 } else { part };
-        let is_free = policy.cache_dead || part < 1.0;
+        let is_free = part < 1.0;
         let worth = |cut: &Cut| {
             let affords = is_free || cut.gain > 0.0 || self.affords(cut.cost, policy);
             if affords { cut.rent + cut.gain - (cut.cost + cut.lost) * part } else { f64::NEG_INFINITY }
@@ -96,7 +96,7 @@ impl Ledger {
     fn cuts<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = Cut> + 'a {
         let hit = if policy.cache_dead { 0 } else { self.hit(policy.reach) };
         let total = self.total_tokens();
-        let system = if hit > 0 && !policy.reach.marks_system() { self.system_tokens } else { 0 };
+        let system = if policy.reach.marks_system() { 0 } else { self.system_tokens };
         let hit_tokens = self.tokens.prefix(hit);
         let bound = self.bound_before(policy, policy.asked_part(total) <= 0.0);
         let (mut removed, mut removed_cached, mut rent, mut lost) = (0, 0, 0.0, 0.0);
@@ -131,7 +131,7 @@ impl Ledger {
         let (steps, growth) = (&policy.price_steps, self.growth());
         let Some(step) = steps.next_after(after) else { return 0.0 };
         let waits = policy.binding.is_strict();
-        if removed == 0 || !waits && total <= step.input_tokens_above {
+        if !waits && total <= step.input_tokens_above {
             return 0.0;
         }
         let most = if waits { self.reasoning.calls_a_turn(self.calls) } else { self.calls.max(1) } as f64;
@@ -168,3 +168,7 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -37,3 +37,31 @@ impl Reasoning {
         self.turns.get(self.turns.len() / 2).copied().unwrap_or(running).max(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use crate::{Ledger, Policy, Prices};
+
+    /// Turns of so many calls, of which the last one goes on.
+    #[rstest]
+    #[case::nothing_yet(&[0], 1)]
+    #[case::the_first_counts_while_it_runs(&[5], 5)]
+    #[case::in_any_order(&[1, 2, 3, 4, 0], 3)]
+    #[case::from_the_longest_on(&[4, 3, 2, 1, 0], 3)]
+    #[case::of_equal_ones(&[2, 7, 7, 2, 2, 0], 2)]
+    #[case::the_running_one_does_not_count(&[2, 90], 2)]
+    #[case::two_messages_in_a_row_are_one_turn(&[0, 0, 0, 6, 0, 0, 8, 9, 0], 8)]
+    fn the_median_of_the_turns(#[case] turns: &[u64], #[case] median: u64) {
+        let mut ledger = Ledger::new(0);
+        for (number, calls) in turns.iter().enumerate() {
+            if number > 0 {
+                ledger.start_turn();
+            }
+            ledger.push(crate::Item::fixed(1));
+            (0..*calls).for_each(|_| _ = ledger.charge_call(&Policy::new(Prices::UNKNOWN)));
+        }
+        assert_eq!(ledger.reasoning.calls_a_turn(ledger.calls), median);
+    }
+}
