@@ -126,6 +126,8 @@ mod tests {
     #[case::zero(Some(0), None)]
     #[case::none(None, None)]
     #[case::of_the_future(Some(START + 3_600_000), None)]
+    #[case::nearly_ten_years_ago(Some(START - TEN_YEARS_MS + 1), Some(TEN_YEARS_MS - 1))]
+    #[case::ten_years_ago(Some(START - TEN_YEARS_MS), None)]
     fn stamps_of_an_earlier_process(#[case] stamp: Option<i64>, #[case] idle: Option<i64>) {
         let now = Moment { host: START, own: 0 };
         let mut clock = Clock::default();
@@ -135,6 +137,18 @@ mod tests {
         assert_eq!(clock.idle(now), Some(idle.unwrap_or(0)));
         clock.answer_again(stamp, now);
         assert_eq!(clock.idle(now), idle);
+    }
+
+    /// A clock that shows a request of ten years ago counts no milliseconds.
+    #[rstest]
+    #[case(TEN_YEARS_MS - 1, TEN_YEARS_MS - 1)]
+    #[case(TEN_YEARS_MS, 5)]
+    fn a_host_that_was_idle_for_years(#[case] host: i64, #[case] idle: i64) {
+        let mut clock = Clock::default();
+        clock.answer(Some(1), Moment { host: 1, own: 0 });
+        assert_eq!(clock.idle(Moment { host: 1 + host, own: 5 }), Some(idle));
+        clock.forget();
+        assert_eq!(clock.idle(Moment { host: 1 + host, own: 5 }), None);
     }
 
     #[test]

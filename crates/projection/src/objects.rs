@@ -1,7 +1,7 @@
 //! What a decision about a request asks of the session.
 
 #[cfg(test)]
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -41,12 +41,15 @@ pub trait Objects {
 
 /// Objects for tests. An ID is its own handle.
 #[cfg(test)]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct TestObjects {
     pub calls: HashSet<ObjectId>,
     pub active: HashSet<ObjectId>,
     pub pinned: HashSet<ObjectId>,
     pub released: HashSet<ObjectId>,
+    pub failed: HashSet<ObjectId>,
+    pub outcomes: HashMap<ObjectId, String>,
+    pub hashes: HashMap<ObjectId, Digest>,
 }
 
 #[cfg(test)]
@@ -71,12 +74,12 @@ impl Objects for TestObjects {
         self.calls.contains(id)
     }
 
-    fn outcome(&self, _: &ObjectId) -> Option<&str> {
-        None
+    fn outcome(&self, id: &ObjectId) -> Option<&str> {
+        self.outcomes.get(id).map(String::as_str)
     }
 
-    fn has_failed(&self, _: &ObjectId) -> bool {
-        false
+    fn has_failed(&self, id: &ObjectId) -> bool {
+        self.failed.contains(id)
     }
 
     fn handle(&self, id: &ObjectId) -> String {
@@ -87,7 +90,7 @@ impl Objects for TestObjects {
         self.handle(id)
     }
 
-    fn hash_of(&self, _: &ObjectId) -> Option<Digest> {
-        None
+    fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
+        self.hashes.get(id).copied()
     }
 }

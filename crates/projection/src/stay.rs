@@ -44,3 +44,37 @@ impl Stays {
         self.debt_cap.unwrap_or(DEBT_CAP)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const KEEP: Stay = Stay::Keep;
+    const NEEDED: Stay = Stay::Needed;
+
+    /// In a session of 40 calls a missed use weighs 6.8.
+    #[rstest]
+    #[case::everything_can_leave([NEEDED, NEEDED, NEEDED], true, None, 6.8)]
+    #[case::only_outputs_and_arguments([NEEDED, NEEDED, NEEDED], false, None, 0.42 * 6.8)]
+    #[case::a_person_keeps_all_else([KEEP, KEEP, KEEP], true, None, 0.42 * 6.8)]
+    #[case::but_for_calls([KEEP, Stay::Calls(9), KEEP], true, None, 6.8)]
+    #[case::set_by_a_person([KEEP, KEEP, KEEP], false, Some(2.0), 2.0)]
+    fn what_a_missed_use_weighs(
+        #[case] all: [Stay; 3],
+        #[case] shortens: bool,
+        #[case] weight: Option<f64>,
+        #[case] expected: f64,
+    ) {
+        let [thinking, calls, prose] = all;
+        let stays = Stays { thinking, calls, prose, weight, debt_cap: None };
+        assert_eq!(stays.weight(shortens, 40, Binding::None), expected);
+    }
+
+    #[test]
+    fn the_bound_on_what_rolls_may_cost() {
+        let of = |debt_cap| Stays { debt_cap, ..Stays::default() }.debt_cap();
+        assert_eq!([of(None), of(Some(0.5))], [DEBT_CAP, 0.5]);
+    }
+}

@@ -7,6 +7,8 @@ mod aging;
 pub mod answers;
 mod edits;
 mod forms;
+#[cfg(test)]
+mod life_tests;
 pub mod messages;
 pub mod plan;
 pub mod rolled;
@@ -205,6 +207,62 @@ mod tests {
         assert!(request.policy(&call(), at(1_000_000)).cache_dead, "another model's cache");
         request.cached_model = "m".into();
         assert!(!request.policy(&call(), at(1_000_000)).cache_dead);
+    }
+
+    #[test]
+    fn a_decision_knows_what_the_host_and_the_person_have_set() {
+        let mut request = learned();
+        request.segments.stays =
+            crate::Stays { weight: Some(7.0), debt_cap: Some(0.25), ..Default::default() };
+        request.segments.turn_is_over = true;
+        let step = |input_tokens_above| crate::PriceStep { input_tokens_above, factor: 2.0 };
+        let call = Call {
+            binding: Binding::Drops,
+            price_steps: crate::PriceSteps::new(vec![step(1_000)]),
+            lookback_blocks: None,
+            lookback_endings: Some(3),
+            ..call()
+        };
+        let expected = Policy {
+            price_steps: crate::PriceSteps::new(vec![step(500)]),
+            binding: Binding::Drops,
+            lambda: 7.0,
+            reach: Reach::Endings(3),
+            debt_cap: 0.25,
+            context_window: 100_000,
+            only_at_user_turn: true,
+            at_user_turn: true,
+            turn_is_over: true,
+            ..Policy::new(call.prices)
+        };
+        assert_eq!(request.policy(&call, at(0)), expected);
+    }
+
+    #[test]
+    fn a_request_that_is_rebuilt_starts_with_nothing_but_the_record_of_rolls() {
+        let mut request = Request::default();
+        let objects = crate::objects::TestObjects::default();
+        let long = "word ".repeat(1_000);
+        request.push_user("m", &serde_json::json!({ "content": long }), true, &objects);
+        request.pending.insert(0);
+        request.untrue.insert(0);
+        request.open_calls.insert("c".into(), Map::new());
+        request.results.insert(ObjectId::new("c"));
+        request.issued.insert("tag".into());
+        request.rolls.push(Executed::default());
+        request.clock.answer_again(Some(1), at(1));
+        request.rolled.note(context_model::chat::RollEntry::default(), 0);
+        request.segments.set_binding(Binding::Refuses, true);
+        request.segments.stays.weight = Some(3.0);
+        request.forget();
+        assert!(request.segments.segments.is_empty() && request.segments.tokens() == 0);
+        assert!(request.pending.is_empty() && request.untrue.is_empty() && request.rolls.is_empty());
+        assert!(request.open_calls.is_empty() && request.results.is_empty());
+        assert!(request.issued.is_empty() && request.shortenable.is_empty());
+        assert_eq!((request.clock.idle(at(9)), request.rolled.entries().len()), (None, 1));
+        let segments = &request.segments;
+        assert_eq!((segments.binding(), segments.text_is_reasoning), (Binding::Refuses, true));
+        assert_eq!(segments.stays.weight, Some(3.0));
     }
 
     #[test]

@@ -100,3 +100,21 @@ proptest! {
         prop_assert!(of(read + more) <= of(read));
     }
 }
+
+/// What leaves before it is stale: the need for it until then, less the rent. At these prices 300 tokens cost 50 a call.
+#[rstest]
+#[case::just_written(1_000.0, 300, 0, 907.350_756)]
+#[case::later(1_000.0, 300, 4, 99.935_413)]
+#[case::nearly_stale(1_000.0, 300, 9, 0.0)]
+#[case::long_stale(1_000.0, 300, 900, 0.0)]
+#[case::what_saves_nothing_is_needed_for_good(1_000.0, 0, 3, 1_649.384_888)]
+fn losing_text_before_it_is_stale(
+    #[case] wanted: f64,
+    #[case] saved: u64,
+    #[case] age: u64,
+    #[case] lost: f64,
+) {
+    let need = Need { prices: Prices { read: 0.125, write: 1.25 }, lambda: 1.0 };
+    let got = need.loss(wanted, saved, age);
+    assert!((got - lost).abs() < 1e-3, "{got}");
+}

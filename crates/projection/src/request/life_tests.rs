@@ -1,0 +1,248 @@
+//! Whole conversations: what leaves, what the chat records of it, and what a later process makes of that record.
+
+use context_model::chat::RollEntry;
+use context_model::hash::Digest;
+use context_model::time::TxId;
+use rstest::rstest;
+use serde_json::json;
+
+use super::rolls::entry_of;
+use super::segment::{Form, Output, ShownLines};
+use super::*;
+use crate::objects::TestObjects;
+use crate::{Binding, Prices, Roll, Stays};
+
+/// User turns for which what a person brought back stays.
+const TURNS_BACK: usize = 2;
+
+/// A conversation, and what is visible of it.
+struct Talk {
+    request: Request,
+    objects: TestObjects,
+    call: Call,
+    said: Vec<Said>,
+    turn: usize,
+}
+
+enum Said {
+    User(Value),
+    Answer(Value),
+    Result(Box<Output>),
+}
+
+impl Talk {
+    fn new(binding: Binding, stays: Stays) -> Self {
+        let request = Request { segments: segments::Segments::new(stays), ..Request::default() };
+        let prices = Prices::new(0.1, 1.25);
+        let call =
+            Call { model: "m".into(), prices, binding, rolls: true, shortens: true, ..Call::default() };
+        Self { request, objects: TestObjects::default(), call, said: Vec::new(), turn: 0 }
+    }
+
+    fn now(&self) -> Moment {
+        Moment { host: self.call.now_ms, own: self.call.now_ms }
+    }
+
+    fn policy(&mut self) -> Policy {
+        let now = self.now();
+        self.request.policy(&self.call, now)
+    }
+
+    fn say(&mut self, said: Said) {
+        self.take(&said, self.said.len(), true);
+        self.said.push(said);
+    }
+
+    /// Takes in a message, for the first time or again.
+    fn take(&mut self, said: &Said, number: usize, is_new: bool) {
+        let (policy, key) = (self.policy(), number.to_string());
+        let Self { request, objects, turn, .. } = self;
+        match said {
+            Said::User(message) => {
+                *turn += 1;
+                request.segments.start_turn(objects);
+                request.push_user(&key, message, is_new, objects);
+            }
+            Said::Answer(message) => {
+                request.segments.charge(&policy);
+                request.made += u64::from(is_new);
+                request.push_answer(&key, message, "/w", (is_new, objects));
+            }
+            Said::Result(output) => {
+                let id = output.object.clone();
+                request.segments.answer(id.as_str(), &id, !objects.failed.contains(&id), objects, "/w");
+                let place = request.segments.push_result(&key, (**output).clone(), objects);
+                if !is_new {
+                    request.repeat_rolls(&id, place, "as it came", objects);
+                }
+            }
+        }
+    }
+
+    /// Rolls what is due before the next call. Returns the edits.
+    fn next(&mut self) -> Vec<Edit> {
+        let policy = self.policy();
+        self.request.segments.set_shortens(true);
+        self.request.segments.ripen(&policy, &self.objects);
+        let roll = self.request.segments.decide(&policy);
+        roll.map_or(Vec::new(), |roll| self.execute(&roll))
+    }
+
+    fn execute(&mut self, roll: &Roll) -> Vec<Edit> {
+        let Self { request, objects, turn, .. } = self;
+        let shape = request.segments.shape(roll, objects);
+        let receipt = (!roll.items.is_empty()).then(|| roll.receipt());
+        request.rolled.note(RollEntry { receipt, ..entry_of(&request.segments, &shape) }, *turn);
+        let executed = request.segments.apply(shape, objects);
+        request.segments.pay(roll);
+        request.segments.drop_reasoning(roll);
+        let edits = request.segments.edits_of(executed.places());
+        request.rolls.push(executed);
+        edits
+    }
+
+    fn undo(&mut self) {
+        let Self { request, objects, turn, .. } = self;
+        let executed = request.rolls.pop().unwrap();
+        let entry = RollEntry { undone: true, ..entry_of(&request.segments, &executed.shape) };
+        request.rolled.note(entry, *turn);
+        request.segments.undo(&executed, TURNS_BACK, objects);
+    }
+
+    /// The same conversation in a later process, from the messages as they came and the record of the rolls.
+    fn again(&self) -> Self {
+        let mut again = Self::new(self.call.binding, self.request.segments.stays);
+        again.request.rolled = self.request.rolled.clone();
+        again.objects.clone_from(&self.objects);
+        again.call = self.call.clone();
+        again.request.made = self.request.made;
+        again.request.forget();
+        again.request.segments.set_shortens(true);
+        for (number, said) in self.said.iter().enumerate() {
+            again.take(said, number, false);
+        }
+        let Self { request, objects, turn, .. } = &mut again;
+        request.segments.count_calls(request.made);
+        request.repeat_pages(objects);
+        request.note_unbound();
+        request.keep_what_was_brought_back(*turn, TURNS_BACK, objects);
+        request.segments.assume_sent(true);
+        again
+    }
+
+    /// All messages in their present form.
+    fn edits(&self) -> Vec<Edit> {
+        self.request.segments.edits_of(0..self.request.segments.segments.len())
+    }
+
+    /// What each segment is shown as, and what the next roll makes of it if it is stale, but for answers that are lines
+    /// or have some.
+    fn forms(&mut self) -> Vec<(usize, Form, Option<Form>)> {
+        let policy = self.policy();
+        self.request.segments.ripen(&policy, &self.objects);
+        let segments = &self.request.segments;
+        let is_line = |place: usize| {
+            segments.segments[place].step.is_some_and(|step| segments.steps[step].page.is_some())
+        };
+        let is_stale = |place: usize| segments.ledger.stale.contains_key(&place) && !is_line(place);
+        let next = |place: usize| is_stale(place).then(|| segments.segments[place].next);
+        segments
+            .segments
+            .iter()
+            .enumerate()
+            .map(|(place, segment)| (place, segment.form, next(place)))
+            .collect()
+    }
+}
+
+fn words(number: usize, chars: usize) -> String {
+    format!("{number} {}", "word ".repeat(chars / 5))
+}
+
+/// One answer with a call, and its result. All kinds take turns, and the files of reads change after some time.
+fn round(talk: &mut Talk, number: usize) {
+    let id = format!("call {number}");
+    let path = format!("/w/{}.rs", number % 5);
+    let (tool, args) = match number % 4 {
+        0 => ("read", json!({ "path": path })),
+        1 => {
+            ("edit", json!({ "path": path, "oldText": words(number, 1_500), "newText": words(number, 900) }))
+        }
+        2 => ("write", json!({ "path": path, "content": words(number, 2_000) })),
+        _ => ("bash", json!({ "command": format!("make {number}") })),
+    };
+    let content = json!([
+        { "type": "thinking", "thinking": words(number, 1_200), "thinkingSignature": "s" },
+        { "type": "text", "text": words(number, 1_000) },
+        { "type": "toolCall", "id": id, "name": tool, "arguments": args },
+    ]);
+    talk.say(Said::Answer(json!({
+        "role": "assistant", "api": "anthropic-messages", "provider": "anthropic", "content": content
+    })));
+    let file = ObjectId::new(path);
+    let hash = Digest::of(&[u8::from(number > 20)]);
+    talk.objects.hashes.insert(file.clone(), hash);
+    talk.objects.outcomes.insert(ObjectId::new(id.as_str()), format!("{number} lines"));
+    let first = 1 + number * 10;
+    let shown = (tool == "read").then(|| ShownLines { file, hash, tx: TxId(1), first, last: first + 9 });
+    let tokens = if tool == "edit" { 30 } else { 900 };
+    talk.say(Said::Result(Box::new(Output { shown, ..Output::of_test(&id, tokens) })));
+}
+
+fn user(talk: &mut Talk) {
+    let content = words(talk.turn, 4_000);
+    talk.say(Said::User(json!({ "role": "user", "content": content })));
+}
+
+/// Everything leaves soon, and whatever that costs.
+fn hasty() -> Stays {
+    Stays { weight: Some(0.3), debt_cap: Some(f64::INFINITY), ..Stays::default() }
+}
+
+/// A later process shows what this one shows, and takes away the same next.
+#[rstest]
+#[case::not_bound(Binding::None, hasty())]
+#[case::dropped(Binding::Drops, hasty())]
+#[case::refused(Binding::Refuses, hasty())]
+fn a_later_process_goes_on_where_this_one_was(#[case] binding: Binding, #[case] stays: Stays) {
+    let mut talk = Talk::new(binding, stays);
+    let mut undone = 0;
+    for number in 0..120 {
+        if number % 9 == 0 {
+            user(&mut talk);
+        }
+        let before = talk.edits();
+        let edits = talk.next();
+        if binding == Binding::None && number % 20 == 19 && !edits.is_empty() {
+            talk.undo();
+            assert_eq!(talk.edits(), before, "undone after call {number}");
+            undone += 1;
+        }
+        if number % 8 == 7 || number % 20 == 19 {
+            let again = talk.again();
+            assert_eq!(again.edits(), talk.edits(), "call {number}");
+            let tokens = |talk: &Talk| talk.request.segments.tokens();
+            assert_eq!(tokens(&again), tokens(&talk), "call {number}");
+            assert_eq!(again.request.segments.unbound, talk.request.segments.unbound, "call {number}");
+            let incremental = talk.forms();
+            talk.request.segments.set_binding(Binding::Keeps, false);
+            talk.request.segments.set_binding(binding, false);
+            assert_eq!(talk.forms(), incremental, "call {number}, with everything judged again");
+        }
+        round(&mut talk, number);
+    }
+    assert!(undone > 0 || binding != Binding::None);
+    let entries = talk.request.rolled.entries();
+    let count = |of: fn(&RollEntry) -> usize| entries.iter().map(of).sum::<usize>();
+    let all = [
+        count(|entry| entry.results.len()),
+        count(|entry| entry.arguments.len()),
+        count(|entry| entry.old_texts.len()),
+        count(|entry| entry.words.len()),
+        count(|entry| entry.pages.len()),
+        count(|entry| entry.lines.len()),
+        count(|entry| entry.changed.len()),
+    ];
+    assert!(all.iter().all(|count| *count > 0), "something of each kind left: {all:?}");
+    assert!(entries.iter().all(|entry| entry.bound == binding.is_strict()));
+}
