@@ -47,6 +47,7 @@ fn roll_from(cut: usize) -> Roll {
 #[case::both_answers(0..6, 0, Some(vec![3, 4, 5]))]
 #[case::a_part_of_the_second(4..6, 4, None)]
 #[case::the_second_from_its_middle_on(3..6, 4, None)]
+#[case::the_second_without_its_text(4..6, 0, None)]
 fn an_answer_leaves_as_a_whole(
     #[case] aimed: std::ops::Range<usize>,
     #[case] cut: usize,
@@ -241,4 +242,112 @@ fn a_result_has_one_edit() {
     };
     assert_eq!(keys(&[2, 2, 5]), ["result of one", "result of two"]);
     assert_eq!(keys(&[2, 3]), ["result of one", "two"]);
+}
+
+#[test]
+fn a_line_is_as_long_as_what_it_says_of_the_outcome() {
+    let id = ObjectId::new("one");
+    let mut objects = TestObjects::default();
+    assert_eq!(line_tokens(&id, &objects), LINE_TOKENS);
+    objects.outcomes.insert(id.clone(), "x".repeat(40));
+    assert_eq!(line_tokens(&id, &objects), LINE_TOKENS + 10);
+}
+
+/// A result says that its file has changed since, if it has by the time when a reference replaces it.
+#[rstest]
+#[case::other_bytes(Some(b"b"), true, Form::Full, true)]
+#[case::gone(None, true, Form::Full, true)]
+#[case::the_same_bytes(Some(b"a"), true, Form::Full, false)]
+#[case::that_says_nothing_of_its_lines(Some(b"b"), false, Form::Full, false)]
+#[case::a_reference_already(Some(b"b"), true, Form::Reference, false)]
+fn whether_a_file_has_changed_since(
+    #[case] now: Option<&[u8; 1]>,
+    #[case] says_lines: bool,
+    #[case] form: Form,
+    #[case] changed: bool,
+) {
+    let (id, file) = (ObjectId::new("read"), ObjectId::new("file"));
+    let digest = context_model::hash::Digest::of;
+    let mut objects = TestObjects::default();
+    objects.hashes.extend(now.map(|bytes| (file.clone(), digest(bytes))));
+    if says_lines {
+        objects.outcomes.insert(id, "9 lines".into());
+    }
+    let mut segments = Segments::default();
+    let shown = ShownLines { file, hash: digest(b"a"), tx: context_model::time::TxId(1), first: 1, last: 9 };
+    segments.push_result("m", Output { shown: Some(shown), ..Output::of_test("read", 900) }, &objects);
+    segments.push_result("n", Output::of_test("other", 900), &objects);
+    let roll = Roll { items: vec![0, 1], ..roll_from(0) };
+    if form != Form::Full {
+        segments.take_form(0, form);
+        let SegmentKind::Result(output) = &mut segments.segments[0].kind else { panic!("a result") };
+        output.lines = vec![Line { text: "looked".into(), stays: false }];
+        segments.segments[0].next = Form::Compact;
+    }
+    let shape = segments.shape(&roll, &objects);
+    assert_eq!(shape.changed, if changed { vec![0] } else { vec![] });
+    let executed = segments.apply(shape, &objects);
+    let says = |segments: &Segments| {
+        [0, 1].map(|place| segments.output_at(place).unwrap().text_in(Form::Reference).unwrap())
+    };
+    let since = if changed { ", changed since" } else { "" };
+    assert_eq!(says(&segments), [format!("toolcall_ref id=read{since}"), "toolcall_ref id=other".into()]);
+    segments.undo(&executed, 1, &objects);
+    assert!(says(&segments)[0].starts_with("toolcall_ref id=read\nlooked") || form == Form::Full);
+    assert!(!says(&segments)[0].contains("changed since"));
+}
+
+/// What a change leaves out of the reasoning behind it, which came in this turn or an earlier one.
+#[rstest]
+#[case::not_bound(Binding::None, "s", true, false, false)]
+#[case::still_read(Binding::Keeps, "s", true, false, false)]
+#[case::of_an_earlier_turn(Binding::Drops, "s", true, false, true)]
+#[case::of_this_turn(Binding::Drops, "s", false, false, false)]
+#[case::of_this_turn_that_is_over(Binding::Drops, "s", false, true, true)]
+#[case::that_stays_with_its_calls(Binding::Drops, "", true, false, false)]
+#[case::that_would_be_refused(Binding::Refuses, "", false, false, true)]
+fn reasoning_behind_a_change(
+    #[case] binding: Binding,
+    #[case] signature: &str,
+    #[case] user_speaks: bool,
+    #[case] is_over: bool,
+    #[case] leaves: bool,
+) {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    let segments = &mut request.segments;
+    segments.set_binding(binding, false);
+    segments.set_shortens(true);
+    segments.push_result("m", Output::of_test("before", 900), &objects);
+    let block = json!({ "type": "thinking", "thinking": "hm ".repeat(99), "thinkingSignature": signature });
+    // Without a signature, a copy of Claude's API wants its reasoning back.
+    let provider = if signature.is_empty() { "deepseek" } else { "anthropic" };
+    let call = json!({ "type": "toolCall", "id": "c", "name": "bash", "arguments": {} });
+    let message = json!({ "api": "anthropic-messages", "provider": provider, "content": [block, call] });
+    request.push_answer("n", &message, "/", (true, &objects));
+    if user_speaks {
+        request.push_user("o", &json!({ "content": "go on" }), true, &objects);
+    }
+    let segments = &mut request.segments;
+    segments.turn_is_over = is_over;
+    assert_eq!(segments.has_running_reasoning(0), !user_speaks && !is_over);
+    assert_eq!(segments.binding(), binding);
+    let all = segments.reasoning_roll(0).unwrap();
+    assert_eq!((all.cut, all.reasoning.as_slice(), all.removed_tokens), (1, &[1][..], 75));
+    assert_eq!(segments.reasoning_roll(2), None);
+    let roll = Roll { items: vec![0], reasoning: vec![1], ..roll_from(0) };
+    let shape = segments.shape(&roll, &objects);
+    assert_eq!(shape.forms.contains(&(1, Form::Reference)), leaves);
+    let before = segments.tokens();
+    let executed = segments.apply(shape, &objects);
+    assert_eq!(segments.unbound, (!binding.is_strict()).then_some(0));
+    let shown = segments.tokens();
+    segments.drop_reasoning(&roll);
+    // What is still in the request but dropped by the provider costs nothing either.
+    assert_eq!(segments.tokens(), if leaves { shown } else { shown - 75 });
+    assert_eq!(segments.ledger.reasoning_from(0).count(), 0);
+    segments.undo(&executed, 1, &objects);
+    let again = usize::from(leaves);
+    assert_eq!(segments.ledger.reasoning_from(0).count(), again, "what comes back is reasoning again");
+    assert_eq!(segments.tokens(), if leaves { before } else { before - 75 });
 }

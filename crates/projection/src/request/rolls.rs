@@ -194,4 +194,130 @@ mod tests {
         request.keep_what_was_brought_back(0, 3, &objects);
         assert_eq!([0, 1].map(|place| request.segments.is_brought_back(place)), [false, true]);
     }
+
+    /// Two results, and two answers with a call each: prose and an edit's arguments, then those of a write.
+    fn of_each_kind(objects: &TestObjects) -> Request {
+        let mut request = Request::default();
+        request.segments.set_shortens(true);
+        request.segments.push_result("r", result("r", &[]), objects);
+        request.segments.push_result("l", result("l", &[true, false]), objects);
+        let long = "word ".repeat(500);
+        let call = |id: &str, tool: &str, args: serde_json::Value| serde_json::json!({ "type": "toolCall", "id": id, "name": tool, "arguments": args });
+        let text = serde_json::json!({ "type": "text", "text": long });
+        let edit = call("e", "edit", serde_json::json!({ "path": "/a", "oldText": long, "newText": long }));
+        let write = call("w", "write", serde_json::json!({ "path": "/b", "content": long }));
+        for (id, content) in [("e", vec![text, edit]), ("w", vec![write])] {
+            request.push_answer(id, &serde_json::json!({ "content": content }), "/", (true, objects));
+            let object = ObjectId::new(id);
+            request.segments.answer(id, &object, true, objects, "/");
+            request.segments.push_result(id, result(id, &[]), objects);
+        }
+        request
+    }
+
+    fn ids(names: &[&str]) -> Vec<ObjectId> {
+        names.iter().map(|name| ObjectId::new(*name)).collect()
+    }
+
+    /// The roll of everything that [`of_each_kind`] has.
+    fn of_everything(pages: &[&[&str]]) -> RollEntry {
+        RollEntry {
+            results: ids(&["r"]),
+            lines: ids(&["l"]),
+            words: vec![context_model::chat::said_id(&"word ".repeat(500))],
+            old_texts: ids(&["e"]),
+            arguments: ids(&["w"]),
+            changed: ids(&["r"]),
+            pages: pages.iter().map(|page| ids(page)).collect(),
+            ..RollEntry::default()
+        }
+    }
+
+    #[test]
+    fn the_record_of_a_roll_names_what_it_changed() {
+        use super::super::plan::Edit;
+        let objects = TestObjects::default();
+        for binding in [crate::Binding::None, crate::Binding::Drops] {
+            let mut request = of_each_kind(&objects);
+            request.segments.set_binding(binding, false);
+            let forms = vec![
+                (0, Form::Reference),
+                (1, Form::Compact),
+                (2, Form::Reference),
+                (3, Form::WithoutOldText),
+                (4, Form::Removed),
+                (5, Form::Reference),
+            ];
+            let shape = Shape { forms, pages: vec![vec![0, 1]], changed: vec![0] };
+            let entry = RollEntry { bound: binding.is_strict(), ..of_everything(&[&["e", "w"]]) };
+            assert_eq!(entry_of(&request.segments, &shape), entry);
+        }
+        let gone = of_each_kind(&objects).segments.edits_of([4]);
+        assert!(matches!(gone.as_slice(), [Edit::Result { text: None, .. }]), "nothing was applied");
+    }
+
+    /// The host may have kept an edit of an earlier process.
+    #[test]
+    fn what_was_rolled_is_replaced_again_unless_the_host_has_kept_that() {
+        let objects = TestObjects::default();
+        let texts = ["as it came", "toolcall_ref id=r, changed since", "toolcall_ref id=r"];
+        for (text, pending) in texts.into_iter().zip([true, false, true]) {
+            let mut request = of_each_kind(&objects);
+            request.rolled.note(of_everything(&[]), 0);
+            request.repeat_rolls(&ObjectId::new("r"), 0, text, &objects);
+            assert_eq!(request.pending.contains(&0), pending, "{text}");
+            assert_eq!(request.segments.text_at(0).unwrap(), texts[1]);
+            for (name, place) in [("e", 4), ("w", 6), ("l", 1)] {
+                request.repeat_rolls(&ObjectId::new(name), place, "as it came", &objects);
+            }
+            let forms = request.segments.segments.iter().map(|segment| segment.form).collect::<Vec<_>>();
+            let [full, without, short] = [Form::Full, Form::WithoutOldText, Form::Reference];
+            assert_eq!(forms, [short, full, full, without, full, short, full]);
+            assert_eq!((request.pending.contains(&3), request.pending.contains(&5)), (true, true));
+            assert!([1, 2, 4, 6].iter().all(|place| !request.pending.contains(place)));
+        }
+    }
+
+    /// Reasoning behind a change stays only on a model that does not bind it.
+    #[test]
+    fn the_first_change_that_left_reasoning_behind_it() {
+        let objects = TestObjects::default();
+        for (changes, bound, expected) in [
+            (&[3, 5][..], &[false][..], Some(3)),
+            (&[0], &[true, false], Some(0)),
+            (&[3], &[true], None),
+            (&[], &[false], None),
+        ] {
+            let mut request = of_each_kind(&objects);
+            for bound in bound {
+                request.rolled.note(RollEntry { bound: *bound, ..RollEntry::default() }, 0);
+            }
+            changes.iter().for_each(|place| request.segments.take_form(*place, Form::Reference));
+            request.note_unbound();
+            assert_eq!(request.segments.unbound, expected, "{changes:?}, {bound:?}");
+        }
+    }
+
+    /// Of an answer that carried lines only the result comes back: nothing else of it had left.
+    #[test]
+    fn what_an_undone_roll_had_replaced_is_brought_back() {
+        let objects = TestObjects::default();
+        let cases: [(RollEntry, &[usize]); 3] = [
+            (of_everything(&[]), &[0, 1, 2, 3, 5]),
+            (RollEntry { pages: vec![ids(&["e", "w"])], ..RollEntry::default() }, &[4, 5, 6]),
+            (RollEntry { pages: vec![ids(&["other"])], ..RollEntry::default() }, &[]),
+        ];
+        for (entry, expected) in cases {
+            let mut request = of_each_kind(&objects);
+            request.segments.calls = 9;
+            request.rolled.note(RollEntry { undone: true, ..entry }, 3);
+            request.keep_what_was_brought_back(4, 2, &objects);
+            let kept: Vec<usize> = (0..7).filter(|place| request.segments.is_brought_back(*place)).collect();
+            assert_eq!(kept, expected);
+            assert!(kept.iter().all(|place| request.segments.segments[*place].since == 9));
+            // One user turn is left of two.
+            request.segments.start_turn(&objects);
+            assert!((0..7).all(|place| !request.segments.is_brought_back(place)));
+        }
+    }
 }

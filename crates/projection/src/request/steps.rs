@@ -192,3 +192,7 @@ impl Segments {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "steps_tests.rs"]
+mod tests;

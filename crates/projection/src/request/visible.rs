@@ -104,3 +104,75 @@ impl Segments {
         held.filter(|read| self.segments[read.place].form == Form::Full)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::objects::TestObjects;
+    use crate::request::segment::Carried;
+
+    fn id(name: &str) -> ObjectId {
+        ObjectId::new(name)
+    }
+
+    /// Lines of version `a` of a file.
+    fn lines(first: usize, last: usize) -> ShownLines {
+        ShownLines { file: id("file"), hash: Digest::of(b"a"), tx: TxId(1), first, last }
+    }
+
+    fn shown(output: Output, form: Form) -> Segments {
+        let mut segments = Segments::default();
+        segments.push_result("m", output, &TestObjects::default());
+        if form != Form::Full {
+            segments.take_form(0, form);
+        }
+        segments
+    }
+
+    fn carrying(whole: bool, version: Option<Digest>) -> Output {
+        Output { carries: Some(Carried { object: id("x"), whole, version }), ..Output::of_test("other", 900) }
+    }
+
+    /// Where the whole text of `x` is, which has 400 chars and no versions.
+    #[rstest]
+    #[case::in_its_own_result(Output::of_test("x", 100), Form::Full, Some("x"))]
+    #[case::that_its_tool_has_cut(Output::of_test("x", 99), Form::Full, None)]
+    #[case::that_has_left(Output::of_test("x", 100), Form::Reference, None)]
+    #[case::that_nobody_can_name(Output { named: false, ..Output::of_test("x", 100) }, Form::Full, None)]
+    #[case::as_an_excerpt(Output { excerpt: Some(String::new()), ..Output::of_test("x", 100) }, Form::Full, None)]
+    #[case::in_another_result(carrying(true, None), Form::Full, Some("other"))]
+    #[case::of_which_it_has_a_part(carrying(false, None), Form::Full, None)]
+    #[case::that_has_another_version(carrying(true, Some(Digest::of(b"b"))), Form::Full, None)]
+    fn where_a_text_is_whole(#[case] output: Output, #[case] form: Form, #[case] found: Option<&str>) {
+        let segments = shown(output, form);
+        let text = "word ".repeat(80);
+        assert_eq!(segments.whole_in(&id("x"), None, &text), found.map(id).as_ref());
+    }
+
+    /// A result that shows the lines 3 to 6 of version `a`.
+    #[rstest]
+    #[case::the_same(lines(3, 6), true)]
+    #[case::a_part(lines(4, 5), true)]
+    #[case::one_line_more_before(lines(2, 6), false)]
+    #[case::one_line_more_behind(lines(3, 7), false)]
+    #[case::other_bytes(ShownLines { hash: Digest::of(b"b"), ..lines(3, 6) }, false)]
+    #[case::another_file(ShownLines { file: id("other"), ..lines(3, 6) }, false)]
+    fn whether_lines_are_in_sight(#[case] asked: ShownLines, #[case] is_shown: bool) {
+        let output = Output { shown: Some(lines(3, 6)), ..Output::of_test("read", 900) };
+        let segments = shown(output.clone(), Form::Full);
+        assert_eq!(segments.showing(&asked).is_some(), is_shown);
+        assert_eq!(segments.held(&id("file")).collect::<Vec<_>>(), [(Digest::of(b"a"), TxId(1))]);
+        // But not once they have left, under no name, or if a later read shows them.
+        let mut covered = shown(output.clone(), Form::Full);
+        covered.segments[0].superseded = true;
+        let unnamed = Output { named: false, ..output.clone() };
+        for segments in [shown(output, Form::Reference), shown(unnamed, Form::Full), covered] {
+            assert_eq!(segments.showing(&asked), None);
+        }
+        let rolled =
+            shown(Output { shown: Some(lines(3, 6)), ..Output::of_test("read", 900) }, Form::Reference);
+        assert_eq!(rolled.held(&id("file")).count(), 0);
+    }
+}

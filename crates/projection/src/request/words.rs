@@ -209,6 +209,8 @@ mod tests {
     #[case::claudes(json!({ "api": "anthropic-messages", "provider": "anthropic" }), "s", true, Short::NothingAfterUser)]
     #[case::by_its_name(json!({ "api": "anthropic-messages", "provider": "p", "model": "claude" }), "s", true, Short::NothingAfterUser)]
     #[case::of_nobody(json!({ "api": "anthropic-messages" }), "s", true, Short::NothingAfterUser)]
+    #[case::by_its_provider(json!({ "provider": "anthropic" }), "s", true, Short::NothingAfterUser)]
+    #[case::of_a_provider_without_an_api(json!({ "provider": "p" }), "", true, Short::Nothing)]
     #[case::a_copy(json!({ "api": "anthropic-messages", "provider": "deepseek" }), "s", true, Short::Whole)]
     #[case::a_copys_model(json!({ "api": "anthropic-messages", "model": "kimi" }), "s", true, Short::Whole)]
     #[case::a_copy_without_calls(json!({ "api": "anthropic-messages", "provider": "deepseek" }), "s", false, Short::NothingAfterUser)]
@@ -232,6 +234,25 @@ mod tests {
         assert_eq!(thinking(0, &message, &block).unwrap().short, short);
         message["content"] = json!([block, { "type": "text", "text": " " }]);
         assert_eq!(thinking(0, &message, &block).unwrap().short, Short::Whole, "nothing else would be left");
+    }
+
+    #[test]
+    fn reasoning_that_is_not_shown_is_known_by_its_signature() {
+        let of = |text: &str, signature: &str| {
+            thinking(0, &json!({}), &json!({ "thinking": text, "thinkingSignature": signature }))
+                .map(|words| words.id)
+        };
+        assert_eq!([of("hm", "s"), of("", "s"), of("", "")], [Some(said_id("hm")), Some(said_id("s")), None]);
+    }
+
+    #[rstest]
+    #[case::long("x".repeat(LONG_OF_USER + 1), true)]
+    #[case::not_quite("x".repeat(LONG_OF_USER), false)]
+    #[case::a_skill(format!(" <skill name=\"pdf\">{}", "x".repeat(LONG_OF_USER)), false)]
+    #[case::rules(format!("# AGENTS.md of this project\n{}", "x".repeat(LONG_OF_USER)), false)]
+    #[case::that_names_rules_later(format!("Look at\nAGENTS.md{}", "x".repeat(LONG_OF_USER)), true)]
+    fn which_texts_of_users_may_be_shortened(#[case] text: String, #[case] expected: bool) {
+        assert_eq!(users(&json!({ "content": text })).len(), usize::from(expected));
     }
 
     #[test]

@@ -1,0 +1,162 @@
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::objects::TestObjects;
+use crate::request::Request;
+use crate::request::segment::Output;
+use crate::{Binding, Need, Prices};
+
+/// A user's message, and an answer with reasoning of 300 chars, prose, a call and its result: segments 1 to 4.
+struct Answer {
+    provider: &'static str,
+    signature: &'static str,
+    /// Another answer came after it.
+    is_past: bool,
+    /// A user has spoken since.
+    is_earlier_turn: bool,
+    binding: Binding,
+    thinking: Stay,
+    is_brought_back: bool,
+    form: Form,
+}
+
+/// One whose reasoning may leave together with its calls.
+const PAST: Answer = Answer {
+    provider: "deepseek",
+    signature: "s",
+    is_past: true,
+    is_earlier_turn: false,
+    binding: Binding::None,
+    thinking: Stay::Needed,
+    is_brought_back: false,
+    form: Form::Full,
+};
+
+impl Answer {
+    fn segments(&self, objects: &TestObjects) -> Segments {
+        let mut request = Request::default();
+        request.segments.set_shortens(true);
+        request.segments.stays.thinking = self.thinking;
+        request.segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+        request.segments.set_binding(self.binding, false);
+        request.segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+        request.push_user("u", &json!({ "content": "go" }), true, objects);
+        let content = json!([
+            { "type": "thinking", "thinking": "hm ".repeat(100), "thinkingSignature": self.signature },
+            { "type": "text", "text": "word ".repeat(200) },
+            { "type": "toolCall", "id": "c", "name": "write", "arguments": { "path": "a", "content": "x".repeat(2_000) } },
+        ]);
+        let message = json!({ "api": "anthropic-messages", "provider": self.provider, "content": content });
+        request.push_answer("m", &message, "/", (true, objects));
+        request.segments.answer("c", &ObjectId::new("c"), true, objects, "/");
+        request.segments.push_result("r", Output::of_test("c", 500), objects);
+        if self.is_past {
+            request.push_answer(
+                "n",
+                &json!({ "content": [{ "type": "text", "text": "x" }] }),
+                "/",
+                (true, objects),
+            );
+        }
+        if self.is_earlier_turn {
+            request.push_user("v", &json!({ "content": "go on" }), true, objects);
+        }
+        if self.is_brought_back {
+            request.segments.bring_back(1, 2);
+        }
+        if self.form != Form::Full {
+            (1..5).for_each(|place| request.segments.take_form(place, self.form));
+        }
+        request.segments
+    }
+}
+
+/// How much of an answer's reasoning leaves together with its calls; `None` if it has to stay, and the calls with it.
+#[rstest]
+#[case::older_than_the_newest_answer(PAST, Some(300))]
+#[case::of_the_newest_answer(Answer { is_past: false, ..PAST }, None)]
+#[case::that_a_person_keeps(Answer { thinking: Stay::Keep, ..PAST }, None)]
+#[case::that_a_person_brought_back(Answer { is_brought_back: true, ..PAST }, None)]
+#[case::that_a_person_keeps_for_some_calls(Answer { thinking: Stay::Calls(9), ..PAST }, Some(300))]
+#[case::that_has_left_already(Answer { form: Form::Reference, ..PAST }, Some(0))]
+#[case::bound_to_this_turn(Answer { binding: Binding::Refuses, ..PAST }, None)]
+#[case::bound_to_an_earlier_turn(Answer { binding: Binding::Refuses, is_earlier_turn: true, ..PAST }, Some(300))]
+#[case::claudes_of_this_turn(Answer { provider: "anthropic", ..PAST }, None)]
+#[case::claudes_of_an_earlier_turn(Answer { provider: "anthropic", is_earlier_turn: true, ..PAST }, Some(300))]
+#[case::claudes_that_was_brought_back(
+    Answer { provider: "anthropic", is_earlier_turn: true, is_brought_back: true, ..PAST },
+    None
+)]
+fn reasoning_that_leaves_with_its_calls(#[case] answer: Answer, #[case] chars: Option<u64>) {
+    let objects = TestObjects::default();
+    let leaves = answer.segments(&objects).leaves_with_step(1, &objects);
+    assert_eq!(leaves, chars.map(|chars| (Curve::THINKING, chars)));
+}
+
+/// The others: of prose and arguments the line keeps 80 units.
+#[rstest]
+#[case::as_they_came(Form::Full, [920, 1_961, 2_000])]
+#[case::shortened(Form::Reference, [0, 0, 0])]
+fn what_else_leaves_with_the_calls(#[case] form: Form, #[case] expected: [u64; 3]) {
+    let objects = TestObjects::default();
+    let segments = Answer { form, ..PAST }.segments(&objects);
+    let all = [2, 3, 4].map(|place| segments.leaves_with_step(place, &objects).unwrap());
+    assert_eq!([all[0].0, all[1].0, all[2].0], [Curve::PROSE, Curve::TOOL, Curve::TOOL]);
+    assert_eq!([all[0].1, all[2].1], [expected[0], expected[2]]);
+    assert!(all[1].1 <= expected[1] || form == Form::Reference && all[1].1 < 200, "{}", all[1].1);
+}
+
+/// A person's setting counts from when the text was last needed.
+#[rstest]
+#[case::nothing_set(Stay::Needed, Stay::Needed, [None, None])]
+#[case::reasoning(Stay::Calls(7), Stay::Needed, [Some(9), None])]
+#[case::prose(Stay::Needed, Stay::Calls(5), [None, Some(7)])]
+#[case::for_good(Stay::Keep, Stay::Keep, [None, None])]
+fn when_a_person_lets_text_leave(
+    #[case] thinking: Stay,
+    #[case] prose: Stay,
+    #[case] expected: [Option<u64>; 2],
+) {
+    let objects = TestObjects::default();
+    let mut segments = PAST.segments(&objects);
+    (segments.stays.thinking, segments.stays.prose) = (thinking, prose);
+    segments.segments.iter_mut().for_each(|segment| segment.since = 2);
+    assert_eq!([1, 2].map(|place| segments.set_by_a_person(place)), expected);
+    assert_eq!([3, 4].map(|place| segments.set_by_a_person(place)), [None, None]);
+}
+
+/// An answer leaves as a whole once everything in it may, in a harness that can leave out messages.
+#[test]
+fn when_an_answer_is_ready_to_become_lines() {
+    let objects = TestObjects::default();
+    let mut segments = Answer { thinking: Stay::Calls(50), ..PAST }.segments(&objects);
+    let ready = segments.ready(0, &objects).unwrap();
+    assert!((CALLS..50).contains(&ready.warm) || ready.warm == 50, "{}", ready.warm);
+    assert_eq!((ready.warm, ready.dead), (50, 50), "what a person has set counts last");
+    segments.shortens = false;
+    assert!(segments.ready(0, &objects).is_none());
+    segments.shortens = true;
+    segments.steps[0].page = Some(0);
+    assert!(segments.ready(0, &objects).is_none(), "it is lines, or has some");
+}
+
+/// The lines of an answer cost tokens; each call has one of its own.
+#[test]
+fn results_with_one_call_id_belong_to_calls_in_their_order() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    let call = json!({ "type": "toolCall", "id": "c", "name": "bash", "arguments": { "command": "ls" } });
+    request.push_answer("m", &json!({ "content": [call, call] }), "/", (true, &objects));
+    let segments = &mut request.segments;
+    for (number, name) in ["one", "two"].into_iter().enumerate() {
+        segments.answer("c", &ObjectId::new(name), true, &objects, "/");
+        segments.push_result(name, Output::of_test(name, 500), &objects);
+        let SegmentKind::Arguments(arguments) = &segments.segments[0].kind else { panic!("arguments") };
+        assert_eq!(arguments.line_tokens, (number as u64 + 1) * line_tokens(&ObjectId::new(name), &objects));
+    }
+    let calls = &segments.steps[0].calls;
+    let of = |at: usize| (calls[at].object.as_ref().map(ObjectId::as_str), calls[at].result);
+    assert_eq!([of(0), of(1)], [(Some("one"), Some(1)), (Some("two"), Some(2))]);
+    assert!(segments.unanswered.is_empty());
+}
