@@ -150,6 +150,34 @@ fn an_item_counts_as_it_is_shown() {
     assert_eq!(Ledger::new(3).growth(), 1.0, "a request that does not grow");
 }
 
+/// What a stale item has paid, in tokens: 8,000 would leave.
+#[rstest]
+#[case::nothing(&[], 0.0)]
+#[case::at_each_call(&[Do::Call, Do::Call], 2.0 * 8_000.0)]
+#[case::more_above_a_step(&[Do::Call, Do::DearCall], 4.0 * 8_000.0)]
+#[case::nothing_once_it_has_left(&[Do::Call, Do::Roll, Do::Call, Do::Undo], 0.0)]
+fn rent_of_an_item(#[case] all: &[Do], #[case] tokens: f64) {
+    let policy = Policy::new(EXACT);
+    let mut ledger = Ledger::new(500);
+    ledger.push(Item::new(10_000, 2_000));
+    ledger.charge_call(&policy);
+    ledger.set_stale(0, true);
+    all.iter().for_each(|one| one.to(&mut ledger, &policy));
+    assert_eq!(ledger.rollable().map(|(_, _, paid)| paid).sum::<f64>(), tokens * EXACT.read);
+}
+
+/// Reasoning of which nothing is left no longer depends on anything.
+#[rstest]
+#[case::all_of_it_left(0, 0)]
+#[case::some_of_it_is_left(10, 1)]
+fn reasoning_that_is_rolled(#[case] tokens_ref: u64, #[case] left: usize) {
+    let mut ledger = Ledger::new(0);
+    let place = ledger.push(Item::new(100, tokens_ref));
+    ledger.set_reasoning(place, 400);
+    assert_eq!(ledger.set_rolled(place, true), 100 - tokens_ref);
+    assert_eq!(ledger.reasoning_from(0).count(), left);
+}
+
 /// Rewriting costs more above a step, and a request that no mark is set in is found as a whole or not at all.
 #[rstest]
 #[case::no_step(&[], Reach::AnyPrefix, 8_000.0)]

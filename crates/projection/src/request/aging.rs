@@ -268,3 +268,7 @@ impl Segments {
 #[cfg(test)]
 #[path = "aging_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "ripening_tests.rs"]
+mod ripening;

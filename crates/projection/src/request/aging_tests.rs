@@ -8,7 +8,7 @@ use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::segment::{Carried, Line, Output, ShownLines};
 
-fn id(name: &str) -> ObjectId {
+pub(super) fn id(name: &str) -> ObjectId {
     ObjectId::new(name)
 }
 
@@ -17,7 +17,7 @@ fn lines(first: usize, last: usize) -> ShownLines {
 }
 
 /// Segments that were judged, in a harness that can shorten texts.
-fn judged() -> Segments {
+pub(super) fn judged() -> Segments {
     let mut segments = Segments::default();
     segments.set_shortens(true);
     segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
@@ -25,7 +25,7 @@ fn judged() -> Segments {
 }
 
 /// Objects of which these are tool calls.
-fn objects(calls: &[&str]) -> TestObjects {
+pub(super) fn objects(calls: &[&str]) -> TestObjects {
     TestObjects { calls: calls.iter().copied().map(id).collect(), ..TestObjects::default() }
 }
 
@@ -37,7 +37,7 @@ fn name(departure: &Departure) -> &'static str {
     }
 }
 
-fn departure(segments: &Segments, place: usize, objects: &TestObjects) -> &'static str {
+pub(super) fn departure(segments: &Segments, place: usize, objects: &TestObjects) -> &'static str {
     name(&segments.departure(place, objects))
 }
 

@@ -230,4 +230,53 @@ mod tests {
         });
         assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);
     }
+
+    /// Where the text of an answer with calls is part of its reasoning, it stays as it is.
+    #[test]
+    fn text_that_belongs_to_the_reasoning_is_not_shortened() {
+        let objects = TestObjects::default();
+        let text = json!({ "type": "text", "text": "word ".repeat(500) });
+        let call = json!({ "type": "toolCall", "id": "c", "name": "bash", "arguments": {} });
+        for (content, is_reasoning, stays) in [
+            (json!([text, call]), true, true),
+            (json!([text, call]), false, false),
+            (json!([text]), true, false),
+        ] {
+            let mut request = Request::default();
+            request.segments.text_is_reasoning = is_reasoning;
+            request.push_answer("m", &json!({ "content": content }), "/", (true, &objects));
+            let super::super::segment::SegmentKind::Words(words) = &request.segments.segments[0].kind else {
+                panic!("words")
+            };
+            assert_eq!(words.short == Short::Whole, stays, "{content}, {is_reasoning}");
+            assert_eq!(request.segments.turn_is_over, content.as_array().unwrap().len() == 1);
+        }
+    }
+
+    #[test]
+    fn calls_are_known_by_their_position_tool_and_gist() {
+        let objects = TestObjects::default();
+        let mut request = Request::default();
+        let call = |id: &str| {
+            let arguments = json!({ "path": format!("/w/{id}"), "content": "word ".repeat(200) });
+            json!({ "type": "toolCall", "id": id, "name": "write", "arguments": arguments })
+        };
+        let content = ["a", "b", "c"].map(call);
+        request.push_answer("m", &json!({ "content": content }), "/w", (true, &objects));
+        let super::super::segment::SegmentKind::Arguments(all) = &request.segments.segments[0].kind else {
+            panic!("arguments")
+        };
+        assert_eq!(all.calls.iter().map(|call| call.position).collect::<Vec<_>>(), [0, 1, 2]);
+        let calls = request.segments.steps[0].calls.iter();
+        let known = calls.map(|call| (call.call_id.as_str(), call.tool.as_str(), call.gist.as_str()));
+        assert_eq!(known.collect::<Vec<_>>(), ["a", "b", "c"].map(|name| (name, "write", name)));
+    }
+
+    #[test]
+    fn a_large_output_is_shown_as_an_excerpt_from_the_start() {
+        let large = (0..5_000).map(|n| format!("line {n}\n")).collect::<String>();
+        let excerpt = first_excerpt("bash", &large).unwrap();
+        assert!(excerpt.contains("line 0\n") && excerpt.len() < large.len() / 2);
+        assert_eq!([first_excerpt("bash", "line 0"), first_excerpt("read", &large)], [None, None]);
+    }
 }

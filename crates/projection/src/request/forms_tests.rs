@@ -351,3 +351,47 @@ fn reasoning_behind_a_change(
     assert_eq!(segments.ledger.reasoning_from(0).count(), again, "what comes back is reasoning again");
     assert_eq!(segments.tokens(), if leaves { before } else { before - 75 });
 }
+
+/// The line of a call that left, and the one of what the model said before it.
+#[test]
+fn what_a_line_says_of_a_call() {
+    let mut objects = TestObjects::default();
+    objects.failed.insert(ObjectId::new("two"));
+    objects.outcomes.insert(ObjectId::new("three"), "2 lines".into());
+    let mut segments = answers(&["one", "two", "three"], &objects);
+    segments.write_lines(&[0, 1, 2], &objects);
+    let lines = segments.output_at(2).unwrap().lines.iter().map(|line| line.text.as_str());
+    let expected =
+        ["said: I look.", "bash two failed id=two", "said: I look.", "bash three -> 2 lines id=three"];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+/// Answers between which a user has spoken do not become lines after the same result.
+#[rstest]
+#[case::in_a_row(false, vec![vec![0, 1, 2, 3]])]
+#[case::a_user_spoke(true, vec![vec![0, 1], vec![2, 3]])]
+fn answers_in_a_row_share_their_place_for_lines(#[case] user_speaks: bool, #[case] pages: Vec<Vec<usize>>) {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    for (number, id) in ["one", "two", "three", "four"].into_iter().enumerate() {
+        if user_speaks && number == 2 {
+            request.push_user("u", &json!({ "content": "go on" }), true, &objects);
+        }
+        let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": { "command": id } });
+        request.push_answer(id, &json!({ "content": [call] }), "/", (true, &objects));
+        request.segments.answer(id, &ObjectId::new(id), true, &objects, "/");
+        request.segments.push_result(id, Output::of_test(id, 1_000), &objects);
+    }
+    let mut segments = request.segments;
+    let places: Vec<usize> =
+        (0..segments.segments.len()).filter(|at| segments.segments[*at].step.is_some()).collect();
+    segments.steps.iter_mut().for_each(|step| step.is_ripe = true);
+    let leave = |step: usize| step > 0 && !(user_speaks && step == 2);
+    for place in &places {
+        if leave(segments.segments[*place].step.unwrap()) {
+            segments.segments[*place].next = Form::Removed;
+        }
+    }
+    let shape = segments.shape(&Roll { items: places, ..roll_from(0) }, &objects);
+    assert_eq!(shape.pages, pages);
+}

@@ -206,14 +206,16 @@ mod tests {
             rolled
         };
         let cases = [
-            (&["a"][..], &["a", "b"][..]),
-            (&[], &["a", "b"]),
-            (&["a", "b"], &["a", "b"]),
-            (&["a", "b", "c"], &["a", "d"]),
-            (&["a"], &[]),
+            (&["a"][..], &["a", "b"][..], 1),
+            (&[], &["a", "b"], 2),
+            (&["a", "b"], &["a", "b"], 0),
+            (&["a", "b", "c"], &["a", "d"], 3),
+            (&["a"], &[], 1),
         ];
-        for (from, to) in cases {
+        for (from, to, steps) in cases {
             let (mut point, later) = (of(from), of(to));
+            assert_eq!(point.towards(&later).len(), steps, "{from:?} to {to:?}");
+            assert_eq!(later.receipts().len(), to.len());
             for entry in point.towards(&later) {
                 point.note(entry, 1);
             }

@@ -377,3 +377,7 @@ impl Segments {
 pub(super) fn size(text: &str) -> u64 {
     tokens::estimate(text) as u64
 }
+
+#[cfg(test)]
+#[path = "segments_tests.rs"]
+mod tests;

@@ -102,7 +102,7 @@ fn reasoning_leaves_with_what_it_depends_on(
 #[case::of_an_earlier_turn(true, 1.0)]
 #[case::of_the_running_turn(false, 60.0)]
 fn rent_pays_for_the_reasoning(#[case] turn_is_over: bool, #[case] weight: f64) {
-    let policy = Policy { binding: Binding::Drops, lambda: 1.0, turn_is_over, ..Policy::new(EXACT) };
+    let policy = Policy { binding: Binding::Drops, lambda: 20.0, turn_is_over, ..Policy::new(EXACT) };
     let mut held = held(101, &policy);
     // The reasoning has just been written, as far as anybody knows.
     [1, 2].into_iter().zip([400, 200]).for_each(|(place, chars)| held.ledger.set_reasoning(place, chars));
@@ -111,7 +111,7 @@ fn rent_pays_for_the_reasoning(#[case] turn_is_over: bool, #[case] weight: f64) 
     loop {
         let (paid, cost) = (rent(&held.ledger), held.ledger.asked(&policy).unwrap().cost);
         let roll = held.ledger.decide(&policy);
-        let lost = weight * held.lost(1.0);
+        let lost = weight * held.lost(20.0);
         assert_eq!(roll.is_some(), paid >= cost + lost, "{paid} for {cost} and {lost}");
         if let Some(roll) = roll {
             assert_eq!((roll.reason, roll.reasoning.len()), (RollReason::Pays, 2));
