@@ -1,7 +1,8 @@
 //! A harness on an engine: its messages, each handed over once, and the request that the model gets.
 
-use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
+use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, ToolcallInput};
 use context_model::id::ObjectId;
+use context_model::object::Status;
 use context_projection::Prices;
 use serde_json::{Value, json};
 
@@ -52,15 +53,39 @@ impl Chat {
         self.say(json!({ "role": "user", "content": text }));
     }
 
+    /// An answer of one call.
+    pub fn calls(&mut self, id: &str, name: &str, args: Value) {
+        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
+        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
+    }
+
+    /// The result of a call, as a harness keeps it that reports none.
+    pub fn results(&mut self, id: &str, name: &str, text: &str, status: Status) {
+        let content = json!([{ "type": "text", "text": text }]);
+        self.say(json!({
+            "role": "toolResult", "toolCallId": id, "toolName": name, "content": content,
+            "isError": status == Status::Fail,
+        }));
+    }
+
+    /// The result of a call, reported and then kept with its header.
+    pub async fn reports(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
+        let birth =
+            self.engine.receive(ToolcallInput { status, ..tool(id, name, args, output) }).await.unwrap();
+        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
+        self.results(id, name, &text, status);
+    }
+
+    /// A call whose tool has passed in what it did, and its result.
+    pub async fn answered(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
+        self.calls(id, name, args.clone());
+        self.reports(id, name, args, output, status).await;
+    }
+
     /// A request, the call that answers it, and its result.
     pub async fn run(&mut self, id: &str, name: &str, args: Value, output: &str) {
         assert_eq!(self.advance().await.edits, [], "a turn that goes on changes nothing");
-        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
-        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
-        let birth = self.engine.receive(tool(id, name, args, output)).await.unwrap();
-        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
-        let content = json!([{ "type": "text", "text": text }]);
-        self.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
+        self.answered(id, name, args, output, Status::Ok).await;
     }
 
     pub fn done(&mut self) {
@@ -114,12 +139,29 @@ impl Chat {
         self.advance().await
     }
 
-    /// The model is told of one change, by a line with this end.
-    pub async fn hears(&mut self, end: &str) -> Vec<String> {
-        self.engine.reconcile().await.unwrap();
+    /// The model is told of one change, by a line with this end. Returns the line.
+    pub async fn is_told(&mut self, end: &str) -> String {
         let notices = self.turn("go on").await.notices;
         assert!(notices.len() == 1 && notices[0].ends_with(end), "{notices:?}");
-        notices
+        notices.into_iter().next().unwrap()
+    }
+
+    /// The same after a look at the disk.
+    pub async fn hears(&mut self, end: &str) -> String {
+        self.engine.reconcile().await.unwrap();
+        self.is_told(end).await
+    }
+
+    /// The same of a file that gets this text.
+    pub async fn hears_of(&mut self, path: &str, text: impl AsRef<[u8]>, end: &str) -> String {
+        std::fs::write(path, text).unwrap();
+        self.hears(end).await
+    }
+
+    /// The disk is as the model knows it.
+    pub async fn hears_nothing(&mut self) {
+        self.engine.reconcile().await.unwrap();
+        assert_eq!(self.turn("go on").await.notices, [""; 0]);
     }
 
     /// Another process takes the messages over.
@@ -153,6 +195,11 @@ impl Chat {
         let output = answer.map_or_else(|| shown.collect::<Vec<_>>().join("\n"), |answer| answer.text);
         self.run(id, "read", args, &output).await;
         output
+    }
+
+    /// The engine reads all messages again.
+    pub async fn reads_again(&mut self) -> Plan {
+        self.resync(self.engine.clone(), self.messages.len()).await
     }
 
     /// The same harness in a new process, or on a branch with fewer messages.

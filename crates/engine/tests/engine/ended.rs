@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use context_engine::{Engine, Incoming};
+use context_engine::Engine;
 use context_model::id::SessionId;
+use context_model::object::Status;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, tool};
@@ -19,18 +20,15 @@ fn edit(path: &str, text: &str, line: &str) -> (Value, String) {
 
 /// The answer of a model that edits, and its result, as the harness keeps them.
 fn edited(chat: &mut Chat, id: &str, args: &Value) {
-    let call = json!({ "type": "toolCall", "id": id, "name": "edit", "arguments": args });
-    chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
-    let content = json!([{ "type": "text", "text": "edited" }]);
-    chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "edit", "content": content }));
+    chat.calls(id, "edit", args.clone());
+    chat.results(id, "edit", "edited", Status::Ok);
 }
 
 /// The messages of a harness on a new process that comes back to its last point; those after it are recorded now.
 async fn again(chat: &mut Chat, bench: &Bench, point: &Point) -> Engine {
     let engine = bench.open("s").await;
     engine.restore(&SessionId::new("s").unwrap(), point.tx, Some(point.times)).await.unwrap();
-    let messages: Vec<Incoming> = chat.messages.clone();
-    engine.resync(messages, point.length, &chat.call()).await.unwrap();
+    engine.resync(chat.messages.clone(), point.length, &chat.call()).await.unwrap();
     chat.told = chat.messages.len();
     chat.engine = engine.clone();
     engine

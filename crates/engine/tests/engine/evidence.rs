@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use context_engine::{EditGuard, Received};
+use context_engine::EditGuard;
 use context_model::chat::Chat as Record;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -24,21 +24,6 @@ async fn evidence(bench: &Bench, call: &str) -> Value {
 }
 
 impl Chat {
-    /// A call whose tool has passed in what it did, and its result as a message.
-    pub async fn answered(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
-        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
-        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
-        let mut input = tool(id, name, args, output);
-        input.status = status;
-        let Received { header, .. } = self.engine.receive(input).await.unwrap();
-        let text = header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
-        let content = json!([{ "type": "text", "text": text }]);
-        let is_error = status == Status::Fail;
-        self.say(json!({
-            "role": "toolResult", "toolCallId": id, "toolName": name, "content": content, "isError": is_error,
-        }));
-    }
-
     /// A read of a whole file by a call with this ID. Returns what the model was shown.
     pub async fn reads(&mut self, id: &str, path: &str) -> String {
         let bytes = fs::read(path).unwrap();
@@ -111,47 +96,6 @@ async fn call_id_tells_reads_of_versions_apart_that_look_alike() {
     }
 }
 
-/// Our own sentences are for the model alone: a session whose messages have others is the same to us.
-#[rstest]
-#[case::a_difference(false)]
-#[case::a_refused_edit(true)]
-#[tokio::test(flavor = "multi_thread")]
-async fn session_with_other_sentences_is_resumed_as_it_was(#[case] edits: bool) {
-    let bench = Bench::new(Backend::Sqlite);
-    let (first, second) = (lines("old", 40), lines("old", 40).replace("old line 7\n", "new line 7\n"));
-    let path = bench.write("a.txt", &first);
-    let mut chat = chat(&bench, "s").await;
-    chat.asks("go").await;
-    chat.reads("one", &path).await;
-    chat.advance().await;
-    fs::write(&path, &second).unwrap();
-    let told = if edits {
-        let EditGuard::Refused(text) = chat.engine.guard_edit(&path, None, Some("two")).await.unwrap() else {
-            panic!("the model has not seen the change")
-        };
-        let args = json!({ "path": path, "edits": [{ "oldText": "old line 7", "newText": "x" }] });
-        chat.answered("two", "edit", args, &text, Status::Fail).await;
-        text
-    } else {
-        chat.reads("two", &path).await
-    };
-    assert!(told.contains("+new line 7"), "{told}");
-    assert_eq!(chat.advance().await.notices, Vec::<String>::new());
-    chat.engine.close().await.unwrap();
-    for one in &mut chat.messages {
-        let text = one.message["content"][0]["text"].as_str().unwrap_or_default();
-        if text.contains("+new line 7") {
-            one.message["content"][0]["text"] = json!("Cette phrase n'est pas de nous.");
-        }
-    }
-    chat.restart(&bench).await;
-    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
-    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
-    fs::write(&path, &first).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    assert_eq!(chat.turn("on").await.notices.len(), 1, "it is known which version the model knows");
-}
-
 #[derive(Debug)]
 enum Guard {
     WithDifference,
@@ -179,8 +123,6 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
     chat.asks("go").await;
     let texts: Option<Vec<String>> = texts.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
     let free = EditGuard::Allowed { difference: None };
-    let guard = chat.engine.guard_edit(&path, texts.as_deref(), None).await.unwrap();
-    assert_eq!(guard, free, "the model has never seen the file");
     chat.reads("one", &path).await;
     chat.advance().await;
     assert_eq!(chat.engine.guard_edit(&path, texts.as_deref(), None).await.unwrap(), free);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use context_engine::{Engine, Options};
 use context_model::id::{ObjectId, SessionId};
+use context_model::object::Status;
 use context_store::Store;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -26,8 +27,7 @@ async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
     chat.run("c", "x", args, "output").await;
     chat.ends().await;
     chat.turn("two").await;
-    let count = chat.messages.len();
-    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    chat.reads_again().await;
     let recorded = bench.latest(&ObjectId::chat(&SessionId::new("s").unwrap())).await.unwrap();
     assert_eq!(recorded.field("turns").unwrap().as_array().unwrap().len(), 2);
     let call = bench.latest(&ObjectId::new("c")).await.unwrap();
@@ -41,9 +41,8 @@ async fn marks_of_collapsed_arguments_name_their_own_call() {
     for n in 0..3 {
         chat.user("write");
         let args = json!({ "path": "a.txt", "content": lines(&format!("text {n}"), 200) });
-        let call = json!({ "type": "toolCall", "id": "call_0", "name": "custom", "arguments": args });
-        chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
-        chat.say(json!({ "role": "toolResult", "toolCallId": "call_0", "toolName": "custom", "content": format!("done {n}") }));
+        chat.calls("call_0", "custom", args);
+        chat.results("call_0", "custom", &format!("done {n}"), Status::Ok);
         chat.ends().await;
     }
     chat.user("on");

@@ -1,24 +1,23 @@
 //! Which version of a file a result is of, and what of it the model knows, where that can't be read off its text alone.
 
 use std::fs;
-use std::sync::Arc;
 
-use context_engine::{Engine, Options};
 use context_model::id::SessionId;
-use context_store::Store;
+use context_model::object::Status;
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench::{Backend, Bench, answer};
 use crate::chat::Chat;
-use crate::stepped::{Incident, Stepped};
+use crate::stepped::{Incident, stepped};
 use crate::truth::lines;
 
 /// A chat, and a file of sixty lines.
-async fn started(bench: &Bench) -> (Chat, String) {
-    let mut chat = Chat::new(bench.open("s").await);
+async fn started(backend: Backend) -> (Bench, Chat, String) {
+    let (bench, mut chat) = Chat::on(backend).await;
     chat.user("read");
-    (chat, bench.write("a.txt", lines("old", 60)))
+    let path = bench.write("a.txt", lines("old", 60));
+    (bench, chat, path)
 }
 
 /// A file changes, and the model is told of it as a harness tells it that keeps what it says.
@@ -30,17 +29,11 @@ async fn told(chat: &mut Chat, path: &str, text: &str) {
     chat.say(json!({ "role": "custom", "content": notices[0] }));
 }
 
-fn result(id: &str, text: &str, is_error: bool) -> Value {
-    let content = json!([{ "type": "text", "text": text }]);
-    json!({ "role": "toolResult", "toolCallId": id, "toolName": "read", "content": content, "isError": is_error })
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_failed_takes_nothing_from_the_next_one() {
     let bench = Bench::new(Backend::Memory);
-    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-    let mut chat = Chat::new(Engine::open(options).await.unwrap());
+    let (store, engine) = stepped(&bench, Incident::Full).await;
+    let mut chat = Chat::new(engine);
     chat.asks("read").await;
     // The first read finds no file, the second one a text that can't be stored and is gone before anybody could.
     let path = bench.write("a.txt", "only for a moment\n");
@@ -51,8 +44,8 @@ async fn a_read_that_failed_takes_nothing_from_the_next_one() {
     let call =
         |id: &str| json!({ "type": "toolCall", "id": id, "name": "read", "arguments": { "path": path } });
     chat.say(json!({ "role": "assistant", "content": [call("one"), call("two")], "timestamp": 1 }));
-    chat.say(result("one", "ENOENT: no such file", true));
-    chat.say(result("two", "only for a moment\n", false));
+    chat.results("one", "read", "ENOENT: no such file", Status::Fail);
+    chat.results("two", "read", "only for a moment\n", Status::Ok);
     chat.advance().await;
     chat.engine.reconcile().await.unwrap();
     chat.turn("go on").await;
@@ -62,8 +55,7 @@ async fn a_read_that_failed_takes_nothing_from_the_next_one() {
 /// Put in place of the old lines of these numbers, what was read is not the file: a line behind it is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_says_nothing_of_a_line_that_was_removed_behind_it() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
+    let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, None).await;
     let new = lines("old", 60).replace("old line 50\n", "new line 50\n").replace("old line 56\n", "");
     fs::write(&path, new).unwrap();
@@ -74,24 +66,8 @@ async fn a_part_says_nothing_of_a_line_that_was_removed_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_says_nothing_of_the_rest_of_what_the_model_has_written() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
-    let text = lines("old", 60);
-    chat.engine.index_written(&path, Some(text.clone().into_bytes()), None).await.unwrap();
-    chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
-    fs::write(&path, text.replace("old line 50\n", "new line 50\n")).unwrap();
-    chat.read("two", &path, Some((1, 5))).await;
-    chat.ends().await;
-    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
-    assert!(refusal.contains("\n+new line 50\n"), "{refusal}");
-    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "the refusal has told it");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_was_written_on_a_branch_that_was_left_is_not_known() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
+    let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, None).await;
     chat.done();
     let (tx, times) = chat.advance().await.point.unwrap();
@@ -108,34 +84,26 @@ async fn what_was_written_on_a_branch_that_was_left_is_not_known() {
 /// A state that the session comes back to does not have what was said after it, and the harness's messages do.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_after_the_point_is_heard_when_messages_are_read_again() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
+    let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, None).await;
     chat.done();
     let (tx, times) = chat.advance().await.point.unwrap();
     told(&mut chat, &path, &lines("new", 60)).await;
     fs::write(&path, lines("old", 60)).unwrap();
     chat.engine.restore(&SessionId::new("s").unwrap(), tx, Some(times)).await.unwrap();
-    chat.resync(chat.engine.clone(), chat.messages.len()).await;
-    chat.engine.reconcile().await.unwrap();
-    let plan = chat.turn("go on").await;
-    assert!(
-        plan.notices.len() == 1 && plan.notices[0].ends_with("as you know it again"),
-        "{:?}",
-        plan.notices
-    );
+    chat.reads_again().await;
+    chat.hears("as you know it again").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
+    let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, Some((10, 5))).await;
     chat.advance().await;
     told(&mut chat, &path, &lines("old", 60).replace("old line 30\n", "new line 30\n")).await;
     chat.read("two", &path, Some((1, 11))).await;
     chat.ends().await;
-    chat.resync(chat.engine.clone(), chat.messages.len()).await;
+    chat.reads_again().await;
     let answer = chat.engine.answer_read(&path, Some(1), Some(11), None).await.unwrap().unwrap();
     assert!(answer.text.starts_with("unchanged") && answer.object.as_str() == "two", "{}", answer.text);
 }
@@ -143,8 +111,7 @@ async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
 /// Any output begins with an empty text, so none shows that one has been brought back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_about_an_empty_output_brings_nothing_back() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, _) = started(&bench).await;
+    let (bench, mut chat, _) = started(Backend::Memory).await;
     let path = bench.write("empty.txt", "");
     chat.read("one", &path, None).await;
     chat.advance().await;
@@ -164,8 +131,7 @@ async fn a_line_about_an_empty_output_brings_nothing_back() {
 /// The beginning of a file says less of which version it is than the whole that the tool gave.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
+    let (_bench, mut chat, path) = started(Backend::Memory).await;
     let text = lines("old", 60);
     chat.engine.index_file(&path, Some(text.clone().into_bytes()), None).await.unwrap();
     // Another one is stored before the call is.
@@ -178,9 +144,8 @@ async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
     let excerpt = format!("{header}\nold line 1\nold line 2\n... 58 lines\n");
     shown.message["content"] = json!([{ "type": "text", "text": excerpt }]);
     chat.say(answer("done"));
-    chat.resync(chat.engine.clone(), chat.messages.len()).await;
-    fs::write(&path, lines("new", 60)).unwrap();
-    chat.hears("+60 -60").await;
+    chat.reads_again().await;
+    chat.hears_of(&path, lines("new", 60), "+60 -60").await;
 }
 
 /// Lines as a tool shows them that numbers them.
@@ -201,8 +166,7 @@ async fn read_numbered(chat: &mut Chat, id: &str, path: &str, handed: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_that_are_recorded_with_numbers_are_known_after_a_restart() {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, path) = started(&bench).await;
+    let (bench, mut chat, path) = started(Backend::Memory).await;
     read_numbered(&mut chat, "one", &path, lines("old", 60).trim_end()).await;
     assert!(chat.turn("go on").await.notices.is_empty());
     fs::write(&path, lines("new", 60)).unwrap();
@@ -219,16 +183,13 @@ async fn lines_that_are_recorded_with_numbers_are_known_after_a_restart() {
 #[case::only_the_first_line("one\ntwo\r\n")]
 #[tokio::test(flavor = "multi_thread")]
 async fn numbered_lines_that_no_version_has_are_no_other_version(#[case] text: &str) {
-    let bench = Bench::new(Backend::Memory);
-    let (mut chat, _) = started(&bench).await;
+    let (bench, mut chat, _) = started(Backend::Memory).await;
     let path = bench.write("windows.txt", text);
     read_numbered(&mut chat, "one", &path, &numbered(&path, text)).await;
     let read = chat.messages.iter_mut().find(|one| one.message["toolCallId"] == "one").unwrap();
     read.message["content"] = json!([{ "type": "text", "text": "one\ntwo" }]);
     chat.restart(&bench).await;
-    chat.engine.reconcile().await.unwrap();
-    let notices = chat.turn("go on").await.notices;
-    assert!(notices.is_empty(), "{notices:?}");
+    chat.hears_nothing().await;
 }
 
 /// A model that asks again has not found the lines. A file that was then read once more in full stands twice in the
@@ -269,16 +230,14 @@ async fn a_read_right_after_one_that_was_pointed_is_served_in_full(
 /// not known.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_of_another_session_costs_one_look_at_the_disk() {
-    let bench = Bench::new(Backend::Sqlite);
-    let (mut chat, path) = started(&bench).await;
+    let (bench, mut chat, path) = started(Backend::Sqlite).await;
     chat.read("read", &path, None).await;
     chat.advance().await;
     let other = bench.open("other").await;
     fs::write(&path, lines("second", 60)).unwrap();
     other.index_file(&path, None, None).await.unwrap();
     fs::write(&path, lines("third", 61)).unwrap();
-    let told = chat.turn("on").await.notices;
-    assert!(told.len() == 1 && told[0].ends_with(" +61 -60"), "the disk counts: {told:?}");
+    chat.is_told(" +61 -60").await;
     fs::write(&path, lines("fourth", 40)).unwrap();
     for _ in 0..3 {
         assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use context_engine::{Edit, Engine, Options, Plan, Stay, Stays, TextEdit};
 use context_model::chat::said_id;
+use context_model::object::Status;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, tool};
+use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
 
 pub fn thought() -> String {
@@ -42,10 +43,7 @@ pub async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, arg
     message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let key = format!("m{}", chat.messages.len());
     chat.say(message);
-    let birth = chat.engine.receive(tool(id, "edit", args, "done")).await.unwrap();
-    assert_eq!(birth.header, None);
-    let content = json!([{ "type": "text", "text": "done" }]);
-    chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "edit", "content": content }));
+    chat.reports(id, "edit", args, "done", Status::Ok).await;
     key
 }
 
@@ -65,12 +63,7 @@ async fn go_on_with(chat: &mut Chat, calls: usize, output: &str) -> Vec<Edit> {
         let id = format!("step_{}", chat.messages.len());
         edits.extend(chat.advance().await.edits);
         let args = json!({ "command": format!("make {id}") });
-        let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": args });
-        chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
-        let birth = chat.engine.receive(tool(&id, "bash", args, output)).await.unwrap();
-        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
-        let content = json!([{ "type": "text", "text": text }]);
-        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "bash", "content": content }));
+        chat.answered(&id, "bash", args, output, Status::Ok).await;
     }
     edits
 }
@@ -93,6 +86,15 @@ fn texts_of<'a>(plan: &'a Plan, key: &str) -> Option<&'a [TextEdit]> {
         Edit::Message { key: own, texts, .. } if own == key => Some(texts.as_slice()),
         _ => None,
     })
+}
+
+/// What the first call's result has become.
+pub fn lines_of(plan: &Plan) -> String {
+    let lines = plan.edits.iter().rev().find_map(|edit| match edit {
+        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
+        _ => None,
+    });
+    lines.unwrap()
 }
 
 pub fn gone(plan: &Plan) -> Vec<&str> {
@@ -260,11 +262,7 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     // The first two messages after the user's are the call that carries the lines.
     assert!(!gone.contains(&"m1") && !gone.contains(&"m2") && gone.contains(&edit.as_str()), "{gone:?}");
     assert!(gone.len() >= 16 && gone.len().is_multiple_of(2), "calls leave with their results: {gone:?}");
-    let lines = plan.edits.iter().find_map(|edit| match edit {
-        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
-        _ => None,
-    });
-    let lines = lines.unwrap();
+    let lines = lines_of(&plan);
     let mut lines = lines.lines();
     assert!(lines.next().unwrap().starts_with("toolcall_ref id="));
     assert!(lines.next().unwrap().starts_with("bash make step_3 id="));
@@ -273,11 +271,8 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     let id = line.strip_prefix("edit src/a.rs id=").unwrap_or_else(|| panic!("{line}"));
     assert_eq!(chat.engine.activate(id, None).await.unwrap().content.as_deref(), Some("done"));
 
-    // The same after a resume, whether the harness has stored the edits or not.
-    let count = chat.messages.len();
-    let all = chat.messages.clone();
-    let rebuilt = chat.engine.resync(all.clone(), count, &chat.call()).await.unwrap();
-    assert_eq!(rebuilt.edits, []);
+    // The same after a resume.
+    assert_eq!(chat.reads_again().await.edits, []);
     let again = chat.advance().await;
     let shown: BTreeMap<&str, &Edit> = plan.edits.iter().map(|edit| (edit.key(), edit)).collect();
     let rebuilt: BTreeMap<&str, &Edit> = again.edits.iter().map(|edit| (edit.key(), edit)).collect();
@@ -286,20 +281,12 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     // After 40 more calls only the line of the call stays that has changed something.
     let edits = go_on_at_length(&mut chat, 45).await;
     let later = after_a_pause(&mut chat, edits).await;
-    let text = later.edits.iter().rev().find_map(|edit| match edit {
-        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
-        _ => None,
-    });
-    let lines: Vec<String> = text.unwrap().lines().map(str::to_owned).collect();
-    assert_eq!((lines.len(), lines[1].as_str()), (2, line));
+    let text = lines_of(&later);
+    let (_, left) = text.split_once('\n').unwrap();
+    assert_eq!(left, line);
 
     // Once that roll is undone, all of them are there again.
-    let shortened = chat.engine.undo_roll().await.unwrap();
-    let text = shortened.edits.iter().find_map(|edit| match edit {
-        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
-        _ => None,
-    });
-    let again = text.unwrap();
+    let again = lines_of(&chat.engine.undo_roll().await.unwrap());
     assert!(again.lines().count() > 10 && again.contains("\nbash make step_3 id="), "{again}");
 }
 
@@ -349,12 +336,10 @@ async fn calls_that_became_lines_come_back_with_their_roll() {
         };
         assert!(is_whole, "{edit:?}");
     }
-    let count = chat.messages.len();
-    let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
-    assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
+    assert_eq!(chat.reads_again().await.context_tokens, back.context_tokens, "also when it is built anew");
 
     // Another process knows that a person wanted to see it, too, for the same time.
-    let rebuilt = chat.resync(open(&bench, SOON).await, count).await;
+    let rebuilt = chat.resync(open(&bench, SOON).await, chat.messages.len()).await;
     assert_eq!(rebuilt.context_tokens, back.context_tokens);
     let wanted: Vec<&str> = back.edits.iter().map(Edit::key).collect();
     for prompt in ["and then", "and then"] {

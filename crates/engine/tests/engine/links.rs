@@ -90,7 +90,6 @@ async fn two_hard_linked_names_are_two_objects() {
     assert_eq!(text(&ids[1]).await, "3");
     engine.reconcile().await.unwrap();
     assert_eq!(text(&ids[0]).await, "3");
-    engine.close().await.unwrap();
 }
 
 #[rstest]

@@ -35,5 +35,4 @@ async fn view_is_assembled_while_a_write_waits_for_a_lock() {
     other.execute_batch("ROLLBACK").unwrap();
     write.await.unwrap().unwrap();
     assert!(engine.assemble().await.unwrap().text().contains("second"));
-    engine.close().await.unwrap();
 }

@@ -240,7 +240,7 @@ async fn filesystems_can_be_told_apart_by_device() {
     assert_ne!(namespace, FILESYSTEM);
     engine.close().await.unwrap();
     std::fs::write(&path, "2").unwrap();
-    let engine = Engine::open(options).await.unwrap();
+    Engine::open(options).await.unwrap();
     assert_eq!(bench.latest(&id).await.unwrap().content(), Some("2"), "it is found again on resume");
 
     // A mount mapping wins over the device.
@@ -252,7 +252,6 @@ async fn filesystems_can_be_told_apart_by_device() {
     let mapped = Engine::open(mapped).await.unwrap();
     let id = mapped.index_file("/data/a", None, None).await.unwrap().id;
     assert_eq!(source_of(&bench, &id).await.0, FILESYSTEM);
-    engine.close().await.unwrap();
 }
 
 #[cfg(windows)]

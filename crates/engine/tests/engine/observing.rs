@@ -1,12 +1,12 @@
 //! Files that a tool call read, wrote or named: the engine finds them by itself.
 
-use context_engine::{Engine, Options, SessionSets};
+use context_engine::{Engine, Options, SessionSets, ToolcallInput};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, check, tool};
+use crate::bench::{Backend, Bench, check, session, tool};
 
 /// The agent's paths below its directory that stand in a set, and the tool call's references.
 async fn named(bench: &Bench, ids: &[ObjectId]) -> Vec<String> {
@@ -26,6 +26,12 @@ fn tree(bench: &Bench) {
         bench.write(name, format!("content of {name}\n"));
     }
     std::fs::create_dir(bench.root().join("empty")).unwrap();
+}
+
+async fn with_tree(backend: Backend) -> (Bench, Engine) {
+    let (bench, engine) = session(backend).await;
+    tree(&bench);
+    (bench, engine)
 }
 
 struct Effect {
@@ -74,9 +80,7 @@ async fn what_a_tool_shows_of_files(
     #[case] pool: &[&str],
     #[case] active: &[&str],
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    tree(&bench);
-    let engine = bench.open("s").await;
+    let (bench, engine) = with_tree(Backend::Sqlite).await;
     let effect = record(&bench, &engine, name, args, output).await;
     assert_eq!(effect.pool, pool);
     assert_eq!(effect.active, active);
@@ -97,9 +101,7 @@ async fn a_partial_read_never_becomes_the_files_content() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listing_does_not_read_and_a_write_makes_a_version() {
-    let bench = Bench::new(Backend::Memory);
-    tree(&bench);
-    let engine = bench.open("s").await;
+    let (bench, engine) = with_tree(Backend::Memory).await;
     let effect = record(&bench, &engine, "ls", json!({}), "a.ts\nb.ts").await;
     for id in effect.sets.metadata_pool.iter().filter(|id| id.as_str() != "call") {
         assert_eq!(bench.contents(id).await, [None]);
@@ -113,9 +115,7 @@ async fn a_listing_does_not_read_and_a_write_makes_a_version() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_removes_a_known_file_makes_a_deletion_and_no_reference_to_an_unknown_one() {
-    let bench = Bench::new(Backend::Memory);
-    tree(&bench);
-    let engine = bench.open("s").await;
+    let (bench, engine) = with_tree(Backend::Memory).await;
     let id = engine.index_file("a.ts", None, None).await.unwrap().id;
     std::fs::remove_file(bench.path("a.ts")).unwrap();
     std::fs::remove_file(bench.path("b.ts")).unwrap();
@@ -127,11 +127,9 @@ async fn a_command_that_removes_a_known_file_makes_a_deletion_and_no_reference_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_tool_shows_nothing_and_is_recorded_all_the_same() {
-    let bench = Bench::new(Backend::Memory);
-    tree(&bench);
-    let engine = bench.open("s").await;
-    let mut input = tool("call", "read", json!({ "path": "a.ts" }), "no such file");
-    input.status = Status::Fail;
+    let (_bench, engine) = with_tree(Backend::Memory).await;
+    let call = tool("call", "read", json!({ "path": "a.ts" }), "no such file");
+    let input = ToolcallInput { status: Status::Fail, ..call };
     engine.record_toolcall(input).await.unwrap();
     assert_eq!(engine.session_sets().await.unwrap().session_index, [ObjectId::new("call")]);
 }
@@ -154,17 +152,10 @@ async fn in_a_sandbox_mounted_files_are_read_and_others_are_only_known() {
     let guess = json!({ "command": "cat /etc/hostname /etc/passwd" });
     engine.record_toolcall(tool("guess", "bash", guess, "")).await.unwrap();
     let view = engine.assemble().await.unwrap();
-    assert!(
-        view.metadata_pool().contains(" path=/workspace/a.ts file_type=ts char_count=16"),
-        "{}",
-        view.metadata_pool()
-    );
-    assert!(
-        view.metadata_pool().contains(" path=/etc/hostname file_type=text char_count=0"),
-        "{}",
-        view.metadata_pool()
-    );
-    assert!(!view.metadata_pool().contains("passwd"), "a guess of a shell's words is not enough");
+    let pool = view.metadata_pool();
+    assert!(pool.contains(" path=/workspace/a.ts file_type=ts char_count=16"), "{pool}");
+    assert!(pool.contains(" path=/etc/hostname file_type=text char_count=0"), "{pool}");
+    assert!(!pool.contains("passwd"), "a guess of a shell's words is not enough");
     assert!(!view.text().contains("root:"));
 }
 
@@ -180,12 +171,11 @@ async fn a_file_that_is_gone_when_its_call_is_recorded(
     #[case] args: Value,
     #[case] is_encountered: bool,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    tree(&bench);
+    let (bench, engine) = with_tree(Backend::Memory).await;
     let path = bench.path("a.ts");
     let id = bench.open("another").await.index_file(&path, None, None).await.unwrap().id;
     std::fs::remove_file(path).unwrap();
-    let effect = record(&bench, &bench.open("s").await, name, args, "content of a.ts\n").await;
+    let effect = record(&bench, &engine, name, args, "content of a.ts\n").await;
     assert_eq!(effect.sets.session_index.contains(&id), is_encountered);
     assert!(effect.pool.is_empty() && effect.active.is_empty());
 }

@@ -93,7 +93,6 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
     bench.write("a", "2");
     fork.flush().await.unwrap();
     assert_eq!(bench.latest(&file).await.unwrap().content(), Some("2"));
-    fork.close().await.unwrap();
 }
 
 #[rstest]

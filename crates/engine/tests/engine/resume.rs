@@ -226,7 +226,6 @@ async fn a_paused_session_tracks_nothing_and_can_still_be_asked() {
     bench.write("a", "3");
     resumed.flush().await.unwrap();
     assert_eq!(bench.contents(&id).await.len(), 3, "a tracker is attached again");
-    resumed.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

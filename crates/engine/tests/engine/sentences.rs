@@ -82,9 +82,8 @@ impl Told {
         }
         // A notice.
         told.change("noticed").await;
-        let plan = told.chat.turn("on").await;
-        assert_eq!(plan.notices.len(), 1);
-        told.chat.say(json!({ "role": "custom", "content": format!("{}\nand a tip", plan.notices[0]) }));
+        let notice = told.chat.is_told("").await;
+        told.chat.say(json!({ "role": "custom", "content": format!("{notice}\nand a tip") }));
         told.chat.user("on");
         // A difference.
         told.change("differing").await;
@@ -113,6 +112,13 @@ impl Told {
         told.chat.done();
         told.chat.advance().await;
         told
+    }
+
+    /// The session in another process, with these sentences.
+    async fn reopened(&mut self, sentences: usize) -> Engine {
+        self.chat.engine.close().await.unwrap();
+        self.bench.restart().await;
+        open(&self.bench, tables()[sentences]).await
     }
 
     /// A file of the session gets another text.
@@ -165,11 +171,8 @@ async fn resumed_session_knows_the_same(
     #[values(true, false)] has_ids: bool,
 ) {
     let mut told = Told::new(tables()[before], has_ids).await;
-    told.chat.engine.close().await.unwrap();
-    told.bench.restart().await;
-    let count = told.chat.messages.len();
-    let engine = open(&told.bench, tables()[after]).await;
-    assert_eq!(told.chat.resync(engine, count).await.edits, []);
+    let engine = told.reopened(after).await;
+    assert_eq!(told.chat.resync(engine, told.chat.messages.len()).await.edits, []);
     told.knows_all().await;
 }
 
@@ -178,16 +181,14 @@ async fn resumed_session_knows_the_same(
 #[tokio::test(flavor = "multi_thread")]
 async fn results_with_other_texts_say_the_same(#[values(true, false)] has_ids: bool) {
     let mut told = Told::new(Sentences::default(), has_ids).await;
-    told.chat.engine.close().await.unwrap();
+    let engine = told.reopened(0).await;
     for Incoming { message, .. } in &mut told.chat.messages {
         let id = message["toolCallId"].as_str().unwrap_or_default();
         if matches!(id, "d2" | "r2" | "p2") {
             message["content"] = json!([{ "type": "text", "text": "Cette phrase n'est pas de nous." }]);
         }
     }
-    let count = told.chat.messages.len();
-    let engine = open(&told.bench, Sentences::default()).await;
-    told.chat.resync(engine, count).await;
+    told.chat.resync(engine, told.chat.messages.len()).await;
     told.knows_all().await;
 }
 
@@ -205,9 +206,7 @@ async fn session_that_steps_back_knows_the_same(
     told.chat.engine.roll_now(&told.chat.call()).await.unwrap();
     told.chat.engine.undo_roll().await.unwrap();
     told.chat.turn("another branch").await;
-    told.chat.engine.close().await.unwrap();
-    told.bench.restart().await;
-    let engine = open(&told.bench, tables()[after]).await;
+    let engine = told.reopened(after).await;
     engine.restore(engine.session_id(), point, None).await.unwrap();
     told.chat.resync(engine, count).await;
     told.knows_all().await;
@@ -219,11 +218,6 @@ async fn session_that_steps_back_knows_the_same(
 async fn notice_after_the_point_is_known(#[values(0, 1)] before: usize, #[values(0, 1)] after: usize) {
     let mut told = Told::new(tables()[before], true).await;
     let notice = told.chat.messages.iter().position(|one| one.message["role"] == "custom").unwrap();
-    let messages = told.chat.messages[..=notice].to_vec();
-    let mut chat = Chat::new(open(&told.bench, tables()[before]).await);
-    chat.messages = messages[..notice].to_vec();
-    chat.told = notice;
-    let engine = chat.engine;
     // The first turn's end is a point before the notice.
     let points = told.bench.store.history(&context_model::id::ObjectId::new("chat:s")).await.unwrap();
     let earlier = points.iter().rev().find(|version| {
@@ -231,8 +225,7 @@ async fn notice_after_the_point_is_known(#[values(0, 1)] before: usize, #[values
         !turns.to_string().contains("\"notices\"") && turns.as_array().unwrap().len() == 2
     });
     let point = earlier.map(|version| version.tx_id).unwrap();
-    engine.close().await.unwrap();
-    let engine = open(&told.bench, tables()[after]).await;
+    let engine = told.reopened(after).await;
     engine.restore(engine.session_id(), point, None).await.unwrap();
     told.chat.resync(engine, notice + 1).await;
     assert_eq!(told.chat.turn("on").await.notices.len(), 2, "of the two that changed later");
@@ -259,12 +252,8 @@ async fn answer_whose_call_was_not_recorded_is_known(
         panic!("the model has not seen the change")
     };
     let args = json!({ "path": path, "edits": [] });
-    let call = json!({ "type": "toolCall", "id": "two", "name": "edit", "arguments": args });
-    told.say(json!({ "role": "assistant", "content": [call], "timestamp": told.now_ms }));
-    let content = json!([{ "type": "text", "text": text }]);
-    told.say(json!({
-        "role": "toolResult", "toolCallId": "two", "toolName": "edit", "content": content, "isError": true,
-    }));
+    told.calls("two", "edit", args);
+    told.results("two", "edit", &text, Status::Fail);
     told.told = told.messages.len();
     told.engine = open(&bench, tables()[after]).await;
     told.engine.resync(told.messages.clone(), recorded, &told.call()).await.unwrap();
@@ -283,12 +272,10 @@ async fn pointer_that_leads_nowhere_is_put_right(
     #[values(0, 1)] after: usize,
 ) {
     let mut told = Told::new(tables()[before], true).await;
-    told.chat.engine.close().await.unwrap();
+    let engine = told.reopened(after).await;
     let pointer = told.chat.messages.iter().position(|one| one.message["toolCallId"] == "p2").unwrap();
     told.chat.messages.drain(..pointer - 1);
-    let count = told.chat.messages.len();
-    let engine = open(&told.bench, tables()[after]).await;
-    told.chat.resync(engine, count).await;
+    told.chat.resync(engine, told.chat.messages.len()).await;
     let plan = told.chat.turn("on").await;
     let [Edit::Result { text: Some(text), .. }] = &plan.edits[..] else { panic!("{:?}", plan.edits) };
     let expected =

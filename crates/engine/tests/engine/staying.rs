@@ -1,14 +1,17 @@
 //! How long text stays: settings, harnesses that can't shorten, the old text of edits, and what a person or the model
 //! brings back, pins or steers.
 
-use context_engine::{Edit, Stay, Stays};
+use context_engine::{Edit, Plan, Stay, Stays};
 use context_model::id::ObjectId;
+use context_model::object::Status;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, call, session, tool, user};
+use crate::bench::{Backend, Bench, call, search, session, tool, user};
 use crate::chat::arguments_of;
-use crate::leaving::{after_a_pause, answer, chat, go_on_at_length, gone, leave, plan_text, thought};
+use crate::leaving::{
+    after_a_pause, answer, chat, go_on_at_length, gone, leave, lines_of, plan_text, thought,
+};
 use crate::truth;
 
 /// Nothing but calls leaves, and at a fixed age.
@@ -66,8 +69,7 @@ async fn an_edit_loses_its_old_text_first() {
     assert!(edit["oldText"].as_str().unwrap().starts_with("[collapsed #"), "{edit}");
     assert_eq!(edit["newText"], new.as_str());
     // A resume shows the same, and the rest leaves later.
-    let count = chat.messages.len();
-    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    chat.reads_again().await;
     assert_eq!(arguments_of(&chat.advance().await).as_slice(), std::slice::from_ref(call));
     let plan = leave(&mut chat, 60).await;
     let [call] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
@@ -100,18 +102,11 @@ async fn each_line_names_its_own_call_whichever_is_answered_first() {
     chat.say(json!({ "role": "assistant", "timestamp": chat.now_ms, "content": blocks }));
     for id in ["third", "first", "second"] {
         let output = format!("the output of {id}. ").repeat(20);
-        let birth = chat.engine.receive(tool(id, "bash", of(id), &output)).await.unwrap();
-        let text = birth.header.map_or(output.clone(), |header| format!("{header}\n{output}"));
-        let content = json!([{ "type": "text", "text": text }]);
-        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "bash", "content": content }));
+        chat.reports(id, "bash", of(id), &output, Status::Ok).await;
     }
     edits.extend(go_on_at_length(&mut chat, 12).await);
     let plan = after_a_pause(&mut chat, edits).await;
-    let lines = plan.edits.iter().rev().find_map(|edit| match edit {
-        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
-        _ => None,
-    });
-    let lines = lines.unwrap();
+    let lines = lines_of(&plan);
     for id in calls {
         let handle = lines.lines().find_map(|line| line.strip_prefix(&format!("bash make {id} id=")));
         let back = chat.engine.activate(handle.unwrap_or_else(|| panic!("{lines}")), None).await.unwrap();
@@ -181,30 +176,23 @@ async fn what_was_brought_back_and_pinned_stays_whole() {
     chat.user("all of it");
     let whole = chat.engine.activate("big", None).await.unwrap();
     assert!(!whole.visible);
-    let handle = chat.engine.receive(call("other", &truth::lines("x", 30))).await.unwrap().handle;
-    assert_ne!(handle, "");
-    let big = chat.engine.search(&crate::bench::search("long", Some("s"))).await.unwrap()[0]
-        .handle
-        .clone()
-        .unwrap();
-    chat.run("again", "activate", json!({ "id": big }), &whole.content.unwrap()).await;
+    let found = chat.engine.search(&search("long", Some("s"))).await.unwrap();
+    let args = json!({ "id": found[0].handle });
+    chat.run("again", "activate", args, &whole.content.unwrap()).await;
     chat.ends().await;
     assert!(chat.engine.pin("big").await.unwrap().ok);
+    let has_gone = |plan: &Plan| {
+        let mut edits = plan.edits.iter();
+        edits.any(|edit| matches!(edit, Edit::Result { object, .. } if object.as_str() == "again"))
+    };
     for turn in 0..8 {
         chat.user("on");
-        let plan = chat.advance_after_a_pause().await;
-        let gone = plan.edits.iter().any(
-            |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again"),
-        );
-        assert!(!gone, "turn {turn}");
+        assert!(!has_gone(&chat.advance_after_a_pause().await), "turn {turn}");
         assert!(chat.engine.activate("big", None).await.unwrap().visible, "turn {turn}");
         chat.done();
     }
     assert!(chat.engine.unpin("big").await.unwrap().ok);
     assert!(chat.engine.deactivate("big").await.unwrap().ok);
     chat.user("on");
-    let plan = chat.advance_after_a_pause().await;
-    assert!(plan.edits.iter().any(
-        |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again")
-    ));
+    assert!(has_gone(&chat.advance_after_a_pause().await));
 }

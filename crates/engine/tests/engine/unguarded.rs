@@ -45,13 +45,12 @@ impl Host {
             chat.answered(id, name, args, text, Status::Ok).await;
             return;
         }
-        let block = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
-        chat.say(json!({ "role": "assistant", "content": [block], "timestamp": chat.now_ms }));
-        let mut content = vec![json!({ "type": "text", "text": text })];
+        chat.calls(id, name, args);
+        chat.results(id, name, text, Status::Ok);
         if self == Self::Images {
+            let content = chat.messages.last_mut().unwrap().message["content"].as_array_mut().unwrap();
             content.push(json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" }));
         }
-        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
     }
 }
 
@@ -110,8 +109,8 @@ impl Others {
                 bench.open("other").await.index_file(&path, None, None).await.unwrap();
             }
             Self::Announced => {
-                let notices = chat.hears(" +1 -1").await;
-                chat.say(json!({ "role": "custom", "content": notices[0] }));
+                let notice = chat.hears(" +1 -1").await;
+                chat.say(json!({ "role": "custom", "content": notice }));
             }
             _ => {}
         }
@@ -310,10 +309,8 @@ async fn a_patch_hides_nothing(
     let [told, again, last] = notices(&bench, &mut chat, &path).await;
     assert!(told.len() == count && told.iter().all(|line| line.ends_with(" +1 -1")), "{told:?}");
     assert!(again.is_empty() && last.len() == 1 && last[0].ends_with(then), "{again:?} {last:?}");
-    fs::write(&other, "one\ntwo\n").unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let last = chat.turn("on").await.notices;
-    assert!(last.len() == 1 && last[0].contains("b.txt") && last[0].ends_with(" +1 -0"), "{last:?}");
+    let last = chat.hears_of(&other, "one\ntwo\n", " +1 -0").await;
+    assert!(last.contains("b.txt"), "{last}");
 }
 
 /// A part that is read later says nothing of the rest of a file that the model has written itself.
@@ -329,7 +326,7 @@ async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
     chat.answered("part", "read", args, part, Status::Ok).await;
     let told = chat.advance().await.notices;
     assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
-    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    chat.hears_nothing().await;
 }
 
 /// Three names of one file, and one notice, by the name that the model has used last.
@@ -347,11 +344,9 @@ async fn a_file_with_three_names_is_announced_once_by_the_last_one() {
     }
     for n in [10, 11] {
         let text = fs::read_to_string(&real).unwrap();
-        fs::write(&real, text.replace(&format!("old line {n}\n"), "another\n")).unwrap();
-        chat.engine.reconcile().await.unwrap();
-        let told = chat.turn("on").await.notices;
-        assert!(told.len() == 1 && told[0].contains("two.txt "), "{told:?}");
-        chat.say(json!({ "role": "custom", "content": told[0] }));
+        let told = chat.hears_of(&real, text.replace(&format!("old line {n}\n"), "another\n"), "").await;
+        assert!(told.contains("two.txt "), "{told}");
+        chat.say(json!({ "role": "custom", "content": told }));
         chat.restart(&bench).await;
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 
+use context_model::object::Status;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
-use crate::truth::{chat, lines};
+use crate::truth::lines;
 
 /// Hosts whose tools hand over what they show, and nothing else.
 fn forms(text: &str, first: usize) -> Vec<String> {
@@ -25,20 +26,39 @@ fn forms(text: &str, first: usize) -> Vec<String> {
 }
 
 async fn read(chat: &mut Chat, path: &str, offset: Option<usize>, output: &str) {
-    chat.user("go");
     let mut args = json!({ "path": path });
     if let Some(offset) = offset {
         args["offset"] = json!(offset);
     }
-    chat.run("read", "read", args, output).await;
+    shows(chat, "read", args, output).await;
+}
+
+async fn shell(chat: &mut Chat, command: &str, output: &str) {
+    shows(chat, "bash", json!({ "command": command }), output).await;
+}
+
+async fn shows(chat: &mut Chat, tool: &str, args: Value, output: &str) {
+    chat.user("go");
+    chat.run("shows", tool, args, output).await;
     chat.advance().await;
     chat.done();
 }
 
-async fn notices_after(chat: &mut Chat, path: &str, text: &str) -> Vec<String> {
-    fs::write(path, text).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    chat.turn("on").await.notices
+/// A session, and a file with this text.
+async fn with_file(name: &str, text: &str) -> (Bench, Chat, String) {
+    let (bench, chat) = Chat::on(Backend::Sqlite).await;
+    let path = bench.write(name, text);
+    (bench, chat, path)
+}
+
+/// What was shown of a file of 40 lines is known, also after a restart.
+async fn hears_of_a_line(bench: &Bench, chat: &mut Chat, path: &str, restarts: bool) {
+    assert_eq!(chat.turn("on").await.notices, [""; 0], "the file is as it was");
+    if restarts {
+        chat.restart(bench).await;
+    }
+    chat.hears_of(path, lines("old", 40).replace("old line 20\n", "new line 20\n"), " +1 -1").await;
+    assert_eq!(chat.turn("on").await.notices, [""; 0]);
 }
 
 #[rstest]
@@ -48,19 +68,11 @@ async fn a_file_that_was_read_in_any_form_is_announced_when_it_changes(
     #[values(None, Some(11))] offset: Option<usize>,
     #[values(false, true)] restarts: bool,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write("a.txt", lines("old", 40));
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat, path) = with_file("a.txt", &lines("old", 40)).await;
     let first = offset.unwrap_or(1);
     let shown: String = lines("old", 40).split_inclusive('\n').skip(first - 1).collect();
     read(&mut chat, &path, offset, &forms(&shown, first)[form]).await;
-    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
-    if restarts {
-        chat.restart(&bench).await;
-    }
-    let changed = lines("old", 40).replace("old line 20\n", "new line 20\n");
-    let told = notices_after(&mut chat, &path, &changed).await;
-    assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
+    hears_of_a_line(&bench, &mut chat, &path, restarts).await;
 }
 
 /// Files with nothing to show, and with bytes that hosts take away from what they show.
@@ -86,14 +98,9 @@ async fn a_file_of_any_shape_that_was_read_is_announced_when_it_changes(
     #[values(false, true)] is_shell: bool,
     #[values(false, true)] restarts: bool,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write(name, text);
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat, path) = with_file(name, text).await;
     if is_shell {
-        chat.user("go");
-        chat.run("shell", "bash", json!({ "command": format!("cat '{name}'") }), output).await;
-        chat.advance().await;
-        chat.done();
+        shell(&mut chat, &format!("cat '{name}'"), output).await;
     } else {
         read(&mut chat, &path, None, output).await;
     }
@@ -101,9 +108,8 @@ async fn a_file_of_any_shape_that_was_read_is_announced_when_it_changes(
     if restarts {
         chat.restart(&bench).await;
     }
-    let told = notices_after(&mut chat, &path, "another text\n").await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    chat.hears_of(&path, "another text\n", "").await;
+    assert_eq!(chat.turn("on").await.notices, [""; 0]);
 }
 
 /// An output of some other kind says nothing of a file that is empty by chance.
@@ -112,29 +118,20 @@ async fn a_file_of_any_shape_that_was_read_is_announced_when_it_changes(
 #[case::a_failure("cat: a.txt: Permission denied", true)]
 #[tokio::test]
 async fn of_an_empty_file_not_everything_counts_as_a_read(#[case] output: &str, #[case] has_failed: bool) {
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write("a.txt", "");
-    let mut chat = chat(&bench, "s").await;
+    let (_bench, mut chat, path) = with_file("a.txt", "").await;
     chat.user("go");
-    let args = json!({ "command": "cat a.txt" });
-    chat.say(json!({ "role": "assistant", "content": [
-        { "type": "toolCall", "id": "shell", "name": "bash", "arguments": args },
-    ] }));
-    chat.say(json!({
-        "role": "toolResult", "toolCallId": "shell", "toolName": "bash", "isError": has_failed,
-        "content": [{ "type": "text", "text": output }],
-    }));
+    chat.calls("shell", "bash", json!({ "command": "cat a.txt" }));
+    chat.results("shell", "bash", output, if has_failed { Status::Fail } else { Status::Ok });
     chat.advance().await;
     chat.done();
-    assert_eq!(notices_after(&mut chat, &path, "text\n").await, Vec::<String>::new());
+    fs::write(path, "text\n").unwrap();
+    chat.hears_nothing().await;
 }
 
 /// Of what a host leaves out nothing is known: an answer never points to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write("a.txt", lines("old", 40));
-    let mut chat = chat(&bench, "s").await;
+    let (_bench, mut chat, path) = with_file("a.txt", &lines("old", 40)).await;
     let shown: String = lines("old", 40).split_inclusive('\n').take(10).collect();
     read(&mut chat, &path, None, &format!("<file>\n{shown}... 30 lines\n</file>")).await;
     let answer = chat.engine.answer_read(&path, Some(1), Some(10), None).await.unwrap();
@@ -159,24 +156,12 @@ async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
     #[case] before: impl Fn(usize) -> String,
     #[values(false, true)] restarts: bool,
 ) {
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write("a.txt", lines("old", 40));
-    let mut chat = chat(&bench, "s").await;
+    let (bench, mut chat, path) = with_file("a.txt", &lines("old", 40)).await;
     let shown = lines("old", 40);
     let shown = shown.lines().zip(1..).filter(|(_, n)| (first..=last).contains(n));
     let output: String = shown.map(|(line, n)| format!("{}{line}\n", before(n))).collect();
-    chat.user("go");
-    chat.run("shell", "bash", json!({ "command": command }), &output).await;
-    chat.advance().await;
-    chat.done();
-    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new(), "the file is as it was");
-    if restarts {
-        chat.restart(&bench).await;
-    }
-    let changed = lines("old", 40).replace("old line 20\n", "new line 20\n");
-    let told = notices_after(&mut chat, &path, &changed).await;
-    assert!(told.len() == 1 && told[0].ends_with(" +1 -1"), "{told:?}");
-    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    shell(&mut chat, command, &output).await;
+    hears_of_a_line(&bench, &mut chat, &path, restarts).await;
 }
 
 /// What is not the file's lines, or may be more than them, tells nothing of it.
@@ -188,11 +173,8 @@ async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
 #[case::a_filter("grep old a.txt", "old line 1\nold line 2\nold line 3\n")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_shell_shows_besides_is_no_read(#[case] command: &str, #[case] output: &str) {
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write("a.txt", lines("old", 40));
-    let mut chat = chat(&bench, "s").await;
-    chat.user("go");
-    chat.run("shell", "bash", json!({ "command": command }), output).await;
-    chat.done();
-    assert_eq!(notices_after(&mut chat, &path, "another text\n").await, Vec::<String>::new());
+    let (_bench, mut chat, path) = with_file("a.txt", &lines("old", 40)).await;
+    shell(&mut chat, command, output).await;
+    fs::write(path, "another text\n").unwrap();
+    chat.hears_nothing().await;
 }
