@@ -138,20 +138,6 @@ async fn what_the_model_lets_go_leaves_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_pinned_stays_whole() {
-    let bench = Bench::new(Memory);
-    let mut chat = first_turn(&bench).await;
-    chat.advance().await;
-    for id in ["call_1", "call_2"] {
-        assert!(chat.engine.pin(id).await.unwrap().ok);
-    }
-    go_on(&mut chat, 2 * dead_age(&output())).await;
-    assert_eq!(chat.advance_after_a_pause().await.edits, []);
-    assert!(chat.engine.unpin("call_1").await.unwrap().ok);
-    assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_again() {
     let (_bench, mut chat) = Chat::on(Memory).await;
     chat.user("look");
@@ -169,31 +155,6 @@ async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_aga
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_output_leaves_before_a_short_one() {
-    let (_bench, mut chat) = Chat::on(Memory).await;
-    chat.user("look");
-    let long = output().repeat(4);
-    for (id, text) in [("long", long.clone()), ("short", output())] {
-        chat.run(id, "read", json!({ "path": id }), &text).await;
-    }
-    // The long one is older by a call.
-    go_on(&mut chat, dead_age(&long) - 1).await;
-    let plan = chat.advance_after_a_pause().await;
-    assert_eq!((text_of(&plan, "short"), is_reference(&plan, "long")), (None, true));
-    go_on(&mut chat, dead_age(&output())).await;
-    assert!(is_reference(&chat.advance_after_a_pause().await, "short"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_output_shorter_than_a_reference_stays() {
-    let (_bench, mut chat) = Chat::on(Memory).await;
-    chat.user("look");
-    chat.run("call_1", "read", json!({ "path": "a" }), "five words are no burden\n").await;
-    go_on(&mut chat, 100).await;
-    assert_eq!(chat.advance_after_a_pause().await.edits, []);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_activation_brings_back_the_arguments_of_a_call_once_they_have_left() {
     let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
@@ -208,24 +169,6 @@ async fn an_activation_brings_back_the_arguments_of_a_call_once_they_have_left()
     let arguments = json!({ "path": "b.txt", "content": output() });
     assert_eq!(back.arguments.as_ref(), arguments.as_object());
     assert_eq!(chat.engine.activate("call_1", None).await.unwrap().arguments, None, "these never left");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_could_leave_is_counted_until_it_leaves() {
-    let bench = Bench::new(Memory);
-    let mut chat = first_turn(&bench).await;
-    assert_eq!(chat.advance().await.stale_tokens, 0);
-    chat.rolls = false;
-    go_on(&mut chat, 100).await;
-    let plan = chat.advance().await;
-    // The output and the arguments of the write.
-    let both = 2 * tokens::estimate(&output()) as u64;
-    assert_eq!(plan.edits, []);
-    assert!((both * 9 / 10..both * 11 / 10).contains(&plan.stale_tokens), "{} of {both}", plan.stale_tokens);
-    chat.rolls = true;
-    let plan = chat.advance_after_a_pause().await;
-    assert!(is_reference(&plan, "call_1"));
-    assert_eq!(plan.stale_tokens, 0);
 }
 
 #[rstest]
@@ -251,28 +194,13 @@ async fn a_rebuilt_request_has_the_same_forms(
             }
         }
     }
-    let count = chat.messages.len();
-    let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    let rebuilt = chat.reads_again().await;
     assert_eq!(rebuilt.edits, [], "they come with the next plan that may have any");
     assert_eq!(rebuilt.context_tokens, last.context_tokens);
     chat.say(json!({ "role": "custom", "content": "a notice" }));
     let plan = chat.advance().await;
     let expected = if stored { None } else { Some(Some(reference)) };
     assert_eq!(text_of(&plan, "call_1"), expected);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
-    let bench = Bench::new(Memory);
-    let mut chat = long_ago(&bench).await;
-    let rolled = chat.advance_after_a_pause().await;
-    let back = chat.engine.undo_roll().await.unwrap();
-    assert_eq!(text_of(&back, "call_1"), Some(None));
-    assert_eq!(back.edits.len(), rolled.edits.len());
-    assert!(back.context_tokens > rolled.context_tokens + 1_000);
-    let count = chat.messages.len();
-    let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
-    assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
 }
 
 /// As in the process that undid the roll: for three user turns, with that of the undoing.
@@ -286,8 +214,8 @@ async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
     let (tx, times) = (chat.engine.point().await.unwrap(), chat.engine.point_times().await.unwrap());
     let engine = bench.open("s").await;
     engine.restore(&SessionId::new("s").unwrap(), tx, Some(times)).await.unwrap();
-    let count = chat.messages.len();
-    assert_eq!(chat.resync(engine, count).await.edits, []);
+    chat.engine = engine;
+    assert_eq!(chat.reads_again().await.edits, []);
     for turn in ["one", "two"] {
         assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
         chat.done();
