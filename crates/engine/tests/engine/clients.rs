@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_engine::{Engine, Options};
+use context_engine::{Engine, FileEventKind, Options};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench, answer, call, check, user};
 use crate::stepped::{Incident, Stepped, stepped};
+use crate::watching::events;
 
 /// Two clients with a session each.
 async fn two(bench: &Bench, sessions: [&str; 2], watch: bool) -> [Engine; 2] {
@@ -53,7 +54,8 @@ async fn the_same_change_seen_by_two_makes_one_version() {
     let path = bench.write("a", "0");
     let id = one.index_file(&path, None, None).await.unwrap().id;
     two.index_file(&path, None, None).await.unwrap();
-    for n in 1..=10 {
+    let heard = [events(&one), events(&two)];
+    for n in 1..=40 {
         // Put in place in one step: a file that is written in place is empty for a moment.
         bench.write("new", n.to_string());
         std::fs::rename(bench.path("new"), &path).unwrap();
@@ -62,8 +64,13 @@ async fn the_same_change_seen_by_two_makes_one_version() {
         assert_eq!(bench.contents(&id).await.len(), n + 1, "{:?}", bench.contents(&id).await);
         assert_eq!(bench.latest(&id).await.unwrap().content(), Some(n.to_string().as_str()));
     }
-    one.close().await.unwrap();
-    two.close().await.unwrap();
+    for (engine, heard) in [&one, &two].into_iter().zip(heard) {
+        // What the other one has stored is known at the latest with the next turn.
+        engine.append_turn(user("next")).await.unwrap();
+        let heard = heard.lock().unwrap();
+        let kinds: Vec<_> = heard.iter().filter(|e| e.id.as_ref() == Some(&id)).map(|e| e.kind).collect();
+        assert_eq!(kinds, [FileEventKind::Indexed(Action::Updated); 40], "each change once");
+    }
 }
 
 /// A client reads a file and is held up until the file has changed and another client has stored that: what it has read
@@ -72,6 +79,7 @@ async fn the_same_change_seen_by_two_makes_one_version() {
 #[case::the_file_was_known(true, 0)]
 #[case::it_was_not(false, 0)]
 #[case::heard_of_late(false, 1)]
+#[case::stored_between_the_last_question_and_the_write(true, 1)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
     #[values(Memory, Sqlite)] backend: Backend,

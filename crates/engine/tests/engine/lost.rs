@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
-use context_engine::{Engine, FileEventKind, Options};
+use context_engine::{Engine, FileEventKind, Options, TrackerStart};
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
@@ -43,13 +43,41 @@ async fn lost_events_are_made_up_for() {
     engine.flush().await.unwrap();
     assert_eq!(told(&discovered).last(), Some(&FileEventKind::Indexed(Action::Deleted)));
     assert_eq!(content(&bench, &discovered).await, None);
-    engine.close().await.unwrap();
 }
 
-/// A tracker that loses every event, and says so whenever it is asked to flush.
-struct Lossy(Mutex<Option<Box<dyn Sink>>>);
+/// A tracker whose events the test tells.
+#[derive(Default)]
+pub struct Told {
+    sink: Mutex<Option<Box<dyn Sink>>>,
+    /// True if it loses every event, and says so whenever it is asked to flush.
+    is_lossy: bool,
+}
 
-impl Tracker for Lossy {
+impl Told {
+    pub fn new(is_lossy: bool) -> Arc<Self> {
+        Arc::new(Self { is_lossy, ..Self::default() })
+    }
+
+    pub fn start(self: &Arc<Self>) -> TrackerStart {
+        let told = Arc::clone(self);
+        Arc::new(move |sink| {
+            *told.sink.lock().unwrap() = Some(sink);
+            Ok(Arc::clone(&told) as Arc<dyn Tracker>)
+        })
+    }
+
+    /// On a thread of its own, as trackers do.
+    pub fn tell(&self, event: Event) {
+        let deliver = || {
+            if let Some(sink) = &mut *self.sink.lock().unwrap() {
+                sink.deliver(event);
+            }
+        };
+        std::thread::scope(|scope| drop(scope.spawn(deliver)));
+    }
+}
+
+impl Tracker for Told {
     fn track(&self, _: &Utf8Path) -> Result<Tracked, WatchError> {
         Ok(Tracked::Watched)
     }
@@ -57,10 +85,9 @@ impl Tracker for Lossy {
     fn untrack(&self, _: &Utf8Path) {}
 
     fn flush(&self) -> Flush {
-        let sink = &self.0;
-        std::thread::scope(|scope| {
-            scope.spawn(|| sink.lock().unwrap().iter_mut().for_each(|sink| sink.deliver(Event::Rescan)));
-        });
+        if self.is_lossy {
+            self.tell(Event::Rescan);
+        }
         let (flush, done) = Acknowledge::pair();
         done.done();
         flush
@@ -71,19 +98,15 @@ impl Tracker for Lossy {
     }
 
     fn close(&self) {
-        *self.0.lock().unwrap() = None;
+        *self.sink.lock().unwrap() = None;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_which_only_the_path_was_seen_is_read_once_it_has_changed() {
     let bench = Bench::new(Backend::Memory);
-    let options = Options {
-        watch: true,
-        pace: 0,
-        tracker: Some(Arc::new(|sink| Ok(Arc::new(Lossy(Mutex::new(Some(sink))))))),
-        ..bench.options("s")
-    };
+    let tracker = Some(Told::new(true).start());
+    let options = Options { watch: true, pace: 0, tracker, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     let paths = [bench.write("same", "as it was"), bench.write("changed", "as it was")];
     let found = engine.discover(&paths).await.unwrap();
@@ -95,5 +118,4 @@ async fn a_file_of_which_only_the_path_was_seen_is_read_once_it_has_changed() {
     engine.flush().await.unwrap();
     assert_eq!(content(&bench, &found[0].id).await, None);
     assert_eq!(content(&bench, &found[1].id).await.as_deref(), Some("as it is now"));
-    engine.close().await.unwrap();
 }

@@ -1,20 +1,22 @@
 //! What a session is told of files: all that has changed under it, and nothing false.
 
 use std::fs;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use camino::Utf8Path;
-use context_engine::{Engine, Options, TrackerStart};
+use context_engine::{Engine, Options};
 use context_model::id::{ObjectId, SessionId};
-use context_store::{Store, Transaction, Write};
-use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
+use context_model::object::Status;
+use context_store::Store;
+use context_watch::Event;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::Backend::{Memory, Sqlite};
-use crate::bench::{Backend, Bench, answer, user, watching};
+use crate::bench::{Backend, Bench, watching};
 use crate::chat::{Chat, has_read};
+use crate::lost::Told;
 use crate::stepped::{Incident, Stepped, stepped};
+use crate::watching::events;
 
 pub fn lines(prefix: &str, count: usize) -> String {
     (1..=count).map(|n| format!("{prefix} line {n}\n")).collect()
@@ -90,15 +92,10 @@ async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
 async fn a_file_that_is_no_text_any_more_is_not_called_deleted() {
     let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     for (bytes, what) in [(&b"\0\x01"[..], " changed"), (b"\0\x02", " changed"), (b"now\n", " +1 -60")] {
-        fs::write(&path, bytes).unwrap();
-        chat.engine.reconcile().await.unwrap();
-        chat.notices.clear();
-        chat.turn("go on").await;
-        assert!(chat.notices.len() == 1 && chat.notices[0].ends_with(what), "{:?}", chat.notices);
+        chat.hears_of(&path, bytes, what).await;
     }
     fs::remove_file(&path).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    assert!(chat.turn("go on").await.notices[0].ends_with(" deleted"));
+    chat.hears(" deleted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,13 +129,10 @@ async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
     chat.engine.close().await.unwrap();
     fs::write(&path, lines("new", 60)).unwrap();
 
-    let engine = bench.open("s").await;
-    let count = chat.messages.len();
-    chat.resync(engine, count).await;
-    let plan = chat.turn("on").await;
-    assert_eq!(plan.notices.len(), 1, "{:?}", plan.notices);
+    chat.resync(bench.open("s").await, chat.messages.len()).await;
+    let notice = chat.is_told("").await;
     // The harness keeps the notice as a message of its own kind; a third process does not say it again.
-    chat.say(json!({ "role": "custom", "content": plan.notices[0] }));
+    chat.say(json!({ "role": "custom", "content": notice }));
     chat.advance().await;
     chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
@@ -153,9 +147,8 @@ async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
 async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
     let bench = Bench::new(Memory);
     let path = bench.write("a.txt", lines("old", 60));
-    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-    let mut chat = Chat::new(Engine::open(options).await.unwrap());
+    let (store, engine) = stepped(&bench, Incident::Full).await;
+    let mut chat = Chat::new(engine);
     chat.user("read");
     chat.read("one", &path, None).await;
     chat.ends().await;
@@ -184,19 +177,14 @@ async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false
     let mut calls = 0;
     loop {
         let bench = Bench::new(Memory);
-        let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
-        let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
-        let mut chat = Chat::new(Engine::open(options).await.unwrap());
+        let (store, engine) = stepped(&bench, Incident::Full).await;
+        let mut chat = Chat::new(engine);
         chat.asks("first").await;
         let handed = chat.messages.len();
-        for message in [
-            json!({ "role": "assistant", "content": [{ "type": "toolCall", "id": "c", "name": "x", "arguments": {} }] }),
-            json!({ "role": "toolResult", "toolCallId": "c", "toolName": "x", "content": "output" }),
-            answer("done"),
-            user("second"),
-        ] {
-            chat.say(message);
-        }
+        chat.calls("c", "x", json!({}));
+        chat.results("c", "x", "output", Status::Ok);
+        chat.done();
+        chat.user("second");
         let new = chat.messages[handed..].to_vec();
         store.arm(calls);
         let outcome = chat.engine.advance(new.clone(), &chat.call()).await;
@@ -228,16 +216,11 @@ async fn a_subscription_that_is_ended_twice_ends_no_other() {
     engine.index_file(&path, None, None).await.unwrap();
     let first = engine.subscribe(|_| {});
     engine.unsubscribe(first);
-    let heard = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = Arc::clone(&heard);
-    engine.subscribe(move |_| {
-        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-    });
+    let heard = events(&engine);
     engine.unsubscribe(first);
     fs::write(&path, "two").unwrap();
     engine.flush().await.unwrap();
-    assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1);
-    engine.close().await.unwrap();
+    assert_eq!(heard.lock().unwrap().len(), 1);
 }
 
 /// A change that comes while the store takes no writes is stored once it does again.
@@ -259,44 +242,15 @@ async fn what_could_not_be_stored_is_not_forgotten() {
     assert!(store.disarm());
     engine.flush().await.unwrap();
     assert_eq!(bench.contents(&id).await.last().unwrap().as_deref(), Some("two"));
-    engine.close().await.unwrap();
-}
-
-/// A tracker whose events the test tells.
-struct Told;
-
-impl Tracker for Told {
-    fn track(&self, _: &Utf8Path) -> Result<Tracked, WatchError> {
-        Ok(Tracked::Watched)
-    }
-
-    fn untrack(&self, _: &Utf8Path) {}
-
-    fn flush(&self) -> Flush {
-        let (flush, acknowledge) = Acknowledge::pair();
-        acknowledge.done();
-        flush
-    }
-
-    fn status(&self) -> Status {
-        Status::default()
-    }
-
-    fn close(&self) {}
 }
 
 /// A log that grows has few versions while nobody looks, and its last text whenever somebody does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_growing_log_does_not_fill_the_store() {
     let bench = Bench::new(Sqlite);
-    let sink: Arc<Mutex<Option<Box<dyn Sink>>>> = Arc::default();
-    let kept = Arc::clone(&sink);
-    let start: TrackerStart = Arc::new(move |sink| {
-        *kept.lock().unwrap() = Some(sink);
-        Ok(Arc::new(Told))
-    });
+    let told = Told::new(false);
     // So slow a pace that the file rests throughout the test, also on a busy machine.
-    let options = Options { watch: true, tracker: Some(start), pace: 1, ..bench.options("s") };
+    let options = Options { watch: true, tracker: Some(told.start()), pace: 1, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     let mut text = lines("a log", 20_000);
     let path = bench.write("server.log", &text);
@@ -304,38 +258,10 @@ async fn a_growing_log_does_not_fill_the_store() {
     for n in 0..40 {
         text.push_str(&format!("entry {n}\n"));
         fs::write(&path, &text).unwrap();
-        let (sink, path) = (Arc::clone(&sink), path.clone());
-        let deliver =
-            move || sink.lock().unwrap().as_mut().unwrap().deliver(Event::Changed(vec![path.into()]));
-        std::thread::spawn(deliver).join().unwrap();
+        told.tell(Event::Changed(vec![path.clone().into()]));
     }
     engine.flush().await.unwrap();
     let versions = bench.contents(&id).await;
     assert!(versions.len() <= 4, "{} versions", versions.len());
     assert_eq!(versions.last().unwrap().as_deref(), Some(text.as_str()));
-    engine.close().await.unwrap();
-}
-
-/// An older look never takes the place of a newer one, also where the newer one is stored between the last question and
-/// the write.
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_version_that_comes_in_between_is_not_replaced_by_an_older_look(#[values(0, 1)] calls: i64) {
-    let bench = Bench::new(Memory);
-    let path = bench.write("a", "first");
-    let id = bench.open("elsewhere").await.index_file(&path, None, None).await.unwrap().id;
-    let mut later = bench.latest(&id).await.unwrap();
-    if let Some(context_model::source::Source::Filesystem(source)) = later.source().cloned() {
-        let hash = context_model::hash::Digest::of(b"later");
-        later = context_model::object::Document::file(source, Some("later".into()), Some(hash));
-    }
-    let transaction = Transaction { writes: vec![Write::put(later)], expected: Vec::new() };
-    let incident = Incident::Change(path.clone().into(), "later".into(), transaction);
-    let (store, engine) = stepped(&bench, incident).await;
-    engine.index_file(&path, None, None).await.unwrap();
-    fs::write(&path, "earlier").unwrap();
-    store.arm(calls);
-    engine.index_file(&path, None, None).await.unwrap();
-    assert!(store.disarm());
-    assert_eq!(bench.contents(&id).await.last().unwrap().as_deref(), Some("later"));
 }

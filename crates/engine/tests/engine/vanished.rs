@@ -4,18 +4,18 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
-use context_engine::{FileEvent, FileEventKind, Options};
+use context_engine::{Engine, FileEventKind, Options};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
-use context_model::index::Action;
+use context_model::object::Status;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
-use crate::truth::{chat, lines};
+use crate::truth::{chat, lines as of};
+use crate::watching::events;
 
 /// What happens to `dir/sub/a.txt`.
 #[derive(Clone, Copy, Debug)]
@@ -57,10 +57,6 @@ impl Loss {
     }
 }
 
-fn of(name: &str, count: usize) -> String {
-    lines(name, count)
-}
-
 /// Reads a file and takes a turn. Returns the file's object.
 async fn shown(chat: &mut Chat, path: &str) -> ObjectId {
     chat.user("read");
@@ -71,8 +67,16 @@ async fn shown(chat: &mut Chat, path: &str) -> ObjectId {
     id
 }
 
-async fn told(chat: &mut Chat) -> Vec<String> {
-    chat.turn("go on").await.notices
+/// A session that has read `r1/a.txt` through a link, and what is in `r2/a.txt`.
+async fn linked(link: Link, second: &str) -> (Bench, Chat, String) {
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
+    let path = link.prepare(&bench, [&of("old", 40), second]);
+    shown(&mut chat, &path).await;
+    (bench, chat, path)
+}
+
+fn changed() -> String {
+    of("old", 40).replace("old line 7\n", "new line 7\n")
 }
 
 #[rstest]
@@ -95,8 +99,7 @@ async fn vanished_file_is_told_and_not_shown_any_more(
 ) {
     let bench = Bench::new(Backend::Sqlite);
     let path = bench.write("dir/sub/a.txt", of("old", 40));
-    let options = Options { watch, ..bench.options("s") };
-    let mut chat = Chat::new(context_engine::Engine::open(options).await.unwrap());
+    let mut chat = Chat::new(Engine::open(Options { watch, ..bench.options("s") }).await.unwrap());
     let id = shown(&mut chat, &path).await;
 
     loss.happen(&bench);
@@ -105,9 +108,8 @@ async fn vanished_file_is_told_and_not_shown_any_more(
         false => drop(chat.engine.reconcile().await.unwrap()),
     };
     find(&chat).await;
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with("a.txt deleted"), "{said:?}");
-    assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
+    chat.is_told("a.txt deleted").await;
+    assert_eq!(chat.turn("go on").await.notices, [""; 0], "once");
     let activated = chat.engine.activate(id.as_str(), None).await.unwrap();
     assert_eq!(activated.code, Some(ErrorCode::NullContent), "{}", activated.message);
     let view = chat.engine.assemble().await.unwrap();
@@ -124,9 +126,7 @@ async fn vanished_file_is_told_and_not_shown_any_more(
     }
     bench.write("dir/sub/a.txt", of("new", 40));
     find(&chat).await;
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with("+40 -40"), "{said:?}");
-    chat.engine.close().await.unwrap();
+    chat.is_told("+40 -40").await;
 }
 
 /// The model's call of a path, and what it answers.
@@ -159,10 +159,8 @@ async fn called_and_gone(
     }
     let (args, output) = call_of(tool, path);
     if is_late {
-        let block = json!({ "type": "toolCall", "id": "one", "name": tool, "arguments": args });
-        chat.say(json!({ "role": "assistant", "content": [block], "timestamp": chat.now_ms }));
-        let content = json!([{ "type": "text", "text": output }]);
-        chat.say(json!({ "role": "toolResult", "toolCallId": "one", "toolName": tool, "content": content }));
+        chat.calls("one", tool, args);
+        chat.results("one", tool, &output, Status::Ok);
         chat.engine.close().await.unwrap();
         chat.engine = bench.open("s").await;
         chat.engine.resync(chat.messages.clone(), chat.told, &chat.call()).await.unwrap();
@@ -200,10 +198,10 @@ async fn file_that_is_gone_before_anybody_stored_it_is_told(
     let bench = Bench::new(Backend::Sqlite);
     let path = bench.path("dir/sub/a.txt");
     let mut chat = called_and_gone(&bench, tool, &path, Some(loss), is_late, true).await;
-    told(&mut chat).await;
+    chat.turn("go on").await;
     let said = std::mem::take(&mut chat.notices);
     assert!(said.len() == 1 && said[0].ends_with("a.txt deleted"), "{said:?}");
-    assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
+    assert_eq!(chat.turn("go on").await.notices, [""; 0], "once");
 }
 
 /// Tools may work on another machine, and some read what is no file.
@@ -223,8 +221,8 @@ async fn path_that_may_never_have_been_a_file_here_is_not_told_as_deleted(
 ) {
     let bench = Bench::new(Backend::Memory);
     let mut chat = called_and_gone(&bench, tool, path, None, is_late, has_met).await;
-    told(&mut chat).await;
-    assert_eq!(chat.notices, Vec::<String>::new());
+    chat.turn("go on").await;
+    assert_eq!(chat.notices, [""; 0]);
 }
 
 /// Without the folder that had it, a file outside of the session's folders may be out of reach: a drive that is not there.
@@ -239,14 +237,11 @@ async fn missing_folder_outside_the_session_is_orphaned_at_resume() {
     engine.close().await.unwrap();
     fs::remove_dir_all(&beside).unwrap();
     let engine = bench.watching("s").await;
-    let heard: Arc<Mutex<Vec<FileEvent>>> = Arc::default();
-    let sink = Arc::clone(&heard);
-    engine.subscribe(move |event| sink.lock().unwrap().push(event.clone()));
+    let heard = events(&engine);
     engine.flush().await.unwrap();
     let kinds: Vec<FileEventKind> = heard.lock().unwrap().iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [FileEventKind::Orphaned]);
     assert_eq!(bench.contents(&id).await, [Some("text".to_owned())]);
-    engine.close().await.unwrap();
 }
 
 /// Where a link stands, and how a path leads through it.
@@ -297,138 +292,51 @@ impl Link {
 async fn link_pointed_elsewhere_is_told_as_a_change_of_its_path(
     #[values(Link::ToFile, Link::ToFolder, Link::ForFile, Link::ForFolder)] link: Link,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let (first, second) = (of("old", 40), of("old", 40).replace("old line 7\n", "new line 7\n"));
-    let path = link.prepare(&bench, [&first, &second]);
-    let mut chat = chat(&bench, "s").await;
-    shown(&mut chat, &path).await;
+    let (bench, mut chat, path) = linked(link, &changed()).await;
+    let name = format!(" path={path} ");
     link.point(&bench, "r2");
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].contains(&format!(" path={path} ")), "{said:?}");
-    assert!(said[0].ends_with(" +1 -1"), "{said:?}");
-    assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
+    assert!(chat.hears(" +1 -1").await.contains(&name));
+    assert_eq!(chat.turn("go on").await.notices, [""; 0], "once");
 
     // What was at the path before is nothing that the model knows by it.
-    fs::write(bench.path("r1/a.txt"), of("other", 3)).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    assert_eq!(told(&mut chat).await, Vec::<String>::new());
-    fs::write(bench.path("r2/a.txt"), of("last", 3)).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].contains(&format!(" path={path} ")), "{said:?}");
-    fs::write(bench.path("r1/a.txt"), &first).unwrap();
+    bench.write("r1/a.txt", of("other", 3));
+    chat.hears_nothing().await;
+    assert!(chat.hears_of(&bench.path("r2/a.txt"), of("last", 3), "").await.contains(&name));
+    bench.write("r1/a.txt", of("old", 40));
     link.point(&bench, "r1");
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].ends_with("as you know it again"), "{said:?}");
+    chat.is_told("as you know it again").await;
     link.point(&bench, "no-where");
     chat.hears(" deleted").await;
 }
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn link_pointed_to_an_equal_file_changes_nothing(
+async fn edit_through_a_link_pointed_elsewhere_is_refused_with_the_difference_if_there_is_one(
     #[values(Link::ToFile, Link::ToFolder, Link::ForFile, Link::ForFolder)] link: Link,
+    #[values(false, true)] is_equal: bool,
 ) {
-    let bench = Bench::new(Backend::Memory);
-    let path = link.prepare(&bench, [&of("old", 40), &of("old", 40)]);
-    let mut chat = chat(&bench, "s").await;
-    shown(&mut chat, &path).await;
-    link.point(&bench, "r2");
-    chat.engine.reconcile().await.unwrap();
-    assert_eq!(told(&mut chat).await, Vec::<String>::new());
-    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
-}
-
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn edit_through_a_link_pointed_elsewhere_is_refused_with_the_difference(
-    #[values(Link::ToFile, Link::ToFolder, Link::ForFile, Link::ForFolder)] link: Link,
-) {
-    let bench = Bench::new(Backend::Memory);
-    let (first, second) = (of("old", 40), of("old", 40).replace("old line 7\n", "new line 7\n"));
-    let path = link.prepare(&bench, [&first, &second]);
-    let mut chat = chat(&bench, "s").await;
-    shown(&mut chat, &path).await;
+    let second = if is_equal { of("old", 40) } else { changed() };
+    let (bench, mut chat, path) = linked(link, &second).await;
     assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
     link.point(&bench, "r2");
-    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
-    assert!(refusal.contains("\n-old line 7\n+new line 7\n"), "{refusal}");
-    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "once");
+    if is_equal {
+        chat.hears_nothing().await;
+    } else {
+        let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
+        assert!(refusal.contains("\n-old line 7\n+new line 7\n"), "{refusal}");
+    }
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "refused once at most");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_known_by_two_paths_is_told_by_each_as_it_changes() {
-    let bench = Bench::new(Backend::Memory);
-    let link = Link::ToFolder;
-    let path = link.prepare(&bench, [&of("old", 40), &of("new", 40)]);
-    let mut chat = chat(&bench, "s").await;
-    chat.user("read");
-    chat.read("one", &path, None).await;
-    chat.read("two", &bench.path("r1/a.txt"), Some((1, 5))).await;
+    let (bench, mut chat, _) = linked(Link::ToFolder, &of("new", 40)).await;
+    let own = bench.path("r1/a.txt");
+    chat.read("two", &own, Some((1, 5))).await;
     chat.ends().await;
-    link.point(&bench, "r2");
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].contains("current/a.txt version="), "{said:?}");
-    fs::write(bench.path("r1/a.txt"), of("own", 40)).unwrap();
-    chat.engine.reconcile().await.unwrap();
-    let said = told(&mut chat).await;
-    assert!(said.len() == 1 && said[0].contains("r1/a.txt version="), "{said:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn change_of_a_file_that_was_only_written_is_told() {
-    let bench = Bench::new(Backend::Memory);
-    let (path, text) = (bench.path("a.txt"), of("own", 40));
-    let mut chat = chat(&bench, "s").await;
-    chat.asks("write").await;
-    fs::write(&path, &text).unwrap();
-    chat.engine.index_written(&path, Some(text.clone().into_bytes()), None).await.unwrap();
-    chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
-    chat.done();
-    assert_eq!(chat.advance().await.notices, Vec::<String>::new());
-    fs::write(&path, text.replace("own line 7\n", "")).unwrap();
-    chat.hears(" +0 -1").await;
-    fs::remove_file(&path).unwrap();
-    chat.hears(" deleted").await;
-    fs::write(&path, &text).unwrap();
-    chat.hears("as you know it again").await;
-    assert_eq!(told(&mut chat).await, Vec::<String>::new());
-}
-
-/// Each of two processes on one store hears of each change once, whichever of them stores it first.
-#[tokio::test(flavor = "multi_thread")]
-async fn two_watching_processes_hear_of_each_change_once() {
-    const CHANGES: usize = 40;
-    let bench = Bench::new(Backend::Sqlite);
-    let path = bench.write("dir/a.txt", "0");
-    let mut clients = Vec::new();
-    for session in ["one", "two"] {
-        let options = Options { watch: true, store: bench.second_store(), ..bench.options(session) };
-        let engine = context_engine::Engine::open(options).await.unwrap();
-        let id = engine.index_file(&path, None, None).await.unwrap().id;
-        let heard: Arc<Mutex<Vec<FileEventKind>>> = Arc::default();
-        let sink = Arc::clone(&heard);
-        engine.subscribe(move |event| {
-            if event.id.as_ref() == Some(&id) {
-                sink.lock().unwrap().push(event.kind);
-            }
-        });
-        clients.push((engine, heard));
-    }
-    for number in 1..=CHANGES {
-        let beside = bench.path("beside");
-        fs::write(&beside, number.to_string()).unwrap();
-        fs::rename(&beside, &path).unwrap();
-        let (one, two) = tokio::join!(clients[0].0.flush(), clients[1].0.flush());
-        one.and(two).unwrap();
-    }
-    for (engine, heard) in &clients {
-        // What the other one has stored is known at the latest with the next turn.
-        engine.append_turn(crate::bench::user("next")).await.unwrap();
-        assert_eq!(*heard.lock().unwrap(), vec![FileEventKind::Indexed(Action::Updated); CHANGES]);
-        engine.close().await.unwrap();
-    }
+    Link::ToFolder.point(&bench, "r2");
+    assert!(chat.is_told("").await.contains("current/a.txt version="));
+    assert!(chat.hears_of(&own, of("own", 40), "").await.contains("r1/a.txt version="));
 }
 
 /// A file that a link led to was read and never stored. What the model knows of the link's path is compared with whatever
@@ -457,8 +365,7 @@ async fn link_to_a_file_that_nobody_stored_is_told_again_in_each_process() {
             bench.open("another").await.index_file(link.to_str().unwrap(), None, None).await.unwrap();
             point("r0/t.txt");
         }
-        let said = told(&mut chat).await;
-        assert!(said.len() == 1 && said[0].ends_with("link.txt deleted"), "{round}: {said:?}");
+        chat.is_told("link.txt deleted").await;
         chat.restart(&bench).await;
     }
 }
