@@ -6,6 +6,7 @@ use context_model::id::ObjectId;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rstest::rstest;
+use serde_json::json;
 
 use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench, call, check, ids, session, user};
@@ -135,12 +136,15 @@ async fn a_part_that_can_not_be_given_is_refused_and_nothing_is_activated() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Read(usize),
     Discover(usize),
     Delete(usize),
     Record(usize, usize),
     User,
+    /// An answer that makes a call, so that the view has its reference in its place.
+    Answer(usize),
+    Prompt(usize),
     Activate(usize),
     Deactivate(usize),
     Pin(usize),
@@ -151,7 +155,7 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = Step> {
     let n = 0..6_usize;
     prop_oneof![
         2 => n.clone().prop_map(Step::Read),
@@ -159,6 +163,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => n.clone().prop_map(Step::Delete),
         3 => (n.clone(), 0..2_usize).prop_map(|(id, content)| Step::Record(id, content)),
         2 => Just(Step::User),
+        2 => n.clone().prop_map(Step::Answer),
+        1 => n.clone().prop_map(Step::Prompt),
         2 => n.clone().prop_map(Step::Activate),
         1 => n.clone().prop_map(Step::Deactivate),
         1 => n.clone().prop_map(Step::Pin),
@@ -199,7 +205,8 @@ fn any_sequence_of_operations_keeps_the_invariants(#[values(Memory, Sqlite)] bac
     outcome.unwrap();
 }
 
-async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context_model::time::TxId]) {
+/// Carries out a step. Those back in time go to one of these points.
+pub async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context_model::time::TxId]) {
     let path = |n: &usize| bench.write(&format!("f{n}"), format!("file {n}"));
     let known = engine.session_sets().await.unwrap().session_index;
     let name = |n: &usize| known.get(*n).map_or("nobody", ObjectId::as_str).to_owned();
@@ -215,6 +222,13 @@ async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context
             engine.record_toolcall(call(&format!("call_{n}"), &content.to_string())).await.unwrap();
         }
         Step::User => drop(engine.append_turn(user("u")).await.unwrap()),
+        Step::Answer(n) => {
+            let call =
+                json!({ "type": "toolCall", "id": format!("call_{n}"), "name": "custom", "arguments": {} });
+            let message = json!({ "role": "assistant", "content": [{ "type": "text", "text": "so" }, call] });
+            engine.append_turn(message).await.unwrap();
+        }
+        Step::Prompt(n) => engine.set_system_prompt(&format!("prompt {n}")).await.unwrap(),
         Step::Activate(n) => drop(engine.activate(&name(n), None).await.unwrap()),
         Step::Deactivate(n) => drop(engine.deactivate(&name(n)).await.unwrap()),
         Step::Pin(n) => drop(engine.pin(&name(n)).await.unwrap()),
