@@ -2,13 +2,12 @@
 
 use context_engine::{Engine, Options};
 use context_model::collapse::Window;
-use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench::Backend::{Memory, Sqlite};
-use crate::bench::{Backend, Bench, answer, call, ids, refused, session, user};
+use crate::bench::{Backend, Bench, answer, call, ids, session, user};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -53,17 +52,6 @@ async fn a_chat_is_one_document_with_a_version_for_each_step(#[values(Memory, Sq
         "toolcall_ref id=call_1 tool=custom status=ok"
     );
     assert_eq!(view.chat().nth(2).unwrap()["toolCallId"], "call_1");
-}
-
-#[rstest]
-#[case::no_role(json!({ "content": "x" }))]
-#[case::a_result(json!({ "role": "toolResult", "content": [] }))]
-#[case::no_object(json!("hello"))]
-#[case::nothing(Value::Null)]
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_of_a_turn_is_refused(#[case] message: Value) {
-    let (bench, engine) = session(Memory).await;
-    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.append_turn(message)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
