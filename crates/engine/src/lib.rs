@@ -12,8 +12,30 @@
 //! - A call costs what is new, never the history, except `assemble` and `stats` (a copy of it), `get` of a chat, `restore`
 //!   and `resync` (the messages of a branch), and opening.
 
+mod branch;
+mod control;
 mod engine;
+mod events;
+mod evidence;
+mod guard;
+mod import;
+mod index;
+mod inferred;
+mod inflight;
+mod job;
+mod notices;
+mod open;
+mod outcome;
+mod passages;
+mod paths;
+mod project;
+mod query;
+mod record;
+mod results;
+mod roll;
+mod stored;
 mod view;
+mod written;
 
 pub use context_files::index::IndexResult;
 pub use context_files::stamps::Stamp;
@@ -27,11 +49,11 @@ pub use context_session::options::{
     DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
 };
 pub use context_session::paths::{Disk, Paths, Place};
-pub use engine::control::{Part, SetChange};
-pub use engine::index::Indexed;
-pub use engine::job::ToolcallInput;
-pub use engine::look::{Found, Query, Stats, Wanted};
-pub use engine::stored::{find_objects, search_store, session_objects, source_path, stored_path};
-pub use engine::truth::{Answer, EditGuard};
+pub use control::{Part, SetChange};
 pub use engine::{Engine, SessionSets};
+pub use guard::{Answer, EditGuard};
+pub use index::Indexed;
+pub use job::ToolcallInput;
+pub use query::{Found, Query, Stats, Wanted};
+pub use stored::{find_objects, search_store, session_objects, source_path, stored_path};
 pub use view::assembled::{Assembled, Block};

@@ -8,10 +8,6 @@ use camino::Utf8Path;
 use context_model::id::ObjectId;
 use context_model::index::{Action, Observation, decide};
 use context_model::time::TxId;
-
-use super::reading::{self, FileState};
-use super::seen::Seen;
-use super::tracking::Tracking;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::catalog::Meta;
@@ -19,6 +15,10 @@ use context_session::client::Client;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
+
+use super::reading::{self, FileState};
+use super::seen::Seen;
+use super::tracking::Tracking;
 
 /// What indexing did.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::source::FilesystemSource;
+use context_session::error::{EngineError, Result};
 use context_store::StoreError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::index::{FileReader, Need, refusal};
 use super::seen::{Seen, file_id};
-use context_session::error::{EngineError, Result};
 
 /// How many threads read.
 const READERS: usize = 4;

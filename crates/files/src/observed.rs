@@ -5,16 +5,16 @@ use context_knowledge::evidence::Evidence;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::observe::{self, Candidate, Kind};
-use serde_json::{Map, Value};
-
-use super::index::{Entry, FileReader, Need, prepare};
-use super::seen::Seen;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::client::Client;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::Disk;
+use serde_json::{Map, Value};
+
+use super::index::{Entry, FileReader, Need, prepare};
+use super::seen::Seen;
 
 /// The files that a tool call shows, as found on disk.
 #[derive(Default)]

@@ -9,17 +9,17 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::source::FilesystemSource;
 use context_model::time::TxId;
+use context_session::Session;
+use context_session::catalog::Meta;
+use context_session::client::Client;
+use context_session::error::Result;
+use context_session::paths::{Disk, Place};
 use context_store::{AsOf, Known, StoreError};
 
 use super::index::{FileReader, Need};
 use super::reading::FileState;
 use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
-use context_session::Session;
-use context_session::catalog::Meta;
-use context_session::client::Client;
-use context_session::error::Result;
-use context_session::paths::{Disk, Place};
 
 /// How many threads read files while a session is reconciled. More than the number of cores, because most of the time
 /// is spent waiting for a cold disk.

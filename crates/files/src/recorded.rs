@@ -8,13 +8,13 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::source::Source;
 use context_secrets::is_redacted;
-use context_store::{AsOf, Version};
-
-use super::reading::{self, FileState};
 use context_session::blocking::blocking;
 use context_session::client::Client;
 use context_session::error::Result;
 use context_session::paths::Disk;
+use context_store::{AsOf, Version};
+
+use super::reading::{self, FileState};
 
 /// A version as it was before secrets were taken out, as far as that is known.
 ///

@@ -6,10 +6,10 @@ use context_model::index::Observation;
 use context_model::object::{Document, ObjectType};
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
-
-use super::reading::FileState;
 use context_session::catalog::Meta;
 use context_session::paths::{Disk, Place};
+
+use super::reading::FileState;
 
 /// A look at one file: where it was, what was there, and its text if that is kept.
 pub struct Seen {

@@ -10,10 +10,9 @@ use camino::Utf8Path;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_platform::{Facts, Kind};
-use context_store::StoreError;
-
 use context_session::client::Client;
 use context_session::error::Result;
+use context_store::StoreError;
 
 /// How many seconds after its last change a file counts as settled.
 const SETTLED_SECONDS: i64 = 2;

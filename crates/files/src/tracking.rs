@@ -10,13 +10,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::source::FilesystemSource;
+use context_session::client::Client;
+use context_session::paths::Paths;
 use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
 
 use super::due::Due;
 use super::seen::file_id;
 use super::stamps::Stamp;
-use context_session::client::Client;
-use context_session::paths::Paths;
 
 /// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever
 /// stored it first, and however this client learned of it: by a tracker, a comparison, a read or another client's

@@ -1,7 +1,7 @@
+use context_session::options::Options;
 use context_watch::{Acknowledge, Event, Flush, Status, Tracked};
 
 use super::*;
-use context_session::options::Options;
 
 /// A tracker that sees nothing.
 struct Blind;

@@ -1,8 +1,7 @@
 use rstest::rstest;
 
-use crate::{Binding, Item, PriceStep, PriceSteps, Prices, Reach};
-
 use super::*;
+use crate::{Binding, Item, PriceStep, PriceSteps, Prices, Reach};
 
 /// Ratios that binary floating point holds exactly.
 const EXACT: Prices = Prices { read: 0.125, write: 1.25 };

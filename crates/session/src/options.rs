@@ -1,8 +1,8 @@
 //! The options for opening a session.
 
-use context_knowledge::sentences::Sentences;
 use std::sync::Arc;
 
+use context_knowledge::sentences::Sentences;
 use context_model::collapse::Window;
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;

@@ -4,9 +4,8 @@ use context_model::chat::{Message, Turn};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::render;
-use serde_json::{Value, json};
-
 use context_session::catalog::Kind;
+use serde_json::{Value, json};
 
 /// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
 pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Vec<Value> {

@@ -1,6 +1,5 @@
 //! When each segment becomes stale, and what a roll then makes of it.
 
-use crate::{Curve, Need, Objects, Policy, Prices};
 use context_model::id::ObjectId;
 
 use super::forms::size_in;
@@ -8,6 +7,7 @@ use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, TextKind};
 use super::segments::Segments;
 use crate::stay::Stay;
+use crate::{Curve, Need, Objects, Policy, Prices};
 
 /// The old text of an edit shows the file before it, and has no use once the edit has succeeded.
 const OLD_TEXT_CALLS: u64 = 2;

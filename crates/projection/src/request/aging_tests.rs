@@ -1,9 +1,9 @@
-use crate::Prices;
 use context_model::hash::Digest;
 use context_model::time::TxId;
 use serde_json::json;
 
 use super::*;
+use crate::Prices;
 use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::segment::{Carried, Line, Output, ShownLines};

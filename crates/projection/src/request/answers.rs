@@ -1,6 +1,5 @@
 //! Answers with their calls, and the texts of users.
 
-use crate::Objects;
 use context_model::excerpt::{Gate, excerpt};
 use context_model::{marker, tokens};
 use serde_json::{Map, Value};
@@ -9,6 +8,7 @@ use super::Request;
 use super::messages::{block_units, message_units, text_of};
 use super::segment::{Arguments, ArgumentsOf, Form, Short, StepCall, TextKind, Words};
 use super::words;
+use crate::Objects;
 
 /// A placeholder for a handle while its object is unknown; as long as most handles.
 const SOME_HANDLE: &str = "00000000";

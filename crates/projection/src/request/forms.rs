@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use crate::{Binding, Item, Objects, Roll};
 use context_model::chat::RollReason;
 use context_model::id::ObjectId;
 use context_model::outcome::subject;
@@ -11,6 +10,7 @@ use context_model::{render, tokens};
 use super::schedule::Departure;
 use super::segment::{Form, Line, Segment, SegmentKind, Short, ShownLines, TextKind};
 use super::segments::{Segments, size};
+use crate::{Binding, Item, Objects, Roll};
 
 /// About the number of tokens in a call's line, without what the call came to.
 const LINE_TOKENS: u64 = 15;

@@ -1,4 +1,3 @@
-use crate::{Need, Prices};
 use context_model::chat::RollReason;
 use rstest::rstest;
 use serde_json::json;
@@ -8,6 +7,7 @@ use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::plan::Edit;
 use crate::request::segment::Output;
+use crate::{Need, Prices};
 
 /// Two answers with a call each: their segments are 0 to 2 and 3 to 5, a text, arguments and a result.
 fn two_answers(objects: &TestObjects) -> Segments {

@@ -22,15 +22,15 @@ pub mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use crate::{Accounting, Clock, Moment, Policy, Reach};
 use context_model::id::ObjectId;
 use context_model::marker;
-use serde_json::{Map, Value};
-
 use forms::Executed;
 use plan::{Call, Edit, Plan};
 use rolled::Rolled;
 use segments::Segments;
+use serde_json::{Map, Value};
+
+use crate::{Accounting, Clock, Moment, Policy, Reach};
 
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]

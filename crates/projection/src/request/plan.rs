@@ -4,13 +4,13 @@
 //! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one
 //! byte for byte.
 
-use crate::{Binding, PriceSteps, Prices};
 use context_model::chat::Receipt;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::segment::CollapsedCall;
+use crate::{Binding, PriceSteps, Prices};
 
 /// A message of the harness that the engine has not seen yet.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,6 @@
 //! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what
 //! it showed before, even in a harness that keeps only its raw messages.
 
-use crate::Objects;
 use context_model::chat::RollEntry;
 use context_model::id::ObjectId;
 
@@ -11,6 +10,7 @@ use super::Request;
 use super::forms::Shape;
 use super::segment::{Form, Segment, SegmentKind};
 use super::segments::Segments;
+use crate::Objects;
 
 impl Request {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again

@@ -1,6 +1,5 @@
 //! Answers with calls, together with the results. Once all of it is old, it becomes one line for each call.
 
-use crate::{Curve, Objects};
 use context_model::id::ObjectId;
 
 use super::forms::line_tokens;
@@ -9,6 +8,7 @@ use super::segment::{Form, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
 use super::words::KEPT;
 use crate::stay::Stay;
+use crate::{Curve, Objects};
 
 /// A call becomes a line after this many calls at the earliest.
 const CALLS: u64 = 12;

@@ -1,26 +1,26 @@
 //! Indexing files: reads, writes, discoveries, deletions, and whole trees.
 
-use context_knowledge::in_flight::{Taken, Wrote};
-use context_knowledge::statement::Content;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use context_model::hash::Digest;
-use context_model::id::ObjectId;
-use context_model::index::Action;
-use tracing::instrument;
-
-use super::job::Job;
-use super::{Engine, Inner, State};
 use context_files::index::{Entry, IndexResult, Need, refusal};
 use context_files::many::{Portion, Readers};
 use context_files::reading::FileState;
 use context_files::seen::{Seen, file_id};
+use context_knowledge::in_flight::{Taken, Wrote};
+use context_knowledge::statement::Content;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::index::Action;
 use context_session::catalog::Meta;
 use context_session::client::Durability;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 use context_session::refresh;
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner, State};
+use crate::job::Job;
 
 /// What indexing many files did.
 #[derive(Debug, Default)]

@@ -1,52 +1,23 @@
 //! One session of one client, and its use cases.
 
-pub mod branch;
-pub mod control;
-pub mod events;
-pub mod evidence;
-pub mod import;
-pub mod index;
-pub mod inferred;
-pub mod inflight;
-pub mod job;
-pub mod look;
-pub mod open;
-pub mod outcome;
-pub mod passages;
-pub mod paths;
-pub mod project;
-pub mod record;
-pub mod results;
-pub mod roll;
-pub mod stored;
-pub mod told;
-pub mod truth;
-pub mod written;
-
-use context_knowledge::archive::Archive;
-use context_knowledge::in_flight::{InFlight, Wrote};
-use context_knowledge::known::Known;
-use context_knowledge::notices::PendingNotice;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use context_files::index::FileReader;
+use context_files::recorded;
+use context_files::stamps::StampNote;
+use context_files::tracking::Tracking;
+use context_knowledge::archive::Archive;
+use context_knowledge::in_flight::{InFlight, Wrote};
+use context_knowledge::known::Known;
+use context_knowledge::notices::PendingNotice;
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_projection::request::Request;
 use context_projection::request::rolled::Rolled;
 use context_projection::request::segments::Segments;
-use context_store::{AsOf, Store, Version};
-use tokio::sync::{Mutex, MutexGuard};
-use tracing::instrument;
-
-use crate::view::assembled::Assembled;
-use crate::view::sections::View;
-use context_files::index::FileReader;
-use context_files::recorded;
-use context_files::stamps::StampNote;
-use context_files::tracking::Tracking;
 use context_session::Session;
 use context_session::changes::{self, SessionChange};
 use context_session::client::{Client, Durability};
@@ -55,7 +26,13 @@ use context_session::error::Result;
 use context_session::names::Names;
 use context_session::queue::Queue;
 use context_session::refresh;
-use job::{Job, Unread};
+use context_store::{AsOf, Store, Version};
+use tokio::sync::{Mutex, MutexGuard};
+use tracing::instrument;
+
+use crate::job::{Job, Unread};
+use crate::view::assembled::Assembled;
+use crate::view::sections::View;
 
 /// For how long `assemble` waits for calls that work with the state.
 const ASSEMBLE_PATIENCE: Duration = Duration::from_millis(100);
@@ -222,6 +199,21 @@ impl Engine {
 }
 
 impl Inner {
+    /// Nothing is known of the session yet, and nothing is tracked.
+    pub fn new(client: Client) -> Self {
+        let state = State::default();
+        Self {
+            tracking: Arc::new(Tracking::new(client.options.watch, client.options.pace)),
+            client: Arc::new(client),
+            stamps: StampNote::default(),
+            queue: Queue::default(),
+            in_flight: std::sync::Mutex::default(),
+            archive: std::sync::Mutex::default(),
+            names: state.session.catalog.names(),
+            state: Mutex::new(state),
+        }
+    }
+
     /// The state, unless the instance is closed.
     #[instrument(level = "debug", skip_all)]
     pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
@@ -313,7 +305,7 @@ impl Inner {
 
     /// Has all layers apply what the session has done and learned. A listener hears of each change of a file here and
     /// nowhere else: whoever stored the version, and however this client came to know it, it enters the catalog once.
-    fn apply(&self, state: &mut State) {
+    pub fn apply(&self, state: &mut State) {
         for change in std::mem::take(&mut state.session.changes) {
             match change {
                 SessionChange::Wrote(written) => {

@@ -6,19 +6,15 @@ use context_model::chat::begun;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_projection::request::segments::Segments;
-use context_store::{StoreError, Transaction, Write};
-use tokio::sync::Mutex;
-use tracing::instrument;
-
-use super::events::Receiver;
-use super::{Engine, Inner, State};
-use context_files::stamps::StampNote;
-use context_files::tracking::Tracking;
 use context_session::client::{Client, Durability};
 use context_session::error::Result;
 use context_session::options::Options;
-use context_session::queue::Queue;
 use context_session::refresh;
+use context_store::{StoreError, Transaction, Write};
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner, State};
+use crate::events::Receiver;
 
 impl Engine {
     /// Starts a session, or resumes and reconciles it if the store knows it.
@@ -31,18 +27,7 @@ impl Engine {
     pub async fn open(options: Options) -> Result<Self> {
         options.store.pull().await?;
         let prompt = options.system_prompt.clone();
-        let tracking = Arc::new(Tracking::new(options.watch, options.pace));
-        let state = State::default();
-        let inner = Arc::new(Inner {
-            client: Arc::new(Client::new(options).await?),
-            tracking,
-            stamps: StampNote::default(),
-            queue: Queue::default(),
-            in_flight: std::sync::Mutex::default(),
-            archive: std::sync::Mutex::default(),
-            names: state.session.catalog.names(),
-            state: Mutex::new(state),
-        });
+        let inner = Arc::new(Inner::new(Client::new(options).await?));
         inner.load_or_start().await?;
         inner.tracking.start(&inner.client, Box::new(Receiver::new(&inner)));
         let engine = Self { inner };

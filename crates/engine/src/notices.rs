@@ -1,19 +1,19 @@
 //! Which files the model must be told of, and in which words.
 
+use context_files::index::display_of;
 use context_knowledge::difference::counted;
 use context_knowledge::notices::{self, Change, PendingNotice};
 use context_knowledge::statement::{Content, Outstanding, Passage, Says};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use tracing::instrument;
-
-use super::{Inner, State};
-use context_files::index::display_of;
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
+use tracing::instrument;
+
+use crate::engine::{Inner, State};
 
 impl Inner {
     /// Adds what the model must be told about files to the pending notices, and records that with the turn.

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use context_session::error::{EngineError, Result};
+use context_session::options::Options;
 use context_store::transfer;
 use tracing::instrument;
 
-use super::Engine;
-use context_session::error::{EngineError, Result};
-use context_session::options::Options;
+use crate::engine::Engine;
 
 impl Engine {
     /// Imports the export of one session into the store and opens it. If the options name another ID than the file, the

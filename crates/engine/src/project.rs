@@ -10,14 +10,14 @@ use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
 use context_projection::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
 use context_projection::{Binding, Moment, Policy};
+use context_session::client::Durability;
+use context_session::error::Result;
 use serde_json::Value;
 use tracing::instrument;
 
-use super::job::ToolcallInput;
-use super::results::Taking;
-use super::{Engine, Inner, State};
-use context_session::client::Durability;
-use context_session::error::Result;
+use crate::engine::{Engine, Inner, State};
+use crate::job::ToolcallInput;
+use crate::results::Taking;
 
 /// What other machines wrote is not fetched again for this many milliseconds.
 const PULL_AGE_MS: i64 = 1_000;

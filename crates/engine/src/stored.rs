@@ -5,10 +5,10 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::path;
 use context_model::source::Source;
+use context_session::error::{EngineError, Result};
 use context_store::{Filter, Hit, Outline, Search, Store, transfer};
 
-use super::look::Wanted;
-use context_session::error::{EngineError, Result};
+use crate::query::Wanted;
 
 /// At most as many objects whose IDs begin with a name.
 const PREFIXED_MAX: usize = 20;

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use context_files::index::{Entry, IndexResult};
+use context_files::reconcile::{compare_all, stored_files};
 use context_model::chat::{Chat, adopt, begun};
 use context_model::id::{ObjectId, SessionId};
 use context_model::index::Action;
@@ -9,19 +11,17 @@ use context_model::object::Document;
 use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
 use context_projection::request::rolled::Rolled;
-use context_store::{AsOf, Known, StoreError, Version};
-use serde_json::Value;
-use tracing::instrument;
-
-use super::{Engine, Inner};
-use context_files::index::{Entry, IndexResult};
-use context_files::reconcile::{compare_all, stored_files};
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::Place;
 use context_session::refresh;
+use context_store::{AsOf, Known, StoreError, Version};
+use serde_json::Value;
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner};
 
 impl Engine {
     /// Compares every file of the session with the disk, and indexes what has changed: for clients that do

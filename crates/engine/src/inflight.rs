@@ -1,6 +1,7 @@
 //! What tools have passed in and what has not yet come as a result: reads, writes, and answers of ours. From it follows
 //! what a call shows, while that is still known exactly.
 
+use context_files::observed::Observed;
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{InFlight, Taken, Wrote};
 use context_knowledge::known::Way;
@@ -11,14 +12,13 @@ use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
+use context_session::error::Result;
 use serde_json::Value;
 
-use super::Inner;
-use super::evidence::first_line;
-use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, passage_in};
-use context_files::observed::Observed;
-use context_session::error::Result;
+use crate::engine::Inner;
+use crate::evidence::first_line;
+use crate::job::ToolcallInput;
+use crate::passages::{LOOKED_BACK, passage_in};
 
 impl Inner {
     /// Notes what a tool has passed in. Returns its number.

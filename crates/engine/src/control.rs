@@ -3,6 +3,9 @@
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
 
+use context_files::index::{Entry, Need};
+use context_files::reading::FileState;
+use context_files::seen::Seen;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
 use context_model::excerpt;
@@ -10,14 +13,6 @@ use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 use context_model::render;
 use context_model::time::TxId;
-use context_store::{AsOf, Known, Version};
-use serde_json::{Map, Value};
-use tracing::instrument;
-
-use super::{Engine, Inner, State};
-use context_files::index::{Entry, Need};
-use context_files::reading::FileState;
-use context_files::seen::Seen;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::catalog::Meta;
@@ -25,6 +20,11 @@ use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
+use context_store::{AsOf, Known, Version};
+use serde_json::{Map, Value};
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner, State};
 
 /// The most that one part of a content returns, in UTF-16 units; the rest is requested in further parts.
 const MAX_PART_CHARS: usize = 64 * 1024;

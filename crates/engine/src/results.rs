@@ -13,18 +13,18 @@ use context_projection::request::messages::{has_image, message_tokens, result_te
 use context_projection::request::segment::{Carried, Form, Output};
 use context_projection::request::words::is_rules_file;
 use context_secrets::{is_args, is_content};
-use context_store::AsOf;
-use serde_json::{Map, Value};
-use tracing::instrument;
-
-use super::job::{ToolcallInput, fingerprint};
-use super::{Inner, State};
 use context_session::Session;
 use context_session::catalog::is_handle_of;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::references::{handle_before, named_object};
+use context_store::AsOf;
+use serde_json::{Map, Value};
+use tracing::instrument;
+
+use crate::engine::{Inner, State};
+use crate::job::{ToolcallInput, fingerprint};
 
 /// How messages are taken in.
 #[derive(Clone, Copy)]

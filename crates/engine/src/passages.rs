@@ -12,14 +12,14 @@ use context_knowledge::wrapped::wrapped_lines;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use context_session::error::Result;
+use context_session::references::named_object;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
-use super::evidence::{first_line, path_of};
-use super::results::Taking;
-use super::{Inner, State};
-use context_session::error::Result;
-use context_session::references::named_object;
+use crate::engine::{Inner, State};
+use crate::evidence::{first_line, path_of};
+use crate::results::Taking;
 
 /// How many versions of a file are searched for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;

@@ -11,15 +11,15 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_model::{marker, render};
 use context_projection::request::segment::ShownLines;
-use context_store::{AsOf, Known as Bound};
-use serde_json::{Map, Value};
-use tracing::instrument;
-
-use super::{Engine, Inner, State};
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
+use context_store::{AsOf, Known as Bound};
+use serde_json::{Map, Value};
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner, State};
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
 const DIFF_SHARE: usize = 2;

@@ -1,6 +1,7 @@
 //! What a result says of a file, found by comparing its text with the versions that there are: for hosts that don't pass in
 //! what their tools read and wrote. This happens once, and is recorded (see `evidence`).
 
+use context_files::index::display_of;
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::known::Way;
 use context_knowledge::passage::adorns;
@@ -10,17 +11,16 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::time::TxId;
+use context_session::Session;
+use context_session::error::Result;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use super::evidence::{first_line, unstored};
-use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, ReadAt};
-use super::results::Taking;
-use super::{Inner, State, Written};
-use context_files::index::display_of;
-use context_session::Session;
-use context_session::error::Result;
+use crate::engine::{Inner, State, Written};
+use crate::evidence::{first_line, unstored};
+use crate::job::ToolcallInput;
+use crate::passages::{LOOKED_BACK, ReadAt};
+use crate::results::Taking;
 
 impl Inner {
     /// Returns what a result says of the file that its call names; `None` if it says nothing.

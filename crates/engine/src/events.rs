@@ -5,25 +5,25 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_model::id::ObjectId;
-use context_model::index::Action;
-use context_model::source::FilesystemSource;
-use context_watch::{Event, Sink, Touch};
-use tokio::runtime::Handle;
-use tracing::instrument;
-
-use super::{Engine, Inner};
 use context_files::due::PendingRead;
 use context_files::index::{Entry, IndexResult, Need, display_of};
 use context_files::reading::FileState;
 use context_files::seen::{Seen, file_id};
 use context_files::tracking::{FileEvent, FileEventKind};
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_model::source::FilesystemSource;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::catalog::Meta;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 use context_session::refresh::recall_lost;
+use context_watch::{Event, Sink, Touch};
+use tokio::runtime::Handle;
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner};
 
 /// How many files are indexed in one transaction when many change at once.
 const BATCH: usize = 128;

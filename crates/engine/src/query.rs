@@ -1,21 +1,21 @@
 //! Looking at objects and their histories.
 
-use context_knowledge::difference::unified;
 use std::collections::HashSet;
 
+use context_knowledge::difference::unified;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
 use context_model::render;
 use context_model::session::Sets;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
+use context_session::Session;
+use context_session::error::{EngineError, Result};
 use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Version};
 use serde_json::Value;
 use tracing::instrument;
 
-use super::{Engine, Inner};
-use context_session::Session;
-use context_session::error::{EngineError, Result};
+use crate::engine::{Engine, Inner};
 
 /// The most hits of one search.
 const MOST_HITS: usize = 1_000;

@@ -14,17 +14,17 @@ use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
 use context_projection::Moment;
 use context_projection::request::segment::{Carried, ShownLines};
-use context_store::AsOf;
-use serde_json::{Map, Value};
-
-use super::job::{ToolcallInput, Unread};
-use super::results::Taking;
-use super::{Inner, State, Written};
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::refresh;
+use context_store::AsOf;
+use serde_json::{Map, Value};
+
+use crate::engine::{Inner, State, Written};
+use crate::job::{ToolcallInput, Unread};
+use crate::results::Taking;
 
 /// So many of them are kept.
 const UNREAD: usize = 16;

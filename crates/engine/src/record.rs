@@ -3,6 +3,8 @@
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
+use context_files::index::{Entry, FileReader, IndexResult, prepare};
+use context_files::seen::Seen;
 use context_knowledge::evidence::Evidence;
 use context_knowledge::statement::Content;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
@@ -10,16 +12,6 @@ use context_model::id::ObjectId;
 use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
-use context_store::AsOf;
-use serde_json::Value;
-use tokio::sync::oneshot::Receiver;
-use tracing::instrument;
-
-use super::job::{CallObject, Job, ToolcallInput, correct, depend, fingerprint};
-use super::outcome::outcome_of;
-use super::{Engine, Inner, State};
-use context_files::index::{Entry, FileReader, IndexResult, prepare};
-use context_files::seen::Seen;
 use context_session::Session;
 use context_session::catalog::{Kind, Meta};
 use context_session::client::{Client, Durability};
@@ -28,6 +20,14 @@ use context_session::error::{EngineError, Result};
 use context_session::paths::Disk;
 use context_session::queue::{Reply, abandoned, answered};
 use context_session::refresh;
+use context_store::AsOf;
+use serde_json::Value;
+use tokio::sync::oneshot::Receiver;
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner, State};
+use crate::job::{CallObject, Job, ToolcallInput, correct, depend, fingerprint};
+use crate::outcome::outcome_of;
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the

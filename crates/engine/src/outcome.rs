@@ -3,7 +3,7 @@
 use context_knowledge::evidence::Evidence;
 use context_model::outcome::outcome;
 
-use super::job::ToolcallInput;
+use crate::job::ToolcallInput;
 
 /// The outcome of a call, without secrets: they are taken out whether or not the store keeps them, because the line would
 /// otherwise read differently after a restart.

@@ -5,14 +5,14 @@ use context_model::chat::RollEntry;
 use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
 use context_projection::{Binding, Roll};
-use tracing::instrument;
-
-use super::project::moment;
-use super::{Engine, Inner, State};
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
+use tracing::instrument;
+
+use crate::engine::{Engine, Inner, State};
+use crate::project::moment;
 
 impl Engine {
     /// Rolls everything that is stale now and everything that left the active set, because a person asked for it.

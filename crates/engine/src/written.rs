@@ -1,25 +1,25 @@
 //! What the model knows of a file once it has written or edited it. Others may have changed it unseen: then it knows what it
 //! knew before, and what it has put in itself.
 
+use std::sync::Arc;
+
+use context_files::index::Entry;
+use context_files::observed::Observed;
 use context_knowledge::difference::is_all_new_within;
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{Base, Taken, Wrote};
 use context_knowledge::known::Way;
 use context_knowledge::statement::{Content, Says};
 use context_knowledge::written::{After, Leaves};
-use std::sync::Arc;
-
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use context_session::error::Result;
 use context_store::{AsOf, Version};
 use serde_json::{Map, Value};
 
-use super::job::ToolcallInput;
-use super::{Inner, State};
-use context_files::index::Entry;
-use context_files::observed::Observed;
-use context_session::error::Result;
+use crate::engine::{Inner, State};
+use crate::job::ToolcallInput;
 
 impl State {
     /// What the model knows of a path that a call is about to change, or has just changed: of the file to which that led.

@@ -6,19 +6,19 @@
 
 use std::sync::Arc;
 
-use context_knowledge::known::Way;
-use context_model::id::ObjectId;
-
-use super::job::Job;
-use super::{Inner, State};
 use context_files::index::{Entry, Need};
 use context_files::seen::{Seen, file_id};
+use context_knowledge::known::Way;
+use context_model::id::ObjectId;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
+
+use crate::engine::{Inner, State};
+use crate::job::Job;
 
 /// What is at a path that the model knows, if that asks for something.
 enum Found {

@@ -2,19 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
+use context_files::index::{Entry, IndexResult};
+use context_files::observed::Observed;
+use context_files::seen::Seen;
 use context_model::canonical;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::object::Status;
-use serde_json::{Map, Value, json};
-
-use context_files::index::{Entry, IndexResult};
-use context_files::observed::Observed;
-use context_files::seen::Seen;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::queue::{self, Reply};
+use serde_json::{Map, Value, json};
 
 /// A tool execution as the harness reports it.
 #[derive(Clone, Debug, PartialEq)]
