@@ -148,10 +148,11 @@ impl Walk<'_> {
         if sources.len() < 2 {
             self.add(Touch::Write, target);
         }
-        for source in sources.into_iter().filter(|word| !word.expands && can_be_file(&word.text)) {
+        for source in sources.into_iter().filter(|word| is_operand(word)) {
             let name = source.text.rsplit('/').next().unwrap_or("");
             let text = format!("{}/{name}", target.text.trim_end_matches('/'));
-            self.add(Touch::Write, &Word { text, ..target.clone() });
+            let quoted = source.quoted || target.quoted;
+            self.add(Touch::Write, &Word { text, quoted, ..target.clone() });
         }
     }
 
@@ -242,13 +243,7 @@ impl Walk<'_> {
 
     /// A word at a position where the command expects a file.
     fn add(&mut self, touch: Touch, word: &Word) {
-        // `+page.svelte`, `@types/node.d.ts`; but `+5` is a number of lines.
-        let bare = word.text.strip_prefix(['+', '@']).filter(|rest| rest.starts_with(char::is_alphabetic));
-        let can_be = match word.quoted {
-            true => can_be_operand(&word.text),
-            false => can_be_file(bare.unwrap_or(&word.text)),
-        };
-        if !word.expands && can_be && !word.text.bytes().all(|b| b.is_ascii_digit()) {
+        if is_operand(word) {
             self.push(touch, &word.text);
         }
     }
@@ -319,6 +314,17 @@ fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<Item = &'w W
         value = option && text.len() == 2 && valued.contains(&text[1..]);
         !option && (word.expands || !text.is_empty())
     })
+}
+
+/// Returns whether a word can name a file where a command expects one.
+fn is_operand(word: &Word) -> bool {
+    // `+page.svelte`, `@types/node.d.ts`; but `+5` is a number of lines.
+    let bare = word.text.strip_prefix(['+', '@']).filter(|rest| rest.starts_with(char::is_alphabetic));
+    let can_be = match word.quoted {
+        true => can_be_operand(&word.text),
+        false => can_be_file(bare.unwrap_or(&word.text)),
+    };
+    !word.expands && can_be && !word.text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_in_place(option: &str) -> bool {
