@@ -180,7 +180,7 @@ fn patterns(#[case] pattern: &str, #[case] matches: bool) {
 #[case(Part::Grep(String::new()), "grep needs a text to look for")]
 #[case(
     Part::Grep("f(x".to_owned()),
-    "grep takes a regular expression, and this is none that can be used: found open group without closing ')'; \
+    "grep takes a regular expression, and this is none that can be used: unclosed group; \
      put \\ before characters that stand for themselves"
 )]
 fn refused_parts(#[case] wanted: Part, #[case] sentence: &str) {

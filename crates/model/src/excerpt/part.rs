@@ -1,6 +1,6 @@
 //! Bringing a part of an output back.
 
-use regex_lite::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 
 use super::lines::{Lines, push_short};
 use crate::error::ModelError;
@@ -12,8 +12,8 @@ pub enum Part {
     /// Lines from the first to the last, both counted from 1 and both included. A last line beyond the end
     /// means the end.
     Lines(usize, usize),
-    /// The lines that match a regular expression (the syntax of the crate `regex-lite`: no look-around, no
-    /// back-references). ASCII letters match in both cases unless the pattern has a capital one.
+    /// The lines that match a regular expression (the syntax of the crate `regex`: no look-around, no
+    /// back-references). Letters match in both cases unless the pattern has a capital one.
     Grep(String),
 }
 
@@ -102,7 +102,7 @@ fn passage(
 }
 
 /// How large a compiled pattern may be, in bytes. Matching a line takes time in proportion to it.
-const MAX_PATTERN_BYTES: usize = 64 * 1024;
+const MAX_PATTERN_BYTES: usize = 512 * 1024;
 
 /// What to look for.
 struct Pattern(Regex);
@@ -118,6 +118,9 @@ impl Pattern {
             .nest_limit(32)
             .build();
         compiled.map(Self).map_err(|error| {
+            // The crate draws a syntax error under the pattern; its last line says what is wrong.
+            let error = error.to_string();
+            let error = error.lines().next_back().unwrap_or_default().trim_start_matches("error: ");
             ModelError::Invalid(format!(
                 "grep takes a regular expression, and this is none that can be used: {error}; put \\ before \
                  characters that stand for themselves"
