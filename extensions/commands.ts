@@ -1,8 +1,9 @@
 /** The user's commands: `/context`, and `/context` with `on`, `off`, `roll`, `undo` or `why`. */
 import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
+import { sentenceOf } from '../lib/errors.ts'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
 import type { Before } from './actions.ts'
-import { sentence, tell } from './guard.ts'
+import { tell } from './guard.ts'
 import type { Host } from './host.ts'
 import { showPanel } from './panel.ts'
 import { makeReport } from './report.ts'
@@ -53,7 +54,7 @@ export function registerCommand(pi: ExtensionAPI, host: Host): void {
         if (action === undefined) await show(host, ctx)
         else tell(ctx, await action.run(host, ctx), 'info')
       } catch (error) {
-        tell(ctx, `/context ${name}: ${sentence(error)}`.trim(), 'error')
+        tell(ctx, `/context ${name}: ${sentenceOf(error)}`.trim(), 'error')
       }
     },
   })

@@ -52,13 +52,6 @@ export class Failures {
   }
 }
 
-/** The message of a failure, with its code. */
-export function sentence(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code
-  const message = error instanceof Error ? error.message : String(error)
-  return typeof code === 'string' && !message.includes(code) ? `${message} (${code})` : message
-}
-
 /**
  * Tells the user something: in the interface if there is one, otherwise on standard error, never on standard output.
  */

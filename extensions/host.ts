@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { CONFIG_DIR_NAME, getAgentDir } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, OpenOptions, StayOptions } from '../index.js'
+import { sentenceOf } from '../lib/errors.ts'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
 import { exemptions } from './exempt.ts'
 import type { Exempt } from './exempt.ts'
-import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, tell } from './guard.ts'
 import { askAboutSecrets, isNewStore } from './first-start.ts'
 import { HOLDOUT, isHeldOut, isMarked } from './holdout.ts'
 import { NestedCalls } from './nested.ts'
@@ -161,7 +162,7 @@ export class Host {
       }
       return binding?.changed(payload)
     } catch (error) {
-      this.#tellOnce(ctx, `Context manager: ${sentence(error)}.`)
+      this.#tellOnce(ctx, `Context manager: ${sentenceOf(error)}.`)
       return undefined
     }
   }
@@ -217,7 +218,7 @@ export class Host {
       await this.restart(ctx)
       tell(ctx, 'Secrets of known shapes are left out of what is recorded from now on.', 'info')
     } catch (error) {
-      this.#tellOnce(ctx, `Context manager: the answer could not be kept in your settings: ${sentence(error)}.`)
+      this.#tellOnce(ctx, `Context manager: the answer could not be kept in your settings: ${sentenceOf(error)}.`)
     }
   }
 
@@ -257,7 +258,7 @@ export class Host {
       return await bounded(opening, OPEN_LIMIT_MS, `opening the store ${this.place}`)
     } catch (error) {
       opening.then((late) => late.close()).catch(() => {})
-      throw new Error(`the store ${this.place} can't be opened: ${sentence(error)}`)
+      throw new Error(`the store ${this.place} can't be opened: ${sentenceOf(error)}`)
     }
   }
 
@@ -301,7 +302,7 @@ export class Host {
         // If a single file can't be indexed, the tool decides what to do about it.
         const repeated = this.#failures.failure(FILES)
         if (!isPassing(error)) await this.#give(error, ctx, 'stopped')
-        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not being indexed: ${sentence(error)}.`)
+        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not being indexed: ${sentenceOf(error)}.`)
         return undefined
       }
     }
@@ -329,7 +330,7 @@ export class Host {
     const repeated = this.#failures.failure(name)
     if (isPassing(error) && !repeated) {
       this.boundary?.doubt()
-      this.#tellOnce(ctx, `Context manager: ${sentence(error)}.`)
+      this.#tellOnce(ctx, `Context manager: ${sentenceOf(error)}.`)
       return
     }
     await this.#give(error, ctx, 'stopped')
@@ -337,7 +338,7 @@ export class Host {
 
   /** Gives up for this session. Pi continues without the extension. */
   async #give(error: unknown, ctx: ExtensionContext, what: string): Promise<void> {
-    this.failure = `The context manager ${what}: ${sentence(error)}.`
+    this.failure = `The context manager ${what}: ${sentenceOf(error)}.`
     this.#given = this.boundary
     const closing = this.#close()
     if (ctx.hasUI) ctx.ui.setStatus('context', undefined)

@@ -2,11 +2,11 @@
 import type { ExtensionCommandContext, KeybindingsManager, Theme } from '@earendil-works/pi-coding-agent'
 import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
+import { sentenceOf } from '../lib/errors.ts'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
 import type { Before } from './actions.ts'
 import { NOTICE } from './boundary.ts'
 import { contentsOf } from './contents.ts'
-import { sentence } from './guard.ts'
 import type { Host } from './host.ts'
 import { keep } from './keep.ts'
 import { makeReport } from './report.ts'
@@ -170,7 +170,7 @@ class Panel implements Component {
     try {
       await work()
     } catch (error) {
-      this.#message = this.#theme.fg('error', sentence(error))
+      this.#message = this.#theme.fg('error', sentenceOf(error))
     } finally {
       this.#busy = false
       this.#tui.requestRender()

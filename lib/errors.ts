@@ -32,6 +32,13 @@ export function unavailable(message: string): Error & { code: ErrorCode } {
   return Object.assign(new Error(message), { code: 'STORE_UNAVAILABLE' as const })
 }
 
+/** A failure as a sentence for people: its message, with its code. */
+export function sentenceOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code
+  const message = error instanceof Error ? error.message : String(error)
+  return typeof code === 'string' && !message.includes(code) ? `${message} (${code})` : message
+}
+
 /** An error with one of our codes: itself, or `INVALID_ARGUMENT` with the error as its cause. */
 function coded(error: unknown): Error {
   if (error instanceof Error && CODES.has(String((error as { code?: unknown }).code))) return error

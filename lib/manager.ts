@@ -22,6 +22,7 @@ import type {
   Version,
   WatchEvent,
 } from '../index.js'
+import { abortable } from './abortable.ts'
 import { readOnly } from './copy.ts'
 import type { ReadOnly } from './copy.ts'
 import { DrivenSession, toolcall } from './driven.ts'
@@ -33,6 +34,7 @@ import { crossed, crossedHistory, crossing } from './json.ts'
 import { native } from './native.ts'
 import { checkAsOf, checkHistoryPart, checkOpen, checkPart, checkQuery, checkSearch } from './options.ts'
 import type { OpenOptions } from './options.ts'
+import { guarded } from './listener.ts'
 import { placed } from './place.ts'
 
 /**
@@ -384,33 +386,4 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
 function checkedOptions(options: OpenOptions): OpenOptions & NativeOptions {
   checkOpen(options)
   return { ...options, store: placed(options.store), home: options.home ?? homedir() }
-}
-
-/** A listener whose errors are reported and can't end the process. */
-function guarded(listener: (event: WatchEvent) => void): (event: WatchEvent) => void {
-  if (typeof listener !== 'function') throw invalid('a listener is a function')
-  return (event) => {
-    try {
-      listener(event)
-    } catch (error) {
-      process.emitWarning(error instanceof Error ? error : String(error), { code: 'CONTEXT_LISTENER' })
-    }
-  }
-}
-
-async function abortable(opening: Promise<ContextManager>, signal: AbortSignal): Promise<ContextManager> {
-  let abort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-  })
-  try {
-    return await Promise.race([opening, aborted])
-  } catch (error) {
-    // An instance opened too late is closed again; its own failure no longer matters.
-    opening.then((manager) => manager.close()).catch(() => {})
-    throw error
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
 }

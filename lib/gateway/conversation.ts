@@ -3,22 +3,24 @@
  * goes out again, with the new messages after it.
  */
 import { within } from '../driver/limit.ts'
+import { sentenceOf } from '../errors.ts'
 import { isEqual } from '../harness/identity.ts'
-import { adopt, namesIn } from '../harness/handover.ts'
+import { adoptNamed } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
 import type { ProjectedModel } from '../harness/projection.ts'
 import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
-import { appliedItems, cutItems, isWhole, itemsOf, nextsOf } from '../harness/edit.ts'
+import { appliedItems, cutItems, isWhole, itemsOf } from '../harness/edit.ts'
 import type { Item } from '../harness/edit.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
-import { chainOf, commonLength, withNotices } from './prefix.ts'
+import { chainOf, commonLength, noticesIn, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
+import { actualReceipt } from './receipt.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { hostShape, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
@@ -307,7 +309,7 @@ export class Conversation {
     }
     this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at: length, message })))
     this.#old = [...this.#old, ...this.#waiting.splice(0).map((message) => ({ at: length, message }))]
-    await this.#adopt(messages.slice(common))
+    await this.#adopt(messages.slice(common), { manager, projection })
     const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
     const items = itemsOf(messages, withNotices(sent, messages, this.#old)).map((item) =>
       typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
@@ -315,7 +317,7 @@ export class Conversation {
     // What others had collapsed in the first messages is not removed again.
     const before = this.#receipts.length === 0 ? [] : appliedItems(messages, this.#oldForm(length, common))
     const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request)
-    for (const receipt of this.#receipts.splice(0)) this.#options.onRoll(this.id, reallyRemoved(receipt, before, appliedItems(messages, form)))
+    for (const receipt of this.#receipts.splice(0)) this.#options.onRoll(this.id, actualReceipt(receipt, before, appliedItems(messages, form)))
     return form
   }
 
@@ -389,41 +391,9 @@ export class Conversation {
   }
 
   /** Takes over from the session before this one what its prompts and its summary name. */
-  async #adopt(messages: readonly object[]): Promise<void> {
+  async #adopt(messages: readonly object[], own: Opened): Promise<void> {
     const { before } = this
-    if (before === undefined) return
-    for (const message of messages as { role?: unknown }[]) {
-      if (message.role !== 'user') continue
-      for (const name of namesIn(JSON.stringify(message))) {
-        if (this.#adopted.has(name)) continue
-        this.#adopted.add(name)
-        const [own, other] = [await this.#open(), await before.session()]
-        const id = await adopt(own.manager, other.manager, other.projection, name)
-        if (id !== undefined) own.projection.allow(id)
-      }
-    }
+    const prompts = messages.filter((message) => (message as { role?: unknown }).role === 'user')
+    if (before !== undefined) await adoptNamed(prompts, this.#adopted, own, () => before.session())
   }
-}
-
-/** The receipt of a roll, for what it has changed in the messages as they were sent before. */
-function reallyRemoved(receipt: RollReceipt, before: readonly object[], after: readonly object[]): RollReceipt {
-  const stays = new Set(after.map((message) => JSON.stringify(message)))
-  const size = (messages: readonly object[]): number => messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0)
-  const removedTokens = Math.min(receipt.removedTokens, Math.max(0, Math.round((size(before) - size(after)) / 4)))
-  const gain = (receipt.gain * removedTokens) / Math.max(1, receipt.removedTokens)
-  const items = Math.min(receipt.items, before.filter((message) => !stays.has(JSON.stringify(message))).length)
-  const { paysBackAfterCalls: _, ...rest } = receipt
-  return { ...rest, items, removedTokens, gain, ...(gain > 0 ? { paysBackAfterCalls: receipt.cost / gain } : {}) }
-}
-
-function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {
-  const nexts = nextsOf(items, count)
-  return items.flatMap((item, n) => (typeof item === 'object' && 'add' in item && item.isNotice === true ? [{ at: nexts[n] as number, message: item.add as object }] : []))
-}
-
-/** An error as one sentence, with its code. */
-export function sentenceOf(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown }
-  const message = error instanceof Error ? error.message : String(error)
-  return typeof code === 'string' ? `${message} (${code})` : message
 }

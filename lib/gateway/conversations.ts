@@ -4,7 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { sessionOf } from '../host-tools.ts'
-import { Conversation, sentenceOf } from './conversation.ts'
+import { sentenceOf } from '../errors.ts'
+import { Conversation } from './conversation.ts'
 import type { ConversationOptions, Form } from './conversation.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
 import { inMemory } from './forms.ts'

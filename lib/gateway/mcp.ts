@@ -7,7 +7,7 @@ import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
-import { sentenceOf } from './conversation.ts'
+import { sentenceOf } from '../errors.ts'
 import { SERVER_NAME } from './request.ts'
 
 /** A call of a tool, and what the host says about it. */

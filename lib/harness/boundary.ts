@@ -7,7 +7,7 @@ import { isReworded, objectFor } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
 import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
-import type { Part, Unit } from './table.ts'
+import type { Part, Unit } from './unit.ts'
 
 /** How many objects are fetched at once. */
 const AT_ONCE = 64

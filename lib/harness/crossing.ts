@@ -2,7 +2,7 @@
 import type { IncomingMessage } from '../../index.js'
 import type { Block, EngineMessage, ToolCallBlock } from './message.ts'
 import { recordable } from './message.ts'
-import type { Part } from './table.ts'
+import type { Part } from './unit.ts'
 
 /** The fields of a message that the engine gets: all of an answer, because its usage is recorded; the content of others. */
 export function handed(message: EngineMessage): EngineMessage {

@@ -3,6 +3,27 @@ import type { ContextManager } from '../../index.js'
 import { callsOf } from './call-ids.ts'
 import type { Projection } from './projection.ts'
 
+/** A session and the projection of its conversation. */
+export interface Owner {
+  manager: ContextManager
+  projection: Projection
+}
+
+/**
+ * Takes over from a parent's session what prompts name, and allows the child's model to bring it back. `done` has the names that
+ * were looked at before, and gets these; the parent's session is asked for only where there is another name.
+ */
+export async function adoptNamed(prompts: readonly object[], done: Set<string>, child: Owner, parent: () => Promise<Owner>): Promise<void> {
+  const names = new Set(prompts.flatMap((prompt) => namesIn(JSON.stringify(prompt))))
+  for (const name of names) {
+    if (done.has(name)) continue
+    done.add(name)
+    const { manager, projection } = await parent()
+    const id = await adopt(child.manager, manager, projection, name)
+    if (id !== undefined) child.projection.allow(id)
+  }
+}
+
 /** The object names in a text: short IDs, as in headers and `toolcall_ref` lines. */
 export function namesIn(text: string): string[] {
   return [...new Set([...text.matchAll(/\bid=([0-9a-f]{8,64})\b/g)].map((found) => found[1] as string))]
@@ -12,7 +33,7 @@ export function namesIn(text: string): string[] {
  * Adds an object of the parent's session to the child's, so that the child's model can bring it back. It is the same
  * object, not a copy. Returns its ID, or undefined if the parent does not have the object or may no longer show it.
  */
-export async function adopt(
+async function adopt(
   child: ContextManager,
   parent: ContextManager,
   projection: Projection,

@@ -36,6 +36,22 @@ export async function isReworded(manager: ContextManager, message: EngineMessage
   return isKnown
 }
 
+/** Removes from the pool and the active set the objects of calls that may not be brought back. */
+export async function withdraw(manager: ContextManager, calls: ReadonlySet<string>, permits: (id: string) => Promise<boolean>): Promise<void> {
+  if (calls.size === 0) return
+  const { metadataPool, activeSet, pinnedSet, sessionIndex } = await manager.sessionSets()
+  const index = new Set(sessionIndex)
+  const shown = new Set([...metadataPool, ...activeSet, ...pinnedSet])
+  for (const callId of calls) {
+    for await (const document of objectsOf(manager, callId, index)) {
+      const id = document['xt/id']
+      if (!shown.has(id) || (await permits(id))) continue
+      await manager.unpin(id)
+      await manager.demote(id)
+    }
+  }
+}
+
 const markedOf = new WeakMap<ReadonlySet<string>, Map<string, string[]>>()
 
 /** The IDs with a suffix, by the call ID before it. */

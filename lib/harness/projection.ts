@@ -2,28 +2,27 @@
  * The projection: what a harness sends instead of its conversation. Each new message goes to the engine once. The engine's
  * edits are kept in a table and applied to the host's own messages at each call.
  */
-import type { Assembled, ContextManager, ModelCall, Plan, Toolcall } from '../../index.js'
+import type { Assembled, ContextManager, ModelCall, Plan } from '../../index.js'
 import { Driver } from '../driver/driver.ts'
 import { within } from '../driver/limit.ts'
 import type { Keyed, Moment, Visible } from '../driver/port.ts'
 import { ask } from '../driver/withheld.ts'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
-import { forgetBirth, wasBorn } from './births.ts'
 import { Boundary } from './boundary.ts'
 import { callsOf } from './call-ids.ts'
-import { incoming, isTranslated } from './crossing.ts'
+import { incoming } from './crossing.ts'
 import { fingerprint, guarded } from './identity.ts'
-import type { EngineMessage, ToolCallBlock } from './message.ts'
-import { resultText } from './message.ts'
-import { objectsOf, standsFor } from './objects.ts'
+import { standsFor, withdraw } from './objects.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import { inPieces } from './pieces.ts'
-import { isCopy, Reasoning } from './reasoning.ts'
+import { Reasoning } from './reasoning.ts'
+import { Results } from './results.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
-import type { Part, Unit } from './table.ts'
-import { contentOf, read, renewed, Table, undisturbed, wordsOf } from './table.ts'
+import { Table, undisturbed } from './table.ts'
+import { contentOf, read, renewed, wordsOf } from './unit.ts'
+import type { Part, Unit } from './unit.ts'
 import { checkWidth } from './width.ts'
 
 export type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -68,10 +67,7 @@ export class Projection {
   readonly #notices = new Map<string, string>()
   /** Notices that could not be placed yet. */
   #pending: string[] = []
-  /** The latest call by ID. */
-  readonly #calls = new Map<string, ToolCallBlock>()
-  /** Results that the harness truncated after recording them in full: call ID and text. */
-  readonly #cut = new Set<string>()
+  readonly #results: Results
   /** Calls whose results were already dropped when the table was rebuilt for a host that returns what it was sent. */
   readonly #left = new Set<string>()
   /** Objects handed over by another session. */
@@ -94,6 +90,7 @@ export class Projection {
     const { shape } = options
     this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
     this.#boundary = new Boundary(manager)
+    this.#results = new Results(manager)
     this.#driver = new Driver(manager, {
       news: () => (this.#pass?.fresh === undefined ? { is: 'changed' } : { is: 'new', messages: this.#keyed(this.#pass) }),
       visible: () => this.#visible(),
@@ -155,7 +152,7 @@ export class Projection {
     for (const callId of callsOf(document['xt/id'])) {
       if (this.#left.has(callId)) return true
       for (const text of this.#table.results(callId)) {
-        if (this.#cut.has(`${callId} ${text}`) || (await standsFor(this.#manager, text, document))) return true
+        if (this.#results.isCut(callId, text) || (await standsFor(this.#manager, text, document))) return true
       }
     }
     return false
@@ -217,7 +214,7 @@ export class Projection {
       this.#lastModel = model
       if (!follows) {
         this.#reasoning.rebuilt(this.#table.units.flatMap(({ raw }) => raw), messages)
-        await this.#withdraw(old, pass.table, pass.reworded)
+        await this.#withdraw(old, pass.reworded)
       }
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
     } finally {
@@ -235,7 +232,7 @@ export class Projection {
     try {
       await table.add(fresh)
       table.apply(plan.edits, this.#reasoning.binding(this.#model()) === 'refuses')
-      for (const { parts } of fresh) for (const { message } of parts) this.#noteCut(message)
+      for (const { parts } of fresh) for (const { message } of parts) this.#results.noteCut(message)
       this.#say(table, this.#driver.takeNotices(), shape)
       this.#table = table
       this.#shape = shape
@@ -275,24 +272,9 @@ export class Projection {
     this.#reasoning.see(messages, from)
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
     return inPieces(units, (unit) => {
-      for (const part of unit.parts) part.message = this.#named(part.message)
+      for (const part of unit.parts) part.message = this.#results.named(part.message, this.#model().name ?? '')
       return unit
     })
-  }
-
-  /** Adds the tool's name to a result, and the model's to an answer, if only the call or the host's options have it. */
-  #named(message: EngineMessage): EngineMessage {
-    const { role, content, toolCallId = '', toolName = '' } = message
-    if (role === 'assistant' && typeof content !== 'string') {
-      for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block as ToolCallBlock)
-    }
-    if (message.api === 'anthropic-messages' && message['model'] === undefined) {
-      // Kimi and others in Anthropic's format want more back than Claude does.
-      const model = this.#model().name ?? ''
-      return isCopy(model) ? { ...message, model } : message
-    }
-    const name = role === 'toolResult' && toolName === '' ? this.#calls.get(toolCallId)?.name : undefined
-    return name === undefined ? message : { ...message, toolName: name }
   }
 
   /**
@@ -304,29 +286,9 @@ export class Projection {
       .flatMap((unit) => unit.parts)
       .map((part) => {
         const apart = reworded.has(part)
-        if (!apart && !this.#isTranslated(part.message)) return incoming(part)
-        return { ...incoming(part), apart, record: () => this.#receive(part.message) }
+        if (!apart && !this.#results.isTranslated(part.message)) return incoming(part)
+        return { ...incoming(part), apart, record: () => this.#results.receive(part.message) }
       })
-  }
-
-  async #receive(message: EngineMessage): Promise<void> {
-    await this.#manager.receive(this.#toolcall(message))
-    forgetBirth(this.#manager, message.toolCallId ?? '')
-  }
-
-  /** Returns whether the engine gets a result, or the arguments of its call, in another form than the record. */
-  #isTranslated({ role, toolCallId = '', lines }: EngineMessage): boolean {
-    if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
-    const call = this.#calls.get(toolCallId)
-    return lines !== undefined || (call !== undefined && isTranslated(call))
-  }
-
-  /** A result that the harness recorded itself may be shorter in the conversation than in the record. */
-  #noteCut(message: EngineMessage): void {
-    const { role, toolCallId = '' } = message
-    if (role !== 'toolResult' || !wasBorn(this.#manager, toolCallId)) return
-    this.#cut.add(`${toolCallId} ${resultText(message)}`)
-    forgetBirth(this.#manager, toolCallId)
   }
 
   #say(table: Table, lines: readonly string[], shape: Shape | undefined): void {
@@ -341,7 +303,6 @@ export class Projection {
 
   /** Everything visible: at the first call, after a failed one, and when the conversation has changed. */
   async #visible(): Promise<Visible> {
-    const manager = this.#manager
     const pass = this.#pass as Pass
     const old = this.#table
     const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
@@ -354,9 +315,7 @@ export class Projection {
     pass.reworded = await this.#boundary.reworded(units, seen)
     if (boundary <= same && pass.reworded.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) {
-      if (!pass.reworded.has(part)) continue
-      await manager.recordToolcall(this.#toolcall(part.message))
-      forgetBirth(manager, part.message.toolCallId ?? '')
+      if (pass.reworded.has(part)) await this.#results.record(part.message)
     }
     const known = units.slice(0, boundary)
     pass.fresh = units.slice(boundary)
@@ -399,37 +358,10 @@ export class Projection {
   }
 
   /** Removes from the pool and the active set what the host has reworded or removed. */
-  async #withdraw(old: Table, now: Table, reworded: ReadonlySet<Part>): Promise<void> {
-    const calls = new Set([...reworded].map(({ message }) => message.toolCallId ?? ''))
-    for (const unit of old.units) {
-      for (const { message } of unit.parts) {
-        const { role, toolCallId = '' } = message
-        if (role === 'toolResult' && !now.results(toolCallId).has(resultText(message))) calls.add(toolCallId)
-      }
-    }
-    if (calls.size === 0) return
-    const { metadataPool, activeSet, pinnedSet, sessionIndex } = await this.#manager.sessionSets()
-    const index = new Set(sessionIndex)
-    const shown = new Set([...metadataPool, ...activeSet, ...pinnedSet])
-    for (const callId of calls) {
-      for await (const document of objectsOf(this.#manager, callId, index)) {
-        const id = document['xt/id']
-        if (!shown.has(id) || (await this.permits(id))) continue
-        await this.#manager.unpin(id)
-        await this.#manager.demote(id)
-      }
-    }
-  }
-
-  #toolcall(message: EngineMessage): Toolcall {
-    const { toolCallId = '', toolName = '', isError } = message
-    return {
-      id: toolCallId,
-      tool: toolName === '' ? 'unknown' : toolName,
-      args: this.#calls.get(toolCallId)?.arguments ?? {},
-      content: resultText(message),
-      status: isError === true ? 'fail' : 'ok',
-    }
+  async #withdraw(old: Table, reworded: ReadonlySet<Part>): Promise<void> {
+    const calls = old.callsWithout(this.#table)
+    for (const { message } of reworded) calls.add(message.toolCallId ?? '')
+    await withdraw(this.#manager, calls, (id) => this.permits(id))
   }
 
   #call({ atUserTurn, rolls }: Moment): ModelCall {

@@ -3,14 +3,15 @@
  * engine got for each message, and what is sent instead of it. It changes only if a call succeeds.
  */
 import type { Edit as Now } from '../../index.js'
-import { fingerprint, isEqual, keep, likeness } from './identity.ts'
-import type { Likeness } from './identity.ts'
+import { fingerprint, isEqual, keep } from './identity.ts'
 import { Ledger } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { inPieces } from './pieces.ts'
-import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
+import type { CallEdit, PartEdit, TextEdit } from './shape.ts'
 import { mayLeave, saidId, textsOf } from './texts.ts'
+import { contentOf, formAt, isEdited, likenessOf, sizeAt, wordsOf, write } from './unit.ts'
+import type { Part, Unit } from './unit.ts'
 
 /** An edit of a plan, of any kind that past and future engines make. */
 type Edit =
@@ -18,31 +19,6 @@ type Edit =
   | { kind: 'arguments'; key: string; calls: readonly CallEdit[] }
   | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
   | { kind: 'gone'; key: string }
-
-/** A part of a message; the engine knows it by its key. */
-export interface Part {
-  key: string
-  message: EngineMessage
-  edit: PartEdit | undefined
-}
-
-/** Messages of the host that belong together. */
-export interface Unit {
-  shape: Shape
-  /** The host's own messages, as of the last call. */
-  raw: object[]
-  /** A copy of their content. */
-  kept: readonly unknown[]
-  parts: readonly Part[]
-  /** What was sent instead of them, latest last. Some hosts return it at the next call. */
-  forms: (readonly unknown[])[]
-  /** What is sent instead of them now. */
-  written: readonly object[] | undefined
-  /** Notices that are sent after them. */
-  notices: { text: string; message: object }[]
-  /** True if they are notices that the host has returned, and not part of the conversation. */
-  isOurs: boolean
-}
 
 /** How much of a conversation matches the table. */
 interface Match {
@@ -148,6 +124,13 @@ export class Table {
   left(): string[] {
     const parts = this.units.flatMap((unit) => unit.parts)
     return parts.flatMap(({ edit, message }) => (edit?.kind === 'gone' && message.role === 'toolResult' ? [message.toolCallId ?? ''] : []))
+  }
+
+  /** The calls with a result that a later table does not have. */
+  callsWithout(later: Table): Set<string> {
+    const results = this.units.flatMap(({ parts }) => parts.filter(({ message }) => message.role === 'toolResult'))
+    const gone = results.filter(({ message }) => !later.results(message.toolCallId ?? '').has(resultText(message)))
+    return new Set(gone.map(({ message }) => message.toolCallId ?? ''))
   }
 
   /** Returns whether a text in the conversation has this ID, which the engine gives to what it shortens. */
@@ -286,39 +269,6 @@ export class Table {
   }
 }
 
-/** Reads messages into units, starting at `from`. `ours` returns the text of a message that is a notice of ours. */
-export function* read(
-  messages: readonly object[],
-  from: number,
-  shape: Shape,
-  key: () => string,
-  ours: (message: object) => string | undefined,
-): Generator<Unit> {
-  for (let at = from; at < messages.length; ) {
-    const notice = ours(messages[at] as object)
-    const { size, parts } = notice === undefined ? shape.read(messages, at) : { size: 1, parts: [{ role: 'notice', content: notice }] }
-    const raw = messages.slice(at, at + size)
-    yield {
-      shape,
-      raw,
-      kept: raw.map((message) => keep(contentOf(shape, message))),
-      parts: parts.map((message) => ({ key: key(), message, edit: undefined })),
-      forms: [],
-      written: undefined,
-      notices: [],
-      isOurs: notice !== undefined,
-    }
-    at += size
-  }
-}
-
-/** A unit for a rebuilt table: without edits and notices. */
-export function renewed(unit: Unit, raw: object[]): Unit {
-  const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
-  const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
-  return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
-}
-
 /**
  * How many units are recorded, if the host has only removed messages or added some at the end. Undefined if it has changed
  * what was said, or removed the end.
@@ -339,56 +289,6 @@ export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMa
     hasLast ||= place === lastSaid
   }
   return hasLast ? lastSeen + 1 : undefined
-}
-
-/** The content that a unit's messages had. */
-export function wordsOf({ kept }: Unit): unknown[] {
-  return [...kept]
-}
-
-/** The part of a message that identifies it. */
-export function contentOf(shape: Shape, message: object): unknown {
-  return shape.content?.(message) ?? message
-}
-
-/** How many messages at an index are a unit in the host's wording; undefined if they are not. */
-function sizeAt(unit: Unit, messages: readonly object[], at: number): number | undefined {
-  return likenessOf(unit, messages, at) === 'different' ? undefined : unit.raw.length
-}
-
-function isEdited(unit: Unit): boolean {
-  return unit.parts.some((part) => part.edit !== undefined)
-}
-
-function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at: number): Likeness {
-  if (at + raw.length > messages.length) return 'different'
-  let result: Likeness = 'same'
-  for (let index = 0; index < raw.length; index += 1) {
-    const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
-    if (like === 'different') return like
-    if (like === 'marked') result = like
-  }
-  return result
-}
-
-/** How many messages at an index are what was sent instead of a unit; the latest form is tried first. */
-function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
-  const form = forms.findLast(
-    (one) =>
-      (one.length > 0 ? at + one.length <= messages.length : isCarried) &&
-      one.every((part, index) => isEqual(part, contentOf(shape, messages[at + index] as object))),
-  )
-  return form?.length
-}
-
-function write(unit: Unit): readonly object[] {
-  const edits = new Map<number, PartEdit>()
-  for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
-  const written = unit.shape.write(unit.raw, edits)
-  const form = written.map((message) => keep(contentOf(unit.shape, message)))
-  if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
-  unit.written = written
-  return written
 }
 
 /** The edit that leaves an answer's reasoning out; undefined if it has none. */

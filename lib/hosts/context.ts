@@ -4,7 +4,8 @@
  */
 import type { ContextManager, EditGuard, OpenOptions } from '../index.ts'
 import { within } from '../driver/limit.ts'
-import { adopt, namesIn } from '../harness/handover.ts'
+import { sentenceOf } from '../errors.ts'
+import { adoptNamed } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
 import type { ProjectionOptions } from '../harness/projection.ts'
 import { recall } from '../harness/recall.ts'
@@ -90,7 +91,7 @@ export class HostContext {
     try {
       return await within(LIMIT_MS, this.#transform(messages))
     } catch (error) {
-      this.#tell('failed', `the messages go out as they were last sent, with the new ones as they are: ${sentence(error)}`)
+      this.#tell('failed', `the messages go out as they were last sent, with the new ones as they are: ${sentenceOf(error)}`)
       return this.#projection?.lastForm(messages) ?? messages
     }
   }
@@ -120,7 +121,7 @@ export class HostContext {
       if (opened === undefined) return 'the context manager is not available; repeat the call whose output you need'
       return await within(LIMIT_MS, recall(opened.manager, input))
     } catch (error) {
-      return `this can't be brought back now: ${sentence(error)}`
+      return `this can't be brought back now: ${sentenceOf(error)}`
     }
   }
 
@@ -160,7 +161,7 @@ export class HostContext {
       const opened = await within(LIMIT_MS, this.#open())
       return opened === undefined ? undefined : await within(LIMIT_MS, question(opened.manager))
     } catch (error) {
-      this.#tell('file', `${path} was not recorded: ${sentence(error)}`)
+      this.#tell('file', `${path} was not recorded: ${sentenceOf(error)}`)
       return undefined
     }
   }
@@ -213,25 +214,16 @@ export class HostContext {
       this.#projection = projection
       return { manager, projection }
     } catch (error) {
-      this.#tell('opening', `the agent continues without it: ${sentence(error)}`)
+      this.#tell('opening', `the agent continues without it: ${sentenceOf(error)}`)
       return undefined
     }
   }
 
   /** Takes over from the parent the objects that the prompts name. */
-  async #adopt(messages: readonly object[], { manager, projection }: Opened): Promise<void> {
-    const { parent: context } = this.#options
+  async #adopt(messages: readonly object[], opened: Opened): Promise<void> {
+    const context = this.#options.parent
     const parent = context === undefined ? undefined : await context.#open()
-    if (parent === undefined) return
-    for (const message of messages) {
-      if (!isPrompt(message)) continue
-      for (const name of namesIn(JSON.stringify(message))) {
-        if (this.#adopted.has(name)) continue
-        this.#adopted.add(name)
-        const id = await adopt(manager, parent.manager, parent.projection, name)
-        if (id !== undefined) projection.allow(id)
-      }
-    }
+    if (parent !== undefined) await adoptNamed(messages.filter(isPrompt), this.#adopted, opened, async () => parent)
   }
 
   #tell(what: string, text: string): void {
@@ -252,10 +244,4 @@ function isPrompt(message: object): boolean {
 
 function changesIn(name: string, args: unknown): Change[] {
   return typeof args === 'object' && args !== null ? changesOf(name, args as Record<string, unknown>) : []
-}
-
-function sentence(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown }
-  const message = error instanceof Error ? error.message : String(error)
-  return typeof code === 'string' ? `${message} (${code})` : message
 }

@@ -1,0 +1,167 @@
+/** What the extension tells the person, and how failures are counted. */
+import { truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { flattened } from '../../lib/driver/flat.ts'
+import { bounded, Failures, isPassing } from '../../extensions/guard.ts'
+import { bytesOf, sizeHint } from '../../extensions/place.ts'
+import { points } from '../../extensions/point.ts'
+import type { Report } from '../../extensions/report.ts'
+import { short } from '../../extensions/shares.ts'
+import { costLine, receiptLine, reportLines, savedLine } from '../../extensions/ui.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { sentenceOf } from '../../lib/errors.ts'
+
+afterEach(cleanUp)
+
+describe('failures', () => {
+  test('what takes too long is given up with a sentence', async () => {
+    await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow(
+      'waiting took longer than 0.001 s',
+    )
+    expect(await bounded(Promise.resolve(1), 1000, 'waiting')).toBe(1)
+    await expect(bounded(Promise.reject(new Error('own')), 1000, 'waiting')).rejects.toThrow('own')
+  })
+
+  test('three in a row of one kind are too many', () => {
+    const failures = new Failures()
+    expect([failures.failure('a'), failures.failure('b'), failures.failure('a')]).toEqual([false, false, false])
+    failures.success('a')
+    expect([failures.failure('a'), failures.failure('a'), failures.failure('a')]).toEqual([false, false, true])
+  })
+
+  test('what is nested too deep for the engine becomes text at its depth, and loses nothing', () => {
+    const nested = (levels: number): unknown => (levels === 0 ? { last: 1 } : [nested(levels - 1)])
+    expect(flattened(nested(20))).toEqual(nested(20))
+    let value = flattened({ a: nested(200), b: 1 }) as any
+    expect(value.b).toBe(1)
+    value = value.a
+    let levels = 1
+    while (typeof value === 'object') {
+      value = value[0]
+      levels += 1
+    }
+    expect(levels).toBe(60)
+    expect(JSON.parse(value)).toEqual(nested(200 - 59))
+  })
+
+  test.each([
+    [Object.assign(new Error('no'), { code: 'IO' }), true, 'no (IO)'],
+    [Object.assign(new Error('no'), { code: 'STORE_FULL' }), false, 'no (STORE_FULL)'],
+    [new Error('no'), false, 'no'],
+    ['text', false, 'text'],
+    [null, false, 'null'],
+  ])('%s', (error, passing, text) => {
+    expect(isPassing(error)).toBe(passing)
+    expect(sentenceOf(error)).toBe(text)
+  })
+})
+
+describe('texts for the person', () => {
+  test.each([
+    [0, '0'],
+    [999, '999'],
+    [1000, '1.0k'],
+    [9949, '9.9k'],
+    [9951, '10k'],
+    [41_234, '41k'],
+    [999_499, '999k'],
+    [1_250_000, '1.3M'],
+    [-2500, '-2.5k'],
+  ])('%d tokens are %s', (count, text) => expect(short(count)).toBe(text))
+
+  const receipt = {
+    items: 12,
+    removedTokens: 61_000,
+    cost: 9000,
+    gain: 6100,
+    paysBackAfterCalls: 2,
+    reason: 'pays' as const,
+  }
+
+  test('receipts', () => {
+    expect(receiptLine(receipt)).toBe('12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, reasoningLost: 14 })).toBe('12 items, 61k tokens removed, reasoning of 14 steps lost, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, reasoningLost: 1 }, true)).toBe('12 items, 61k tokens, reasoning of 1 step lost, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, items: 1, cost: 0 })).toBe('1 item, 61k tokens removed, free')
+    const { paysBackAfterCalls: _, ...never } = receipt
+    expect(receiptLine(never)).toContain('never pays back')
+  })
+
+  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, inactive: false, pinned: true, failed: false, turn: 1, callsAgo: 4 }
+  const report: Report = {
+    shares: [
+      { name: 'tool outputs', tokens: 30_960 },
+      { name: 'messages', tokens: 10_000 },
+      { name: 'references', tokens: 40 },
+    ],
+    outputs: [
+      output,
+      { ...output, id: 'ef', form: 'excerpt', pinned: false, inactive: true },
+      { ...output, id: 'cd', name: 'bash', tool: 'bash', form: 'reference', pinned: false },
+    ],
+    contextTokens: 41_000,
+    staleTokens: 2000,
+    contextWindow: 200_000,
+    active: 3,
+    objects: 20,
+    cachedShare: 0.943,
+    cost: 1.16,
+    isBilled: false,
+    tokenPrice: 0,
+    saved: 0.84,
+    savedTokens: 280_000,
+    uncounted: undefined,
+    receipts: [receipt],
+    off: true,
+    store: '/data/context.db',
+    storeHint: undefined,
+  }
+
+  test('the report', () => {
+    expect(reportLines(report)).toEqual([
+      'Context: 41k of 200k tokens (21 %), off: nothing collapses',
+      '  tool outputs    31k  16 %',
+      '  messages        10k   5 %',
+      '  references      <1k  <1 %',
+      'Saved $0.84, 42 % against plain Pi',
+      'Cost so far $1.16 · last call 94 % from the cache',
+      '  Roll: 12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls',
+      'Outputs: 2 in the window, 1 collapsed to references',
+      '  a.ts  full, pinned, 2.4k tokens, read, id=ab',
+      '  a.ts  excerpt, inactive, 2.4k tokens, read, id=ef',
+      'Old enough to collapse: 2.0k tokens; /context roll does it now',
+      'Store: /data/context.db',
+    ])
+  })
+
+  test('a store of 2 GiB comes with the command that makes it smaller, in one line', async () => {
+    const path = join(temporaryFolder('large-'), 'context.db')
+    expect([await bytesOf(path), sizeHint(await bytesOf(path))]).toEqual([0, undefined])
+    writeFileSync(path, '')
+    // Its length counts; it takes no room.
+    truncateSync(path, 2 * 1024 ** 3 - 1)
+    expect(sizeHint(await bytesOf(path))).toBeUndefined()
+    writeFileSync(`${path}-wal`, 'x')
+    const storeHint = sizeHint(await bytesOf(path))
+    expect(storeHint).toBe('The store takes 2.0 GiB: "npx pi-context-manager prune --older-than 90d --dry-run" shows what could be removed')
+    expect(reportLines({ ...report, storeHint }).slice(-2)).toEqual(['Store: /data/context.db', storeHint])
+  })
+
+  test.each<[string, Partial<Report>, string]>([
+    ['nothing yet', { savedTokens: 0, saved: 0, receipts: [] }, 'Nothing saved yet: nothing has been worth collapsing.'],
+    ['a roll just now', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: what has collapsed shows at the next call.'],
+    ['a provider that counts nothing', { savedTokens: 0, saved: 0, uncounted: 'the provider reports no token counts' }, 'What was saved is not known: the provider reports no token counts.'],
+    ['a model without prices', { saved: undefined }, 'Saved 280k input tokens against plain Pi'],
+    ['a roll that has not paid back', { saved: -0.02, savedTokens: -6000, cost: 0.42 }, 'Cost $0.02, 5 % more than plain Pi'],
+    ['the same without prices', { saved: undefined, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],
+    ['less than a cent', { saved: -0.002, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],
+  ])('savings: %s', (_name, some, line) => {
+    expect(savedLine({ ...report, ...some })).toBe(line)
+  })
+
+  test('a low share from the cache points to the explanation', () => {
+    expect(costLine({ ...report, cachedShare: 0.2 })).toBe('Cost so far $1.16 · last call 20 % from the cache (/context why)')
+    expect(costLine({ ...report, cost: 0, cachedShare: undefined })).toBeUndefined()
+  })
+})

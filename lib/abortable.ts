@@ -1,0 +1,17 @@
+/** Opening that can be aborted: waits for it, or rejects with the signal's reason. */
+export async function abortable<T extends { close(): Promise<unknown> }>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([opening, aborted])
+  } catch (error) {
+    // An instance opened too late is closed again; its own failure no longer matters.
+    opening.then((instance) => instance.close()).catch(() => {})
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,116 @@
+/** Messages of the host that belong together: their content, and what is sent instead of them. */
+import { isEqual, keep, likeness } from './identity.ts'
+import type { Likeness } from './identity.ts'
+import type { EngineMessage } from './message.ts'
+import type { PartEdit, Shape } from './shape.ts'
+
+/** A part of a message; the engine knows it by its key. */
+export interface Part {
+  key: string
+  message: EngineMessage
+  edit: PartEdit | undefined
+}
+
+/** Messages of the host that belong together. */
+export interface Unit {
+  shape: Shape
+  /** The host's own messages, as of the last call. */
+  raw: object[]
+  /** A copy of their content. */
+  kept: readonly unknown[]
+  parts: readonly Part[]
+  /** What was sent instead of them, latest last. Some hosts return it at the next call. */
+  forms: (readonly unknown[])[]
+  /** What is sent instead of them now. */
+  written: readonly object[] | undefined
+  /** Notices that are sent after them. */
+  notices: { text: string; message: object }[]
+  /** True if they are notices that the host has returned, and not part of the conversation. */
+  isOurs: boolean
+}
+
+/** Reads messages into units, starting at `from`. `ours` returns the text of a message that is a notice of ours. */
+export function* read(
+  messages: readonly object[],
+  from: number,
+  shape: Shape,
+  key: () => string,
+  ours: (message: object) => string | undefined,
+): Generator<Unit> {
+  for (let at = from; at < messages.length; ) {
+    const notice = ours(messages[at] as object)
+    const { size, parts } = notice === undefined ? shape.read(messages, at) : { size: 1, parts: [{ role: 'notice', content: notice }] }
+    const raw = messages.slice(at, at + size)
+    yield {
+      shape,
+      raw,
+      kept: raw.map((message) => keep(contentOf(shape, message))),
+      parts: parts.map((message) => ({ key: key(), message, edit: undefined })),
+      forms: [],
+      written: undefined,
+      notices: [],
+      isOurs: notice !== undefined,
+    }
+    at += size
+  }
+}
+
+/** A unit for a rebuilt table: without edits and notices. */
+export function renewed(unit: Unit, raw: object[]): Unit {
+  const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
+  const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
+  return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
+}
+
+/** The content that a unit's messages had. */
+export function wordsOf({ kept }: Unit): unknown[] {
+  return [...kept]
+}
+
+/** The part of a message that identifies it. */
+export function contentOf(shape: Shape, message: object): unknown {
+  return shape.content?.(message) ?? message
+}
+
+/** How many messages at an index are a unit in the host's wording; undefined if they are not. */
+export function sizeAt(unit: Unit, messages: readonly object[], at: number): number | undefined {
+  return likenessOf(unit, messages, at) === 'different' ? undefined : unit.raw.length
+}
+
+/** Returns whether something else is sent instead of a part of a unit. */
+export function isEdited(unit: Unit): boolean {
+  return unit.parts.some((part) => part.edit !== undefined)
+}
+
+/** How the messages at an index compare with a unit in the host's wording. */
+export function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at: number): Likeness {
+  if (at + raw.length > messages.length) return 'different'
+  let result: Likeness = 'same'
+  for (let index = 0; index < raw.length; index += 1) {
+    const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
+    if (like === 'different') return like
+    if (like === 'marked') result = like
+  }
+  return result
+}
+
+/** How many messages at an index are what was sent instead of a unit; the latest form is tried first. */
+export function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
+  const form = forms.findLast(
+    (one) =>
+      (one.length > 0 ? at + one.length <= messages.length : isCarried) &&
+      one.every((part, index) => isEqual(part, contentOf(shape, messages[at + index] as object))),
+  )
+  return form?.length
+}
+
+/** What is sent instead of a unit, by its edits; noted as one of its forms. */
+export function write(unit: Unit): readonly object[] {
+  const edits = new Map<number, PartEdit>()
+  for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
+  const written = unit.shape.write(unit.raw, edits)
+  const form = written.map((message) => keep(contentOf(unit.shape, message)))
+  if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
+  unit.written = written
+  return written
+}
