@@ -316,4 +316,18 @@ mod tests {
             json!([{"op": "add", "path": "/a~1b/-", "value": 1}])
         );
     }
+
+    #[test]
+    fn operations_of_another_patch_come_after_these() {
+        let put = |value: i32| {
+            let mut patch = Patch::default();
+            patch.put(&["a"], json!(value));
+            patch
+        };
+        let mut both = put(1);
+        both.extend(put(2));
+        let mut payload = json!({});
+        both.change(&mut payload).unwrap();
+        assert_eq!(payload, json!({ "a": 2 }));
+    }
 }

@@ -89,4 +89,9 @@ mod tests {
         let time = Timestamp::from_millis(millis);
         assert_eq!(time.to_string().parse::<Timestamp>().unwrap(), time);
     }
+
+    #[test]
+    fn a_transaction_is_written_as_its_number() {
+        assert_eq!([TxId(0), TxId(42)].map(|tx| tx.to_string()), ["0", "42"]);
+    }
 }

@@ -278,3 +278,13 @@ fn the_page_about_errors_has_every_code_in_its_order() {
         page.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`')).collect();
     assert_eq!(explained, ErrorCode::ALL.map(ErrorCode::as_str));
 }
+
+#[test]
+fn a_document_knows_its_source() {
+    let at = FilesystemSource { filesystem_id: "host".into(), path: "/a".into() };
+    let file = Source::file("host", "/a");
+    assert_eq!(file.as_filesystem(), Some(&at));
+    assert_eq!(Document::file(at, None, None).source(), Some(&file));
+    let other = Source::from_value(json!({ "type": "web", "url": "https://example.com" })).unwrap();
+    assert_eq!(other.as_filesystem(), None);
+}

@@ -193,3 +193,19 @@ proptest! {
         prop_assert!(normalise(&base, &raw).starts_with('/'));
     }
 }
+
+/// A renamed file that the client has found by itself, where a mapping leads.
+#[rstest]
+#[case::below_a_mapping("/home/abaris/project/a", Some("host"))]
+#[case::below_the_longest_one("/srv/vendor/x", Some("volume"))]
+#[case::hidden_by_another_mount("/home/abaris/project/vendor/a", None)]
+#[case::not_at_a_border("/home/abaris/project2", None)]
+#[case::nowhere("/etc/hosts", None)]
+fn where_a_canonical_path_is_reached(#[case] path: &str, #[case] filesystem: Option<&str>) {
+    let mounts = mounts(&[
+        ("/workspace", "/home/abaris/project", "host"),
+        ("/workspace/vendor/", "/srv/vendor", "volume"),
+    ]);
+    assert_eq!(mounts.reached(path), filesystem.map(|filesystem| at(filesystem, path)));
+    assert_eq!(mounts.default_filesystem(), "sandbox");
+}

@@ -77,6 +77,12 @@ fn an_error_is_told_in_its_own_words() {
 #[case::edit("edit", json!({ "path": "a.rs" }), "Done.", Status::Ok, None)]
 #[case::edit_fails("edit", json!({ "path": "a.rs" }), "The text was not found.", Status::Fail, Some("\"The text was not found.\""))]
 #[case::control("activate", json!({ "id": "x" }), "a\nb", Status::Ok, None)]
+#[case::only_errors_are_named("bash", json!({ "command": "go vet" }), "a.c:1:2: warning: unused\na.c:1:2: note: declared here\nb.c:2:3: error: wrong\nc.c:x:1: no place\nd.c:1:y: no place\n(x.c:1:1: no file\ne.c:1:2:no place\nf.c::2: no place\nmakefile:1:2: no file", Status::Ok, Some("1 error: b.c:2"))]
+#[case::warnings("bash", json!({ "command": "go vet" }), "a.c:1:2: warning: unused\na.c:3:2: warning: unused", Status::Ok, Some("2 warnings"))]
+#[case::packages_that_fail("bash", json!({ "command": "go test" }), "FAIL\tshop/a [build failed]\nFAIL\tshop/b [build failed]\nFAIL\tshop/c\t0.1s", Status::Ok, Some("2 failed: shop/a, shop/b"))]
+#[case::passed_packages("bash", json!({ "command": "go test -v" }), "--- PASS: A (0s)\n--- PASS: B (0s)\n--- PASS: C (0s)", Status::Ok, Some("3 passed"))]
+#[case::warnings_of_a_linter("bash", json!({ "command": "npx eslint ." }), "/shop/a.js\n  1:2  warning  x\n\n\u{2716} 2 problems (0 errors, 2 warnings)", Status::Ok, Some("2 warnings"))]
+#[case::written("write", json!({ "path": "a.rs" }), "a\nb\nc", Status::Ok, None)]
 #[case::any_other("web_search", json!({ "query": "x" }), "a\nb", Status::Ok, Some("2 lines"))]
 fn what_calls_came_to(
     #[case] tool: &str,
@@ -181,4 +187,14 @@ proptest! {
             prop_assert_eq!(at_a_word.count(), 1, "{} in {}", field, line);
         }
     }
+}
+
+/// What a line says before its outcome can't pose as one.
+#[rstest]
+#[case::a_command("make all", "make all")]
+#[case::one_with_an_arrow("echo 'a' -> b", "\"echo 'a' -> b\"")]
+#[case::one_with_quotes("echo \"a\" -> b", "\"echo \\\"a\\\" -> b\"")]
+#[case::nothing("", "")]
+fn what_a_line_says_before_its_outcome(#[case] gist: &str, #[case] expected: &str) {
+    assert_eq!(subject(gist), expected);
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, adopt, said_id};
+use context_model::chat::{Chat, ChatPatch, Notice, Receipt, RollEntry, RollReason, adopt, said_id};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -71,6 +71,19 @@ fn adopted_chat_takes_along_what_others_tell() {
     assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
 }
 
+fn receipt() -> Receipt {
+    Receipt {
+        items: 2,
+        reasoning_lost: 0,
+        reasoning_lost_running: 0,
+        removed_tokens: 900,
+        cost: 1.0,
+        gain: 2.0,
+        pays_back_after_calls: Some(1),
+        reason: RollReason::Pays,
+    }
+}
+
 /// A session that goes back keeps what a later roll made of the messages that stay, and nothing of what the conversation has left.
 #[test]
 fn rolls_stay_with_what_is_before_them() {
@@ -85,20 +98,29 @@ fn rolls_stay_with_what_is_before_them() {
     let later = patch::apply(earlier.clone(), [more.patch()]).unwrap();
     let roll = RollEntry {
         results: call(&["a", "c"]),
-        arguments: call(&["c"]),
+        arguments: call(&["b", "c"]),
+        old_texts: call(&["a", "c"]),
+        lines: call(&["b", "c"]),
+        changed: call(&["c", "a"]),
+        receipt: Some(receipt()),
+        undone: true,
         words: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
         pages: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
         bound: true,
-        ..RollEntry::default()
     };
     let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
     let rolls = Chat::of(&earlier).rolls_before(Chat::of(&later), &[roll, gone]);
     let kept = RollEntry {
         results: call(&["a"]),
+        arguments: call(&["b"]),
+        old_texts: call(&["a"]),
+        lines: call(&["b"]),
+        changed: call(&["a"]),
+        receipt: Some(receipt()),
+        undone: true,
         words: ["first", "a text that was redacted"].map(said_id).to_vec(),
         pages: vec![call(&["a", "b"])],
         bound: true,
-        ..RollEntry::default()
     };
     assert_eq!(rolls, std::slice::from_ref(&kept));
     let session = SessionId::new("s").unwrap();
