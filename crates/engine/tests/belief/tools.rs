@@ -385,10 +385,15 @@ async fn unguarded(
 ) -> Outcome<(&'static str, Value, Said)> {
     let left = with_line(now, line, Some(new));
     let mut said = write(world, client, file, left.clone(), call).await?;
+    let is_in = |known: &str| !old.is_empty() && known.matches(old).count() == 1;
+    let catted = believed.catted.iter().filter(|text| **text != *now && is_in(text));
+    // Where what a shell has shown counts as read, the model knows that with its edit.
+    let catted = catted.map(|text| What::Catted { text: text.replacen(old, new, 1).into() });
+    said.notes.extend(catted.map(|what| Note { file, what }));
     let Some(known) = believed.known.as_ref().filter(|known| **known != *now) else {
         return Ok(("edit", args, said));
     };
-    let is_once = !old.is_empty() && known.matches(old).count() == 1;
+    let is_once = is_in(known);
     // Of what stands where it does not know it, nobody can say what it knows.
     let text = if is_once { known.replacen(old, new, 1) } else { format!("{left} and something else") };
     said.notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
