@@ -42,6 +42,8 @@ pub enum What {
     /// A shell has shown this text. It counts as read if the file still had it when the engine heard of the call, which is not
     /// known here.
     Catted { text: Arc<str> },
+    /// The result of an edit tells what had changed before, and this is what the model would know without that.
+    Untold { text: Arc<str> },
 }
 
 /// A message of the conversation, as far as it matters here.
@@ -80,6 +82,9 @@ pub struct Belief {
     pub fragments: Vec<Fragment>,
     /// What a shell has shown, and what may not count.
     pub catted: Vec<Arc<str>>,
+    /// What it would know if results of edits had not told what had changed before. A process that ends before such a result
+    /// is recorded leaves nobody who knows that it has.
+    pub untold: Vec<Arc<str>>,
 }
 
 /// Lines of a file that are in the request.
@@ -126,9 +131,18 @@ impl Belief {
                 self.catted.push(Arc::clone(text));
                 return;
             }
+            What::Untold { text } => {
+                self.untold.push(Arc::clone(text));
+                return;
+            }
         };
         if let What::Wrote { text } | What::Told { text } = what {
             self.led_to.push(Arc::clone(text));
+        }
+        if matches!(what, What::Told { .. })
+            || matches!(what, What::Shown { text, first, last } if is_whole(text, *first, *last))
+        {
+            self.untold.clear();
         }
         self.wrote |= whole && matches!(what, What::Wrote { .. });
         // A part of another version than the one it heard of says nothing of the rest.
@@ -185,7 +199,7 @@ impl Belief {
             }
             // Who has written a text, or was led to it, knows all of its lines.
             What::Wrote { text } | What::Told { text } => Some((text, 1, text.split('\n').count())),
-            What::Pointed { .. } | What::Announced { .. } | What::Catted { .. } => None,
+            What::Pointed { .. } | What::Announced { .. } | What::Catted { .. } | What::Untold { .. } => None,
         };
         if let Some((text, first, last)) = shown.filter(|_| whole) {
             let text = Arc::clone(text);

@@ -312,10 +312,13 @@ async fn edit(
         let with_edit = if edited { world.stored(file).await } else { Vec::new() };
         let bases = seen.bases().chain(believed.bases()).chain(&alike);
         let mut bases = bases.chain(&taken_for).chain(&with_edit);
-        if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && known.contains(old)) {
+        let is_base =
+            |known: &&Arc<str>| applied(known, diff).as_deref() == Some(&*now) && known.contains(old);
+        let Some(base) = bases.find(is_base).cloned() else {
             return violation(Kind::FalseDifference, difference);
-        }
+        };
         let mut said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
+        said.notes.push(Note { file, what: What::Untold { text: base.replacen(old, &new, 1).into() } });
         said.output += &format!("\n\n{difference}");
         return Ok(("edit", args, said));
     }

@@ -191,10 +191,11 @@ impl World {
     }
 
     /// The texts that a file had and that have the parts in sight: once the process that read them has ended, nobody can
-    /// tell which of these it was.
+    /// tell which of these it was, nor what the result of an edit has told.
     pub fn alike(&self, file: usize, belief: &Belief, recovered: bool) -> Vec<Arc<str>> {
         let past = self.files[file].past.iter().filter(|_| recovered).flatten();
-        past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text)))).cloned().collect()
+        let alike = past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text))));
+        alike.chain(belief.untold.iter().filter(|_| recovered)).cloned().collect()
     }
 
     /// Returns whether the model knows a text that was never stored.
