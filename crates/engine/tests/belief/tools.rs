@@ -301,9 +301,9 @@ async fn edit(
         && seen.led_to.is_empty()
         && !seen.fragments.is_empty()
         && seen.fragments.iter().all(|part| part.is_as_in(Some(&now)));
-    // What an edit has made of the file says its result alone.
+    // What an edit has made of the file says its result alone, which counts once it is recorded.
     let wrote = |note: &Note| note.file == file && matches!(note.what, What::Wrote { .. });
-    let is_unreported = client.open.iter().any(|one| !one.reported && one.notes.iter().any(wrote));
+    let is_unreported = client.open.iter().any(|one| one.born.is_none() && one.notes.iter().any(wrote));
     if let Some(difference) = beside {
         let diff = difference.split_once('\n').map_or("", |(_, diff)| diff);
         let alike = world.alike(file, &believed, client.recovered);
