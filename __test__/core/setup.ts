@@ -62,7 +62,7 @@ export function write(cwd: string, name: string, content: string | Uint8Array): 
 }
 
 /** `JSON.stringify` with sorted keys: RFC 8785 in JavaScript. */
-export function canonical(value: unknown): string {
+function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
