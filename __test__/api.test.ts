@@ -268,15 +268,6 @@ test('a sandboxed agent has its own paths', async () => {
   expect((await manager.assemble()).metadataPool).toContain(' path=/workspace/src/a.ts ')
 })
 
-test.skipIf(process.platform === 'win32')('the store is made readable by its owner only', async () => {
-  const store = sqlite()
-  const manager = await opened({ cwd: folder(), store })
-  await manager.recordToolcall(call('c', 'secret'))
-  const mode = (path: string) => statSync(path).mode & 0o777
-  expect(mode(store.path)).toBe(0o600)
-  expect(mode(join(store.path, '..'))).toBe(0o700)
-})
-
 test('the default store is in the user’s data directory', () => {
   const before = process.env['XDG_DATA_HOME']
   try {

@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { ContextManager, WatchEvent } from '../lib/index.ts'
-import { FILESYSTEM, folder, opened, shown, sqlite, write } from './core/setup.ts'
+import { folder, opened, shown, sqlite, write } from './core/setup.ts'
 import { cleanUp, deadline } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -97,20 +97,6 @@ test('another client’s version is news', async () => {
   await one.indexFile('inside', 'second')
   await two.appendTurn({ role: 'user', content: 'next' })
   expect(await until('updated', id)).toMatchObject({ path: shown(join(cwd, 'inside')) })
-})
-
-test('a sandboxed agent hears its own paths', async () => {
-  const cwd = folder()
-  const path = write(cwd, 'a', '1')
-  const manager = await opened({
-    cwd: '/workspace',
-    watch: true,
-    mounts: [{ agentPrefix: '/workspace', canonicalPrefix: cwd, filesystemId: FILESYSTEM }],
-  })
-  const { id } = await manager.indexFile('a')
-  const { until } = listen(manager)
-  writeFileSync(path, '2')
-  expect((await until('updated', id)).path).toBe('/workspace/a')
 })
 
 test('without watch a comparison finds what has changed', async () => {
