@@ -34,6 +34,7 @@ mod record;
 mod results;
 mod roll;
 mod stored;
+mod unread;
 mod view;
 mod written;
 

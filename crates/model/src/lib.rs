@@ -25,3 +25,4 @@ pub mod session;
 pub mod source;
 pub mod time;
 pub mod tokens;
+mod toolcall;

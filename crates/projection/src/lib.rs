@@ -31,6 +31,7 @@ mod bound;
 mod clock;
 mod decide;
 mod fenwick;
+mod item;
 mod ledger;
 mod need;
 mod objects;
@@ -47,7 +48,8 @@ mod usage;
 
 pub use binding::Binding;
 pub use clock::{Clock, Moment};
-pub use ledger::{Charge, Item, Ledger};
+pub use item::Item;
+pub use ledger::{Charge, Ledger};
 pub use need::{Curve, DEAD_CACHE, Need};
 pub use objects::Objects;
 pub use policy::{DEBT_CAP, Policy};

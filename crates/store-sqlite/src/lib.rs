@@ -37,6 +37,7 @@ use self::writer::Writer;
 use self::writer_queue::{Job, WriterQueue};
 
 mod apply;
+mod changes;
 mod checkpointer;
 mod column;
 mod connect;
@@ -162,7 +163,7 @@ impl SqliteStore {
 
     /// When the first transaction after this one was made. Reads one row on the caller's thread.
     pub fn time_after(&self, tx: TxId) -> Result<Option<Timestamp>> {
-        self.here(|connection| read::time_after(connection, tx))
+        self.here(|connection| changes::time_after(connection, tx))
     }
 
     /// The objects that the transactions after this one wrote: at most this many writes, of whole transactions.

@@ -10,6 +10,7 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::Connection;
 
+use super::changes;
 use super::error::stopped;
 use super::limit::Limit;
 use super::prepare::Prepared;
@@ -137,11 +138,11 @@ impl Store for SqliteStore {
 
     async fn latest_tx(&self) -> Result<TxId> {
         self.in_place()?;
-        self.here(read::latest_tx)
+        self.here(changes::latest_tx)
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-        self.pool.away(move |connection| read::changes_since(connection, tx)).await
+        self.pool.away(move |connection| changes::changes_since(connection, tx)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {

@@ -11,22 +11,21 @@ use std::time::{Duration, Instant};
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, TransactionBehavior};
 
+mod upkeep;
+
 use super::apply::{self, Newest};
 use super::checkpointer::{Checkpointer, LONG};
 use super::connect::{self, PATIENCE, patiently_for};
 use super::durability::Durability;
-use super::erase;
 use super::error::Result;
 use super::forgotten::Forgotten;
 use super::gate::Gate;
 use super::index;
 use super::place::Place;
 use super::prepare::Prepared;
-use super::prune::{self, Left, Which};
-use super::rewrite;
 use context_store::backend::heads::Heads;
 use context_store::clock::Clock;
-use context_store::{Erase, Erased, ErasedCount, Receipt, StoreError};
+use context_store::{Receipt, StoreError};
 
 /// How often the limits of the store are checked.
 const LIMIT_TIME: Duration = Duration::from_secs(600);
@@ -314,89 +313,6 @@ impl Writer {
     pub fn flush(&mut self) -> Result<()> {
         self.index_all()?;
         self.checkpointer.copy()
-    }
-
-    /// Erases what the owner of the store wants to forget, and then rewrites the whole file.
-    pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
-        rewrite::has_room(&self.place)?;
-        self.index_all()?;
-        self.heads.borrow_mut().clear();
-        let count = self.write(|connection| {
-            // Together with what others have written since: nobody writes during this transaction.
-            while index::portion(connection)? {}
-            erase::erase(connection, wanted, mark)
-        })?;
-        self.optimize_index()?;
-        self.rewrite()?;
-        Ok(count)
-    }
-
-    /// Removes sessions from the store, and then rewrites the whole file if that is wanted and there is enough space.
-    pub fn prune(&mut self, which: &Which, is_dry_run: bool, is_shortened: bool) -> Result<Left> {
-        self.index_all()?;
-        let now = (self.clock)();
-        if is_dry_run {
-            let moment = self.connection.unchecked_transaction()?;
-            return Ok(prune::choose(&moment, which, now)?.0);
-        }
-        self.heads.borrow_mut().clear();
-        // With foreign keys, removing a text would scan all versions.
-        self.connection.pragma_update(None, "foreign_keys", false)?;
-        let left = self.write(|connection| {
-            while index::portion(connection)? {}
-            let (left, weighed) = prune::choose(connection, which, now)?;
-            prune::prune(connection, &weighed, left.sessions.len())?;
-            Ok(left)
-        });
-        self.connection.pragma_update(None, "foreign_keys", true)?;
-        let mut left = left?;
-        if is_shortened && !left.sessions.is_empty() {
-            left.pruned.is_shorter = self.shorten().is_ok();
-        }
-        self.checkpoint();
-        Ok(left)
-    }
-
-    fn shorten(&mut self) -> Result<()> {
-        rewrite::has_room(&self.place)?;
-        self.optimize_index()?;
-        self.rewrite()
-    }
-
-    /// Deleted text stays in the index until its segments are merged.
-    fn optimize_index(&self) -> Result<()> {
-        self.write(|connection| {
-            connection.execute("INSERT INTO contents_fts (contents_fts) VALUES ('optimize')", [])?;
-            Ok(())
-        })
-    }
-
-    /// Keeps to the limits that the owner has set: removes the oldest session if they are exceeded. If that fails, it is
-    /// tried again after the next write.
-    pub fn keep_limits(&mut self) {
-        self.is_within = true;
-        if self.looked.is_some_and(|looked| looked.elapsed() < LIMIT_TIME) {
-            return;
-        }
-        let exceeding = prune::exceeding(&self.connection, (self.clock)());
-        let left =
-            exceeding.and_then(|which| which.map(|which| self.prune(&which, false, false)).transpose());
-        match left {
-            Ok(Some(left)) if !left.sessions.is_empty() => self.is_within = false,
-            Ok(_) => self.looked = Some(Instant::now()),
-            Err(error) => {
-                tracing::warn!(code = %error.into_store().code(), "old sessions beyond the store's limits could not be removed");
-                self.looked = Some(Instant::now());
-            }
-        }
-        self.worked = Instant::now();
-    }
-
-    /// Rewrites the whole file, without free pages, and empties the log.
-    pub fn rewrite(&mut self) -> Result<()> {
-        rewrite::has_room(&self.place)?;
-        self.sync_commits(true)?;
-        rewrite::rewrite(&self.connection)
     }
 
     /// A value of the `local` table; the first default is kept.

@@ -36,6 +36,7 @@ mod connection;
 mod edn;
 mod erase;
 mod erasures;
+mod fields;
 mod form;
 mod http;
 mod inner;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::cache::Head;
 use super::edn::quote;
+use super::fields::{FIELDS, GROWING};
 use super::http::{Answer, Format, Request};
 use super::inner::Inner;
 use super::mark::Mark;
@@ -342,36 +343,6 @@ impl Inner {
     }
 }
 
-/// The fields of this library's documents that an outline has.
-const FIELDS: [&str; 23] = [
-    "xt/id",
-    "type",
-    "source",
-    "identity_hash",
-    "content_hash",
-    "source_hash",
-    "file_type",
-    "char_count",
-    "tool",
-    "status",
-    "args",
-    "args_display",
-    "file_refs",
-    "evidence",
-    "outcome",
-    "redacted",
-    "chat_ref",
-    "parent_ref",
-    "session_id",
-    "session_ref",
-    "system_prompt_ref",
-    "turn_count",
-    "records_evidence",
-];
-
-/// Fields that an outline leaves out: the content, and the lists of a chat or session.
-const GROWING: [&str; 4] = ["content", "turns", "toolcall_refs", PATCH];
-
 type Parts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
 
 /// Splits a document into envelope and payload, keeping the stored `content_hash`.
@@ -418,41 +389,4 @@ fn known(request: Request, known: Option<Known>) -> Request {
 
 pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
     known(valid_at(request, valid), Some(Known::Tx(tx)))
-}
-
-#[cfg(test)]
-mod tests {
-    use context_model::id::SessionId;
-    use context_model::object::Toolcall;
-    use context_model::session::Sets;
-    use context_model::source::FilesystemSource;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn outlines_have_every_field_of_the_models_documents() {
-        let session = SessionId::new("s").unwrap();
-        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a.rs".into() };
-        let call = Toolcall {
-            args_display: Some("a.rs".into()),
-            file_refs: vec![ObjectId::new("file")],
-            parent: Some(ObjectId::new("parent")),
-            ..Toolcall::new("read", serde_json::Map::new(), "text", ObjectId::chat(&session))
-        };
-        let documents = [
-            Document::file(source, Some("text".into()), None),
-            Document::toolcall_with(ObjectId::new("call"), call, Some(json!({})), Some("1 line")),
-            Document::chat(&session),
-            Document::system_prompt(&session, "be brief"),
-            Sets::default().document(&session),
-        ];
-        for document in documents {
-            let fields = document.to_json();
-            let lists = ["session_index", "metadata_pool", "active_set", "pinned_set"];
-            for name in fields.keys().map(String::as_str).filter(|name| !lists.contains(name)) {
-                assert!(FIELDS.contains(&name) || GROWING.contains(&name), "{name} of {}", document.id());
-            }
-        }
-    }
 }

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Transaction, Write as StoreWrite};
 
 mod format;
+mod lists;
 mod outcome;
 mod place;
 mod rules;

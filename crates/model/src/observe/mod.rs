@@ -11,6 +11,7 @@ mod looks;
 mod output;
 mod shell;
 mod shown;
+mod words;
 
 pub(crate) use bash::programs;
 pub use found::{Candidate, Kind, Observation};

@@ -56,7 +56,7 @@ mod status;
 pub use status::QueueState;
 
 use progress::Progress;
-use shared::Shared;
+use shared::{Shared, Waiting};
 use status::{Status, Written};
 
 /// How a queued store is set up.
@@ -201,24 +201,6 @@ impl QueuedStore {
             "{queued} transactions wait for XTDB ({}); they stay in the journal and are sent once it answers",
             last_error.as_deref().unwrap_or("it is slow")
         )))
-    }
-}
-
-/// A caller that waits for everything to be sent, until this is dropped.
-struct Waiting<'a>(&'a Shared);
-
-impl<'a> Waiting<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        shared.waiting.fetch_add(1, Ordering::AcqRel);
-        shared.turn.send_modify(|n| *n += 1);
-        shared.work.notify_one();
-        Self(shared)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

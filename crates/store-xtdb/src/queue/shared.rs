@@ -114,3 +114,21 @@ impl Shared {
 pub(super) fn urls(options: &XtdbOptions) -> String {
     options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
 }
+
+/// A caller that waits for everything to be sent, until this is dropped.
+pub(super) struct Waiting<'a>(&'a Shared);
+
+impl<'a> Waiting<'a> {
+    pub fn new(shared: &'a Shared) -> Self {
+        shared.waiting.fetch_add(1, Ordering::AcqRel);
+        shared.turn.send_modify(|n| *n += 1);
+        shared.work.notify_one();
+        Self(shared)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
