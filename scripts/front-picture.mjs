@@ -1,4 +1,5 @@
 /** The picture of scripts/front.mjs: cost against strong missed uses, a point for each setting. */
+import { escape } from '../dist/replay/page/chart.js'
 
 const WIDTH = 640
 const HEIGHT = 400
@@ -45,8 +46,4 @@ ${text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, 'cost / Pi (system part of 3,000
 ${text(LEFT, 13, 'strong missed uses of tool text per 100 calls')}
 </svg>
 `
-}
-
-function escape(words) {
-  return words.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
 }

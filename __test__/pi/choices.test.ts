@@ -41,7 +41,7 @@ describe('a session of the holdout', () => {
   })
 
   test('is told on request, and can be switched on', async () => {
-    const { home, load, server } = await setUp(READS, { context: { holdout: 1 } })
+    const { home, load } = await setUp(READS, { context: { holdout: 1 } })
     files(home)
     const rpc = await startRpc(load)
     expect(await command(rpc, '/context')).toEqual([expect.stringContaining('/context on switches it on here')])
@@ -79,7 +79,7 @@ describe("a project's settings", () => {
 })
 
 test("a project's file that can't be used is told once, and the session goes on", async () => {
-  const { home, load, server } = await setUp(READS)
+  const { home, load } = await setUp(READS)
   files(home)
   mkdirSync(join(home.cwd, '.pi', 'context-manager.json'), { recursive: true })
   const rpc = await startRpc({ ...load, args: ['--approve'] })

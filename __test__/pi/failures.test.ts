@@ -79,7 +79,7 @@ describe('what the model asks for', () => {
   })
 
   test('a binary file is read as Pi reads it, and known without text', async () => {
-    const { server, home, store, load } = await setUp([
+    const { home, store, load } = await setUp([
       calls(['read', { path: 'data.bin' }, 'call_bin']),
       'I see',
     ])

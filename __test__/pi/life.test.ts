@@ -286,7 +286,7 @@ describe('other tools', () => {
   })
 
   test('observe mode overrides nothing and misses nothing', async () => {
-    const { server, home, store, load } = await setUp([
+    const { home, store, load } = await setUp([
       calls(['read', { path: 'a.txt' }, 'call_a']),
       calls(['write', { path: 'b.txt', content: 'bee' }, 'call_b']),
       'done',

@@ -12,7 +12,6 @@ import { appendsTools, objectIn } from '../../extensions/recall.ts'
 import { isReference, readHeader } from '../../extensions/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
 import { namesBeside, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
-import { short } from '../../extensions/shares.ts'
 import { cleanUp, onCleanUp } from '../rig/pi.ts'
 import { rmSync } from 'node:fs'
 

@@ -61,7 +61,7 @@ test.each([
   ['the end of a turn, halfway, and the store is told to be away', 'advance:half', 2, 3, 'STORE_UNAVAILABLE'],
 ])('a write that fails once loses nothing: %s', async (_name, fault, at, until, code) => {
   let toggle = ''
-  const { server, home, store, load } = await setUp(
+  const { home, store, load } = await setUp(
     worker(at, () => writeFileSync(toggle, ''), until, () => rmSync(toggle)),
   )
   toggle = join(home.root, 'toggle')
@@ -81,7 +81,7 @@ test.each([
 })
 
 test.each(['IO', 'INVALID_ARGUMENT'])('a failure that repeats (%s) ends the recording aloud, once', async (code) => {
-  const { server, home, store, load } = await setUp((_request, n) => `answer ${n}`)
+  const { home, store, load } = await setUp((_request, n) => `answer ${n}`)
   const toggle = join(home.root, 'toggle')
   writeFileSync(toggle, '')
   const env = { ...load.env, FAULT: 'advance', FAULT_CODE: code, FAULT_WHILE: toggle }
@@ -143,7 +143,7 @@ test('what Pi has summarized before it could be recorded is recorded all the sam
 })
 
 test('a message that the engine refuses is recorded as far as that goes, and stops none after it', async () => {
-  const { server, home, store, load } = await setUp((_request, n) =>
+  const { home, store, load } = await setUp((_request, n) =>
     n === 0 ? calls(['bash', { command: 'cat a.txt', deep: nested(150) }, 'call_deep']) : `answer ${n}`,
   )
   put(home, 'a.txt', lines('a', 40))
@@ -163,7 +163,7 @@ test('a message that the engine refuses is recorded as far as that goes, and sto
 })
 
 test('a run that begins without a prompt belongs to the turn before it, and its outputs collapse like others', async () => {
-  const { server, home, store, load } = await setUp((_request, n) =>
+  const { home, store, load } = await setUp((_request, n) =>
     n === 1 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`,
   )
   put(home, 'a.txt', lines('a', 60))

@@ -314,7 +314,7 @@ describe('inside a process', () => {
   })
 
   test('the root of the tree has an empty state', async () => {
-    const { server, home, store, load } = await library()
+    const { home, store, load } = await library()
     const rpc = await startRpc({ ...load, extension: [load.extension, NAVIGATE] })
     await rpc.prompt('read a')
     const { entries } = await rpc.command({ type: 'get_entries' })

@@ -111,7 +111,7 @@ describe('print mode', () => {
   })
 
   test('a command can not make another file its output', async () => {
-    const { server, home, store, load } = await setUp([
+    const { home, store, load } = await setUp([
       calls(['bash', { command: 'cat forged.txt' }, 'call_forged']),
       'done',
     ])

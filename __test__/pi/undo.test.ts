@@ -36,7 +36,7 @@ function savings(file: string): number[] {
 }
 
 test('receipts are whole numbers', async () => {
-  const { rpc, server, store, home } = await afterFour()
+  const { rpc, store, home } = await afterFour()
   await command(rpc, '/context roll')
   const { sessionFile } = await rpc.state()
   await rpc.close()
@@ -67,7 +67,7 @@ test.each(['the process that rolled', 'a resumed session'])('an excerpt comes ba
 })
 
 test('where there is no roll to undo, the savings of earlier rolls still count', async () => {
-  const { rpc: first, server, load } = await afterFour()
+  const { rpc: first, load } = await afterFour()
   await command(first, '/context roll')
   await first.prompt('five')
   const { sessionFile } = await first.state()
@@ -96,7 +96,7 @@ const WAYS: [name: string, back: (rpc: PiRpc, leaf: string) => Promise<unknown>]
 ]
 
 test.each(WAYS)('after a roll and %s the list is as before, and the totals are those of the last call', async (_name, back) => {
-  const { rpc, server } = await afterFour()
+  const { rpc } = await afterFour()
   const { leafId } = await rpc.command({ type: 'get_entries' })
   const [list, sums] = [await listed(rpc), await totals(rpc)]
   await command(rpc, '/context roll')

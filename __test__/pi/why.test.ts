@@ -195,7 +195,7 @@ describe('the requests', () => {
 
 describe('in Pi', () => {
   test('a roll is ours, a rewritten request another extension\'s, and an untouched one nobody\'s', async () => {
-    const { server, home, load } = await setUp((_request, n) =>
+    const { home, load } = await setUp((_request, n) =>
       n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : 'fine.',
     )
     put(home, 'a.txt', lines('a', 400))
