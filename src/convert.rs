@@ -25,31 +25,29 @@ pub fn bytes(content: js::Content) -> Vec<u8> {
     }
 }
 
-/// Returns what an edit tool should do.
-pub fn edit_guard(guard: context_engine::EditGuard) -> js::EditGuard {
-    match guard {
-        context_engine::EditGuard::Refused(text) => js::EditGuard { refusal: Some(text), difference: None },
-        context_engine::EditGuard::Allowed { difference } => js::EditGuard { refusal: None, difference },
+impl From<context_engine::EditGuard> for js::EditGuard {
+    fn from(guard: context_engine::EditGuard) -> Self {
+        match guard {
+            context_engine::EditGuard::Refused(text) => Self { refusal: Some(text), difference: None },
+            context_engine::EditGuard::Allowed { difference } => Self { refusal: None, difference },
+        }
     }
 }
 
-pub fn index_result(result: IndexResult) -> js::IndexResult {
-    js::IndexResult {
-        id: result.id.to_string(),
-        action: result.action.as_str().to_owned(),
-        reason: result.reason,
+impl From<IndexResult> for js::IndexResult {
+    fn from(result: IndexResult) -> Self {
+        Self { id: result.id.to_string(), action: result.action.as_str().to_owned(), reason: result.reason }
     }
 }
 
-pub fn indexed_files(indexed: Indexed) -> js::IndexedFiles {
-    let refused = indexed.refused.into_iter().map(|(path, error)| js::RefusedFile {
-        path,
-        code: error.code().as_str().to_owned(),
-        message: error.to_string(),
-    });
-    js::IndexedFiles {
-        indexed: indexed.results.into_iter().map(index_result).collect(),
-        refused: refused.collect(),
+impl From<Indexed> for js::IndexedFiles {
+    fn from(indexed: Indexed) -> Self {
+        let refused = indexed.refused.into_iter().map(|(path, error)| js::RefusedFile {
+            path,
+            code: error.code().as_str().to_owned(),
+            message: error.to_string(),
+        });
+        Self { indexed: list(indexed.results), refused: refused.collect() }
     }
 }
 
@@ -65,13 +63,14 @@ pub fn set_change(change: SetChange) -> Result<js::SetChange, Coded> {
     })
 }
 
-pub fn session_sets(sets: SessionSets) -> js::SessionSets {
-    let list = |ids: Vec<ObjectId>| ids.iter().map(ToString::to_string).collect();
-    js::SessionSets {
-        session_index: list(sets.session_index),
-        metadata_pool: list(sets.metadata_pool),
-        active_set: list(sets.active_set),
-        pinned_set: list(sets.pinned_set),
+impl From<SessionSets> for js::SessionSets {
+    fn from(sets: SessionSets) -> Self {
+        Self {
+            session_index: texts(&sets.session_index),
+            metadata_pool: texts(&sets.metadata_pool),
+            active_set: texts(&sets.active_set),
+            pinned_set: texts(&sets.pinned_set),
+        }
     }
 }
 
@@ -93,28 +92,32 @@ pub fn wanted(text: String, options: Option<js::SearchOptions>) -> Result<Wanted
     Ok(Wanted { text, limit, object_type: object_type(kind)?, session_id })
 }
 
-pub fn hit(found: Found) -> js::SearchHit {
-    js::SearchHit {
-        id: found.id.to_string(),
-        handle: found.handle,
-        r#type: found.object_type.as_str().to_owned(),
-        path: found.path,
-        tool: found.tool,
-        tx_id: number(found.tx_id),
-        is_latest: found.is_latest,
-        line: count(found.line),
-        snippet: found.snippet,
-        score: found.score,
-        shown: found.shown,
+impl From<Found> for js::SearchHit {
+    fn from(found: Found) -> Self {
+        Self {
+            id: found.id.to_string(),
+            handle: found.handle,
+            r#type: found.object_type.as_str().to_owned(),
+            path: found.path,
+            tool: found.tool,
+            tx_id: number(found.tx_id),
+            is_latest: found.is_latest,
+            line: count(found.line),
+            snippet: found.snippet,
+            score: found.score,
+            shown: found.shown,
+        }
     }
 }
 
-pub fn stats(stats: context_engine::Stats) -> js::Stats {
-    js::Stats {
-        context_tokens: i64::try_from(stats.context_tokens).unwrap_or(i64::MAX),
-        active_tokens: i64::try_from(stats.active_tokens).unwrap_or(i64::MAX),
-        objects: count(stats.objects),
-        rolls: count(stats.rolls),
+impl From<context_engine::Stats> for js::Stats {
+    fn from(stats: context_engine::Stats) -> Self {
+        Self {
+            context_tokens: i64::try_from(stats.context_tokens).unwrap_or(i64::MAX),
+            active_tokens: i64::try_from(stats.active_tokens).unwrap_or(i64::MAX),
+            objects: count(stats.objects),
+            rolls: count(stats.rolls),
+        }
     }
 }
 
@@ -242,6 +245,16 @@ fn stay(given: Option<Either<String, f64>>, what: &str) -> Result<Stay, Coded> {
             Err(Coded::invalid(format!("{what} is \"keep\" or a whole number of model calls from 1 on")))
         }
     }
+}
+
+/// A list in JavaScript's shape.
+pub fn list<T, U: From<T>>(list: Vec<T>) -> Vec<U> {
+    list.into_iter().map(U::from).collect()
+}
+
+/// IDs or times as texts.
+pub fn texts<T: ToString>(list: &[T]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
 }
 
 /// A count or a place, which stay far below what a number in JavaScript can be.

@@ -69,49 +69,34 @@ coded!(TransferError, EngineError, StoreError, ModelError);
 ///
 /// napi-rs rejects an `async fn` with a generic code only; a future with a callback may build the error that
 /// JavaScript sees, so every asynchronous method goes through here.
-pub fn promise<'e, T, U>(
-    env: &'e Env,
-    future: impl Future<Output = Result<T, Coded>> + Send + 'static,
-    convert: impl FnOnce(T) -> U + Send + 'static,
-) -> napi::Result<PromiseRaw<'e, U>>
-where
-    T: Send + 'static,
-    U: ToNapiValue + 'static,
-{
-    spawned(env, caught(future, defect), convert)
+pub fn promise<T: ToNapiValue + Send + 'static>(
+    env: &Env,
+    future: impl Future<Output = Outcome<T>> + Send + 'static,
+) -> napi::Result<PromiseRaw<'_, T>> {
+    spawned(env, caught(future, defect))
 }
 
 /// As [`promise`], for a call that needs only what is in memory. It starts on the event loop's thread and usually ends
 /// there, because waking another thread and being woken by it would take a hundred times as long.
-pub fn prompt_promise<'e, T, U>(
-    env: &'e Env,
-    future: impl Future<Output = Result<T, Coded>> + Send + 'static,
-    convert: impl FnOnce(T) -> U + Send + 'static,
-) -> napi::Result<PromiseRaw<'e, U>>
-where
-    T: Send + 'static,
-    U: ToNapiValue + 'static,
-{
+pub fn prompt_promise<T: ToNapiValue + Send + 'static>(
+    env: &Env,
+    future: impl Future<Output = Outcome<T>> + Send + 'static,
+) -> napi::Result<PromiseRaw<'_, T>> {
     let mut future = Box::pin(caught(future, defect));
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(Ok(value)) => PromiseRaw::resolve(env, convert(value)),
-        Poll::Ready(Err(error)) => spawned(env, std::future::ready(Err(error)), convert),
+        Poll::Ready(Ok(value)) => PromiseRaw::resolve(env, value),
+        Poll::Ready(Err(error)) => spawned(env, std::future::ready(Err(error))),
         // Somebody has the state; the runtime's own thread waits for it.
-        Poll::Pending => spawned(env, future, convert),
+        Poll::Pending => spawned(env, future),
     }
 }
 
-fn spawned<'e, T, U>(
-    env: &'e Env,
-    future: impl Future<Output = Result<T, Coded>> + Send + 'static,
-    convert: impl FnOnce(T) -> U + Send + 'static,
-) -> napi::Result<PromiseRaw<'e, U>>
-where
-    T: Send + 'static,
-    U: ToNapiValue + 'static,
-{
-    env.spawn_future_with_callback(async move { Ok(future.await) }, move |env, outcome| {
-        outcome.map(convert).map_err(|error| error.into_napi(env))
+fn spawned<T: ToNapiValue + Send + 'static>(
+    env: &Env,
+    future: impl Future<Output = Outcome<T>> + Send + 'static,
+) -> napi::Result<PromiseRaw<'_, T>> {
+    env.spawn_future_with_callback(async move { Ok(future.await) }, |env, outcome| {
+        outcome.map_err(|error| error.into_napi(env))
     })
 }
 

@@ -8,6 +8,7 @@ use context_store_sqlite::{Durability, SqliteStore};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 
 use crate::error::Coded;
+use crate::life::Held;
 use crate::types::{StoreOptions, StoreState};
 
 /// A store, and what can be asked about it beyond its calls.
@@ -62,6 +63,12 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
             }
         }
     })
+}
+
+impl Held for Opened {
+    fn closed() -> Coded {
+        Coded::closed_store()
+    }
 }
 
 impl Opened {

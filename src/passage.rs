@@ -43,12 +43,13 @@ pub fn text_part(
             None => return Err(Coded::invalid("give lines or grep")),
         };
         let found = tokio::task::spawn_blocking(move || excerpt::part(&text, &part, most)).await;
-        Ok(found.map_err(|error| Coded::failed(error.to_string()))??)
+        let found = found.map_err(|error| Coded::failed(error.to_string()))??;
+        Ok(Passage {
+            text: found.text,
+            lines: convert::count(found.lines),
+            of: convert::count(found.of),
+            total: convert::count(found.total),
+        })
     };
-    promise(env, work, |found: excerpt::Passage| Passage {
-        text: found.text,
-        lines: convert::count(found.lines),
-        of: convert::count(found.of),
-        total: convert::count(found.total),
-    })
+    promise(env, work)
 }

@@ -8,12 +8,11 @@ use context_projection::{Binding, PriceStep as Step, PriceSteps, Prices};
 use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
-use tracing::Instrument as _;
 
-use crate::convert;
-use crate::error::{Coded, Outcome, prompt_promise};
+use crate::convert::{self, list, texts};
+use crate::error::{Coded, Outcome};
 use crate::json;
-use crate::manager::{ContextManager, Open};
+use crate::manager::ContextManager;
 use crate::types as js;
 
 /// What to show when a tool result enters the transcript.
@@ -158,11 +157,9 @@ pub struct RollReceipt {
 impl ContextManager {
     #[napi]
     pub fn receive<'e>(&self, env: &'e Env, call: js::Toolcall) -> Result<PromiseRaw<'e, ReceivedResult>> {
-        let work = |open: Open| async move { Ok(open.engine.receive(convert::toolcall(call)?).await?) };
-        self.call(env, work, |Received { id, handle, header }| ReceivedResult {
-            id: id.to_string(),
-            handle,
-            header,
+        self.life.call(env, |open| async move {
+            let Received { id, handle, header } = open.engine.receive(convert::toolcall(call)?).await?;
+            Ok(ReceivedResult { id: id.to_string(), handle, header })
         })
     }
 
@@ -173,20 +170,19 @@ impl ContextManager {
         messages: Vec<IncomingMessage>,
         call: ModelCall,
     ) -> Result<PromiseRaw<'e, Plan>> {
-        let work = |open: Open| async move {
-            Ok(open.engine.advance(incoming(messages)?, &circumstances(call)?).await?)
-        };
-        self.plan(env, work)
+        self.life.call(env, |open| async move {
+            plan(open.engine.advance(incoming(messages)?, &circumstances(call)?).await?)
+        })
     }
 
     #[napi]
     pub fn look<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
-        self.call(env, |open| async move { Ok(open.engine.look().await?) }, |()| ())
+        self.life.call(env, |open| async move { Ok(open.engine.look().await?) })
     }
 
     #[napi]
     pub fn settle<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
-        self.call(env, |open| async move { Ok(open.engine.settle().await?) }, |()| ())
+        self.life.call(env, |open| async move { Ok(open.engine.settle().await?) })
     }
 
     #[napi]
@@ -197,11 +193,10 @@ impl ContextManager {
         recorded: u32,
         call: ModelCall,
     ) -> Result<PromiseRaw<'e, Plan>> {
-        let work = move |open: Open| async move {
+        self.life.call(env, move |open| async move {
             let call = circumstances(call)?;
-            Ok(open.engine.resync(incoming(messages)?, recorded as usize, &call).await?)
-        };
-        self.plan(env, work)
+            plan(open.engine.resync(incoming(messages)?, recorded as usize, &call).await?)
+        })
     }
 
     #[napi]
@@ -213,16 +208,16 @@ impl ContextManager {
         limit: Option<u32>,
         call_id: Option<String>,
     ) -> Result<PromiseRaw<'e, Option<String>>> {
-        let work = move |open: Open| async move {
+        self.life.call(env, move |open| async move {
             let (offset, limit) = (offset.map(|n| n as usize), limit.map(|n| n as usize));
-            Ok(open.engine.answer_read(&path, offset, limit, call_id.as_deref()).await?)
-        };
-        self.call(env, work, |answer| answer.map(|answer| answer.text))
+            let answer = open.engine.answer_read(&path, offset, limit, call_id.as_deref()).await?;
+            Ok(answer.map(|answer| answer.text))
+        })
     }
 
     #[napi]
     pub fn check_edit<'e>(&self, env: &'e Env, path: String) -> Result<PromiseRaw<'e, Option<String>>> {
-        self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
+        self.life.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) })
     }
 
     #[napi]
@@ -233,31 +228,25 @@ impl ContextManager {
         old_texts: Option<Vec<String>>,
         call_id: Option<String>,
     ) -> Result<PromiseRaw<'e, js::EditGuard>> {
-        self.call(
-            env,
-            |open| async move {
-                Ok(open.engine.guard_edit(&path, old_texts.as_deref(), call_id.as_deref()).await?)
-            },
-            convert::edit_guard,
-        )
+        self.life.call(env, |open| async move {
+            Ok(open.engine.guard_edit(&path, old_texts.as_deref(), call_id.as_deref()).await?.into())
+        })
     }
 
     #[napi(ts_args_type = "args: object")]
     pub fn check_arguments<'e>(&self, env: &'e Env, args: String) -> Result<PromiseRaw<'e, Option<String>>> {
         let args = json::object(args, "args").unwrap_or_default();
-        let open = self.current();
-        let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
-        prompt_promise(env, work.instrument(self.span()), |refusal| refusal)
+        self.life.call_promptly(env, |open| async move { Ok(open.engine.check_arguments(&args).await?) })
     }
 
     #[napi]
     pub fn stale_notices<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<String>>> {
-        self.call(env, |open| async move { Ok(open.engine.stale_notices().await?) }, |lines| lines)
+        self.life.call(env, |open| async move { Ok(open.engine.stale_notices().await?) })
     }
 
     #[napi]
     pub fn roll_now<'e>(&self, env: &'e Env, call: ModelCall) -> Result<PromiseRaw<'e, Plan>> {
-        self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)?).await?) })
+        self.life.call(env, |open| async move { plan(open.engine.roll_now(&circumstances(call)?).await?) })
     }
 
     #[napi]
@@ -266,19 +255,19 @@ impl ContextManager {
         env: &'e Env,
         call: ModelCall,
     ) -> Result<PromiseRaw<'e, Option<RollReceipt>>> {
-        let work = |open: Open| async move { Ok(open.engine.preview_roll(&circumstances(call)?).await?) };
-        self.call(env, work, |previewed| previewed.map(receipt))
+        self.life.call(env, |open| async move {
+            Ok(open.engine.preview_roll(&circumstances(call)?).await?.map(RollReceipt::from))
+        })
     }
 
     #[napi]
     pub fn undo_roll<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Plan>> {
-        self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })
+        self.life.call(env, |open| async move { plan(open.engine.undo_roll().await?) })
     }
 
     #[napi]
     pub fn receipts<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<RollReceipt>>> {
-        let work = |open: Open| async move { Ok(open.engine.receipts().await?) };
-        self.call(env, work, |receipts| receipts.into_iter().map(receipt).collect())
+        self.life.call(env, |open| async move { Ok(list(open.engine.receipts().await?)) })
     }
 
     #[napi]
@@ -289,41 +278,25 @@ impl ContextManager {
         tx: f64,
         times: Option<Vec<String>>,
     ) -> Result<PromiseRaw<'e, ()>> {
-        let work = move |open: Open| async move {
+        self.life.call(env, move |open| async move {
             let times = times.map(point_times).transpose()?;
             Ok(open.engine.restore(&SessionId::new(session_id)?, convert::tx(tx)?, times).await?)
-        };
-        self.call(env, work, |()| ())
+        })
     }
 
     #[napi]
     pub fn go_back<'e>(&self, env: &'e Env, tx: f64) -> Result<PromiseRaw<'e, ()>> {
-        let work = move |open: Open| async move { Ok(open.engine.go_back(convert::tx(tx)?).await?) };
-        self.call(env, work, |()| ())
+        self.life.call(env, move |open| async move { Ok(open.engine.go_back(convert::tx(tx)?).await?) })
     }
 
     #[napi]
     pub fn point<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, i64>> {
-        self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
+        self.life.call(env, |open| async move { Ok(convert::number(open.engine.point().await?)) })
     }
 
     #[napi(ts_return_type = "Promise<[string, string]>")]
     pub fn point_times<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<String>>> {
-        let work = |open: Open| async move { Ok(open.engine.point_times().await?) };
-        self.call(env, work, |times| times.iter().map(ToString::to_string).collect())
-    }
-}
-
-impl ContextManager {
-    fn plan<'e, F>(
-        &self,
-        env: &'e Env,
-        work: impl FnOnce(Open) -> F + Send + 'static,
-    ) -> Result<PromiseRaw<'e, Plan>>
-    where
-        F: Future<Output = Outcome<context_engine::Plan>> + Send + 'static,
-    {
-        self.call(env, |open| async move { plan(work(open).await?) }, |plan| plan)
+        self.life.call(env, |open| async move { Ok(texts(&open.engine.point_times().await?)) })
     }
 }
 
@@ -392,13 +365,13 @@ fn plan(plan: context_engine::Plan) -> Outcome<Plan> {
     Ok(Plan {
         edits: plan.edits.into_iter().map(edit).collect::<Outcome<_>>()?,
         notices: plan.notices,
-        receipt: plan.receipt.map(receipt),
+        receipt: plan.receipt.map(RollReceipt::from),
         context_tokens: plan.context_tokens as f64,
         stale_tokens: plan.stale_tokens as f64,
         rewrite_cost: plan.rewrite_cost,
         spent: plan.spent,
         point: plan.point.map(|(tx, _)| convert::number(tx)),
-        point_times: plan.point.map(|(_, times)| times.iter().map(ToString::to_string).collect()),
+        point_times: plan.point.map(|(_, times)| texts(&times)),
     })
 }
 
@@ -426,23 +399,25 @@ fn text_edit(TextEdit { block, text }: TextEdit) -> js::TextEdit {
     js::TextEdit { block: convert::count(block), text }
 }
 
-fn receipt(receipt: Receipt) -> RollReceipt {
-    let some = |lost: usize| (lost > 0).then(|| convert::count(lost));
-    RollReceipt {
-        items: convert::count(receipt.items),
-        reasoning_lost: some(receipt.reasoning_lost),
-        reasoning_lost_running: some(receipt.reasoning_lost_running),
-        removed_tokens: receipt.removed_tokens as f64,
-        cost: receipt.cost.round(),
-        gain: receipt.gain.round(),
-        pays_back_after_calls: receipt.pays_back_after_calls,
-        reason: match receipt.reason {
-            RollReason::Free => "free",
-            RollReason::Pays => "pays",
-            RollReason::Pressure => "pressure",
-            RollReason::Hard => "hard",
-            RollReason::Asked => "asked",
+impl From<Receipt> for RollReceipt {
+    fn from(receipt: Receipt) -> Self {
+        let some = |lost: usize| (lost > 0).then(|| convert::count(lost));
+        Self {
+            items: convert::count(receipt.items),
+            reasoning_lost: some(receipt.reasoning_lost),
+            reasoning_lost_running: some(receipt.reasoning_lost_running),
+            removed_tokens: receipt.removed_tokens as f64,
+            cost: receipt.cost.round(),
+            gain: receipt.gain.round(),
+            pays_back_after_calls: receipt.pays_back_after_calls,
+            reason: match receipt.reason {
+                RollReason::Free => "free",
+                RollReason::Pays => "pays",
+                RollReason::Pressure => "pressure",
+                RollReason::Hard => "hard",
+                RollReason::Asked => "asked",
+            }
+            .to_owned(),
         }
-        .to_owned(),
     }
 }

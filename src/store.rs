@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use context_engine::{find_objects, search_store, source_path};
 use context_model::id::ObjectId;
@@ -10,20 +9,21 @@ use context_secrets::{self as secrets, Place};
 use context_store::sessions::{self, SessionSummary};
 use context_store::{AsOf, Hit, Known, Outline};
 use napi::Result;
-use napi::bindgen_prelude::{Env, PromiseRaw, ToNapiValue};
+use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
-use crate::convert;
-use crate::error::{Coded, Outcome, promise};
+use crate::convert::{self, list, texts};
+use crate::error::{Outcome, promise};
 use crate::history;
 use crate::json;
+use crate::life::Life;
 use crate::opened::{self, Opened};
 use crate::types as js;
 
 /// The native half of the class `Store` in lib/store.ts, which documents the methods.
 #[napi]
 pub struct Store {
-    opened: Arc<Mutex<Option<Opened>>>,
+    pub(crate) life: Life<Opened>,
 }
 
 #[napi]
@@ -32,42 +32,28 @@ impl Store {
     #[napi(constructor)]
     #[allow(clippy::new_without_default, reason = "only JavaScript makes instances")]
     pub fn new() -> Self {
-        Self { opened: Arc::default() }
+        Self { life: Life::new() }
     }
 
     /// Opens the store.
     #[napi]
     pub fn start<'e>(&self, env: &'e Env, options: js::StoreOptions) -> Result<PromiseRaw<'e, ()>> {
-        let opened = Arc::clone(&self.opened);
-        let work = async move {
-            let store = opened::open(Some(options)).await?;
-            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
-            Ok(())
-        };
-        promise(env, work, |()| ())
+        self.life.begin(env, opened::open(Some(options)))
     }
 
     #[napi]
     pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
-        let opened = self.opened().take();
-        let work = async move {
-            match opened {
-                Some(opened) => Ok(opened.store.close().await?),
-                None => Ok(()),
-            }
-        };
-        promise(env, work, |()| ())
+        self.life.end(env, |opened| async move { Ok(opened.store.close().await?) })
     }
 
     #[napi]
     pub fn state<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::StoreState>> {
-        self.call(env, |opened| async move { Ok(opened.state()) }, |state| state)
+        self.life.call(env, |opened| async move { Ok(opened.state()) })
     }
 
     #[napi]
     pub fn sessions<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::SessionSummary>>> {
-        let work = |opened: Opened| async move { Ok(sessions::summaries(&*opened.store).await?) };
-        self.call(env, work, |all: Vec<SessionSummary>| all.into_iter().map(summary).collect())
+        self.life.call(env, |opened| async move { Ok(list(sessions::summaries(&*opened.store).await?)) })
     }
 
     #[napi]
@@ -77,7 +63,7 @@ impl Store {
         text: String,
         options: Option<js::SearchOptions>,
     ) -> Result<PromiseRaw<'e, Vec<js::StoreHit>>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let store = &*opened.store;
             let hits = search_store(store, convert::wanted(text, options)?).await?;
             let ids: Vec<ObjectId> = hits.iter().map(|(hit, _)| hit.id.clone()).collect();
@@ -90,8 +76,7 @@ impl Store {
                 found.push(js::StoreHit { time, ..hit(one, outline, session)? });
             }
             Ok(found)
-        };
-        self.call(env, work, |hits| hits)
+        })
     }
 
     #[napi]
@@ -100,18 +85,16 @@ impl Store {
         env: &'e Env,
         id: String,
     ) -> Result<PromiseRaw<'e, Option<js::SessionSummary>>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let id = ObjectId::new(id);
             let found = sessions::of_objects(&*opened.store, std::slice::from_ref(&id)).await?;
-            Ok(found.get(&id).map(|one| summary(one.as_ref().clone())))
-        };
-        self.call(env, work, |found| found)
+            Ok(found.get(&id).map(|one| one.as_ref().clone().into()))
+        })
     }
 
     #[napi]
     pub fn find<'e>(&self, env: &'e Env, name: String) -> Result<PromiseRaw<'e, Vec<String>>> {
-        let work = |opened: Opened| async move { Ok(find_objects(&*opened.store, &name).await?) };
-        self.call(env, work, |ids| ids.iter().map(ToString::to_string).collect())
+        self.life.call(env, |opened| async move { Ok(texts(&find_objects(&*opened.store, &name).await?)) })
     }
 
     #[napi(ts_return_type = "Promise<Version[]>")]
@@ -121,11 +104,10 @@ impl Store {
         id: String,
         part: Option<js::HistoryPart>,
     ) -> Result<PromiseRaw<'e, Vec<String>>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let (after, most) = convert::history_part(part)?;
             history::of(&*opened.store, &ObjectId::new(id), after, most).await
-        };
-        self.call(env, work, |pages| pages)
+        })
     }
 
     #[napi(ts_return_type = "Promise<Version | null>")]
@@ -135,7 +117,7 @@ impl Store {
         id: String,
         tx_id: Option<f64>,
     ) -> Result<PromiseRaw<'e, Option<String>>> {
-        let work = move |opened: Opened| async move {
+        self.life.call(env, move |opened| async move {
             let tx = tx_id.map(convert::tx).transpose()?;
             // As of a transaction that is still to come, the store would give the latest version.
             if let Some(tx) = tx
@@ -146,42 +128,18 @@ impl Store {
             let known = tx.map(Known::Tx);
             let found = opened.store.get(&ObjectId::new(id), AsOf { valid_time: None, known }).await?;
             found.map(|version| json::version(&version)).transpose()
-        };
-        self.call(env, work, |found| found)
+        })
     }
 
     #[napi]
     pub fn find_secrets<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::SecretPlace>>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let found = secrets::in_store(&*opened.store).await?;
             let ids: Vec<ObjectId> = found.places.iter().map(|place| place.id.clone()).collect();
             let outlines = opened.store.outlines(&ids).await?;
             let hidden = |name: String| without(name, &found.values);
             Ok(found.places.into_iter().zip(outlines).map(|place| named(place, &hidden)).collect::<Vec<_>>())
-        };
-        self.call(env, work, |places| places)
-    }
-}
-
-impl Store {
-    /// Runs a call on the open store. Fails with `CLOSED` inside the promise, never by throwing.
-    pub(crate) fn call<'e, T, U, F>(
-        &self,
-        env: &'e Env,
-        work: impl FnOnce(Opened) -> F + Send + 'static,
-        convert: impl FnOnce(T) -> U + Send + 'static,
-    ) -> Result<PromiseRaw<'e, U>>
-    where
-        F: Future<Output = Outcome<T>> + Send + 'static,
-        T: Send + 'static,
-        U: ToNapiValue + 'static,
-    {
-        let opened = self.opened().clone().ok_or_else(Coded::closed_store);
-        promise(env, async move { work(opened?).await }, convert)
-    }
-
-    fn opened(&self) -> MutexGuard<'_, Option<Opened>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        })
     }
 }
 
@@ -192,18 +150,19 @@ impl Store {
 #[allow(dead_code, reason = "only JavaScript calls it")]
 pub fn redacted_text(env: &Env, text: String) -> Result<PromiseRaw<'_, Option<String>>> {
     let work = async move { Ok(secrets::redacted(&text, None).map(|(text, _)| text)) };
-    promise(env, work, |text| text)
+    promise(env, work)
 }
 
-/// A session's summary in JavaScript's shape.
-pub fn summary(summary: SessionSummary) -> js::SessionSummary {
-    js::SessionSummary {
-        id: summary.id.to_string(),
-        turns: summary.turns as f64,
-        objects: summary.objects as f64,
-        last_written: summary.last_written.to_string(),
-        folder: summary.folder,
-        first_prompt: summary.first_prompt,
+impl From<SessionSummary> for js::SessionSummary {
+    fn from(summary: SessionSummary) -> Self {
+        Self {
+            id: summary.id.to_string(),
+            turns: summary.turns as f64,
+            objects: summary.objects as f64,
+            last_written: summary.last_written.to_string(),
+            folder: summary.folder,
+            first_prompt: summary.first_prompt,
+        }
     }
 }
 

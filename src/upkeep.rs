@@ -6,18 +6,17 @@ use context_engine::{session_objects, stored_path};
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::Timestamp;
 use context_secrets as secrets;
-use context_store::sessions::{Limits, Prune, Pruned};
+use context_store::sessions::{Limits, Prune};
 use context_store::transfer::{self, Summary, Target};
-use context_store::{Damage, Erase, ErasedCount};
+use context_store::{Damage, Erase};
 use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
-use crate::convert;
+use crate::convert::{self, list};
 use crate::error::{Coded, Outcome, promise};
-use crate::manager::{ContextManager, Open};
-use crate::opened::Opened;
-use crate::store::{self, Store};
+use crate::manager::ContextManager;
+use crate::store::Store;
 use crate::types as js;
 
 #[napi]
@@ -28,11 +27,10 @@ impl ContextManager {
         env: &'e Env,
         path: String,
     ) -> Result<PromiseRaw<'e, js::TransferSummary>> {
-        let work = |open: Open| async move {
+        self.life.call(env, |open| async move {
             let ids = transfer::session_objects(open.store(), open.engine.session_id()).await?;
             export_to(open.store(), &ids, Path::new(&path)).await
-        };
-        self.call(env, work, summary)
+        })
     }
 }
 
@@ -45,30 +43,27 @@ impl Store {
         path: String,
         session_id: Option<String>,
     ) -> Result<PromiseRaw<'e, js::TransferSummary>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let store = &*opened.store;
             let ids = match session_id {
                 None => transfer::all_objects(store).await?,
                 Some(session) => session_objects(store, &SessionId::new(session)?).await?,
             };
             export_to(store, &ids, Path::new(&path)).await
-        };
-        self.call(env, work, summary)
+        })
     }
 
     #[napi]
     pub fn import<'e>(&self, env: &'e Env, path: String) -> Result<PromiseRaw<'e, js::TransferSummary>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let mut file = transfer::open(Path::new(&path))?;
-            Ok(transfer::import(&mut file, &*opened.store).await?)
-        };
-        self.call(env, work, summary)
+            Ok(transfer::import(&mut file, &*opened.store).await?.into())
+        })
     }
 
     #[napi]
     pub fn verify<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<js::Damage>>> {
-        let work = |opened: Opened| async move { Ok(opened.store.verify().await?) };
-        self.call(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
+        self.life.call(env, |opened| async move { Ok(list(opened.store.verify().await?)) })
     }
 
     #[napi]
@@ -78,7 +73,7 @@ impl Store {
         wanted: Vec<js::Forgetting>,
         why: String,
     ) -> Result<PromiseRaw<'e, js::Forgotten>> {
-        let work = |opened: Opened| async move {
+        self.life.call(env, |opened| async move {
             let (all_secrets, wanted): (Vec<_>, Vec<_>) =
                 wanted.into_iter().partition(|one| one.secrets == Some(true));
             let mut wanted = wanted.into_iter().map(erase).collect::<Outcome<Vec<_>>>()?;
@@ -86,17 +81,14 @@ impl Store {
                 let found = secrets::in_store(&*opened.store).await?;
                 wanted.extend(found.values.into_iter().map(Erase::Text));
             }
-            Ok(opened.owned().erase(wanted, &why).await?)
-        };
-        self.call(env, work, |count: ErasedCount| js::Forgotten {
-            texts: count.texts as f64,
-            versions: count.versions as f64,
+            let count = opened.owned().erase(wanted, &why).await?;
+            Ok(js::Forgotten { texts: count.texts as f64, versions: count.versions as f64 })
         })
     }
 
     #[napi]
     pub fn prune<'e>(&self, env: &'e Env, options: js::PruneOptions) -> Result<PromiseRaw<'e, js::Pruned>> {
-        let work = move |opened: Opened| async move {
+        self.life.call(env, move |opened| async move {
             let before = options.older_than_days.map(before).transpose()?;
             let max_bytes = options.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
             let wanted = Prune {
@@ -105,32 +97,31 @@ impl Store {
                 project: options.project.map(|path| stored_path(&path).unwrap_or(path)),
                 is_dry_run: options.dry_run.unwrap_or(false),
             };
-            Ok(opened.owned().prune(wanted).await?)
-        };
-        self.call(env, work, |pruned: Pruned| js::Pruned {
-            sessions: pruned.sessions.into_iter().map(store::summary).collect(),
-            objects: pruned.objects as f64,
-            freed_bytes: pruned.freed_bytes as f64,
-            used_bytes: pruned.used_bytes as f64,
-            is_shorter: pruned.is_shorter,
+            let pruned = opened.owned().prune(wanted).await?;
+            Ok(js::Pruned {
+                sessions: list(pruned.sessions),
+                objects: pruned.objects as f64,
+                freed_bytes: pruned.freed_bytes as f64,
+                used_bytes: pruned.used_bytes as f64,
+                is_shorter: pruned.is_shorter,
+            })
         })
     }
 
     #[napi]
     pub fn limits<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::StoreLimits>> {
-        self.call(env, |opened| async move { Ok(opened.file()?.limits().await?) }, js_limits)
+        self.life.call(env, |opened| async move { Ok(opened.file()?.limits().await?.into()) })
     }
 
     #[napi]
     pub fn set_limits<'e>(&self, env: &'e Env, limits: js::StoreLimits) -> Result<PromiseRaw<'e, ()>> {
-        let work = move |opened: Opened| async move {
+        self.life.call(env, move |opened| async move {
             let max_bytes = limits.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
             let max_days = limits.max_days.map(|days| convert::whole(days, "maxDays")).transpose()?;
             let max_days = max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
             let limits = Limits { max_bytes: max_bytes.map(|bytes| bytes as u64), max_days };
             Ok(opened.file()?.set_limits(limits).await?)
-        };
-        self.call(env, work, |()| ())
+        })
     }
 }
 
@@ -138,14 +129,18 @@ impl Store {
 #[napi]
 #[allow(dead_code, reason = "only JavaScript calls it")]
 pub fn check_export(env: &Env, path: String) -> Result<PromiseRaw<'_, ()>> {
-    let work = async move { Ok(transfer::check(&mut transfer::open(Path::new(&path))?)?) };
-    promise(env, work, |_| ())
+    promise(env, async move {
+        transfer::check(&mut transfer::open(Path::new(&path))?)?;
+        Ok(())
+    })
 }
 
-fn js_limits(limits: Limits) -> js::StoreLimits {
-    js::StoreLimits {
-        max_bytes: limits.max_bytes.map(|bytes| bytes as f64),
-        max_days: limits.max_days.map(f64::from),
+impl From<Limits> for js::StoreLimits {
+    fn from(limits: Limits) -> Self {
+        Self {
+            max_bytes: limits.max_bytes.map(|bytes| bytes as f64),
+            max_days: limits.max_days.map(f64::from),
+        }
     }
 }
 
@@ -168,25 +163,33 @@ fn erase(wanted: js::Forgetting) -> Outcome<Erase> {
 }
 
 /// Writes next to the target and renames, so that an incomplete export never replaces a complete one.
-async fn export_to(store: &dyn context_store::Store, ids: &[ObjectId], path: &Path) -> Outcome<Summary> {
+async fn export_to(
+    store: &dyn context_store::Store,
+    ids: &[ObjectId],
+    path: &Path,
+) -> Outcome<js::TransferSummary> {
     let mut target = Target::create(path)?;
     let summary = transfer::export(store, ids, &mut target).await?;
     target.finish()?;
-    Ok(summary)
+    Ok(summary.into())
 }
 
-fn summary(summary: Summary) -> js::TransferSummary {
-    js::TransferSummary {
-        objects: summary.objects as f64,
-        versions: summary.versions as f64,
-        written: summary.written as f64,
+impl From<Summary> for js::TransferSummary {
+    fn from(summary: Summary) -> Self {
+        Self {
+            objects: summary.objects as f64,
+            versions: summary.versions as f64,
+            written: summary.written as f64,
+        }
     }
 }
 
-fn damage(damage: Damage) -> js::Damage {
-    js::Damage {
-        id: damage.id.map(|id| id.to_string()),
-        tx_id: damage.tx_id.map(convert::number),
-        what: damage.what,
+impl From<Damage> for js::Damage {
+    fn from(damage: Damage) -> Self {
+        Self {
+            id: damage.id.map(|id| id.to_string()),
+            tx_id: damage.tx_id.map(convert::number),
+            what: damage.what,
+        }
     }
 }

@@ -1,0 +1,101 @@
+//! What an instance is open on. JavaScript makes the instance and then opens it, so that it can be one of a class of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use napi::Result;
+use napi::bindgen_prelude::{Env, PromiseRaw, ToNapiValue};
+use tracing::{Instrument as _, Span};
+
+use crate::error::{Coded, Outcome, promise, prompt_promise};
+
+/// What an instance has while it is open.
+pub trait Held: Clone + Send + 'static {
+    /// `CLOSED`, of an instance that has none.
+    fn closed() -> Coded;
+
+    /// What the log files a call's steps under.
+    fn span(&self) -> Span {
+        Span::none()
+    }
+}
+
+/// The place of what an instance has while it is open: empty before that and after it.
+pub struct Life<T>(Arc<Mutex<Option<T>>>);
+
+impl<T: Held> Life<T> {
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Opens the instance.
+    pub fn begin<'e>(
+        &self,
+        env: &'e Env,
+        opening: impl Future<Output = Outcome<T>> + Send + 'static,
+    ) -> Result<PromiseRaw<'e, ()>> {
+        let place = Arc::clone(&self.0);
+        promise(env, async move {
+            let opened = opening.await?;
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            Ok(())
+        })
+    }
+
+    /// Runs a call on the open instance. Fails with `CLOSED` inside the promise, never by throwing.
+    pub fn call<'e, U, F>(
+        &self,
+        env: &'e Env,
+        work: impl FnOnce(T) -> F + Send + 'static,
+    ) -> Result<PromiseRaw<'e, U>>
+    where
+        F: Future<Output = Outcome<U>> + Send + 'static,
+        U: ToNapiValue + Send + 'static,
+    {
+        promise(env, run(self.current(), work))
+    }
+
+    /// As `call`, for a call that needs only what is in memory.
+    pub fn call_promptly<'e, U, F>(
+        &self,
+        env: &'e Env,
+        work: impl FnOnce(T) -> F + Send + 'static,
+    ) -> Result<PromiseRaw<'e, U>>
+    where
+        F: Future<Output = Outcome<U>> + Send + 'static,
+        U: ToNapiValue + Send + 'static,
+    {
+        prompt_promise(env, run(self.current(), work))
+    }
+
+    /// Ends the life, and runs the call that closes what the instance had. Does nothing if it is not open.
+    pub fn end<'e, F>(
+        &self,
+        env: &'e Env,
+        closing: impl FnOnce(T) -> F + Send + 'static,
+    ) -> Result<PromiseRaw<'e, ()>>
+    where
+        F: Future<Output = Outcome<()>> + Send + 'static,
+    {
+        let Some(held) = self.place().take() else { return PromiseRaw::resolve(env, ()) };
+        let span = held.span();
+        promise(env, async move { closing(held).await }.instrument(span))
+    }
+
+    pub fn current(&self) -> Outcome<T> {
+        self.place().clone().ok_or_else(T::closed)
+    }
+
+    fn place(&self) -> MutexGuard<'_, Option<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs a call on what an instance has, if it is open.
+async fn run<T: Held, U, F: Future<Output = Outcome<U>>>(
+    held: Outcome<T>,
+    work: impl FnOnce(T) -> F,
+) -> Outcome<U> {
+    let held = held?;
+    let span = held.span();
+    work(held).instrument(span).await
+}

@@ -1,0 +1,91 @@
+//! Opening a session, and what a `ContextManager` has while it is open.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use context_engine::{Engine, Options};
+use context_model::id::SessionId;
+use context_model::mounts::MountMapping;
+use context_store::Store;
+use tracing::Span;
+
+use crate::convert;
+use crate::error::{Coded, Outcome};
+use crate::life::Held;
+use crate::opened::{self, Opened};
+use crate::types as js;
+
+/// An open session, and its store.
+#[derive(Clone)]
+pub struct Open {
+    pub engine: Engine,
+    pub opened: Opened,
+}
+
+impl Open {
+    /// The store that the session is in.
+    pub fn store(&self) -> &dyn Store {
+        &*self.opened.store
+    }
+}
+
+impl Held for Open {
+    fn closed() -> Coded {
+        Coded::closed()
+    }
+
+    fn span(&self) -> Span {
+        span(self.engine.session_id().as_str())
+    }
+}
+
+/// What the log files the steps of a session's calls under.
+pub fn span(id: &str) -> Span {
+    tracing::debug_span!(target: "context", "session", id)
+}
+
+/// Opens the store and the session; with the file of an export, after importing it.
+pub async fn start(options: js::OpenOptions, import: Option<String>) -> Outcome<Open> {
+    let session = SessionId::new(&options.session_id)?;
+    let opened = opened::open(options.store.clone()).await?;
+    match open_session(session, options, &opened.store, import).await {
+        Ok(engine) => Ok(Open { engine, opened }),
+        Err(error) => {
+            // The first error is the one to report.
+            let _second = opened.store.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn open_session(
+    session: SessionId,
+    options: js::OpenOptions,
+    store: &Arc<dyn Store>,
+    import: Option<String>,
+) -> Outcome<Engine> {
+    let window = convert::window(options.window)?;
+    let stays = convert::stays(options.stay)?;
+    let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {
+        agent_prefix: m.agent_prefix,
+        canonical_prefix: m.canonical_prefix,
+        filesystem_id: m.filesystem_id,
+    });
+    let options = Options {
+        home: options.home,
+        system_prompt: options.system_prompt,
+        filesystem_id: options.filesystem_id,
+        mounts: mounts.collect(),
+        window,
+        stays,
+        watch: options.watch.unwrap_or(true),
+        watch_unmapped: options.watch_unmapped,
+        detect_devices: options.detect_devices.unwrap_or(false),
+        redact: options.redact.unwrap_or(false),
+        ..Options::new(session, options.cwd, Arc::clone(store))
+    };
+    Ok(match import {
+        Some(path) => Engine::import(Path::new(&path), options).await?,
+        None => Engine::open(options).await?,
+    })
+}
