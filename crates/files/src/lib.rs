@@ -1,7 +1,7 @@
 //! Files: reading them, deciding what a look means, tracking them, and comparing those of a session with the disk.
 //!
 //! Whatever waits for a disk here does so on a thread that may wait. A version goes into a transaction under construction
-//! ([`index::prepare`]); nothing here writes to the store.
+//! ([`index::prepare`]); all that is written here is the note of stamps ([`stamps::StampNote`]).
 
 pub mod due;
 pub mod index;
