@@ -14,8 +14,7 @@ export interface Owner {
  * were looked at before, and gets these; the parent's session is asked for only where there is another name.
  */
 export async function adoptNamed(prompts: readonly object[], done: Set<string>, child: Owner, parent: () => Promise<Owner>): Promise<void> {
-  const names = new Set(prompts.flatMap((prompt) => namesIn(JSON.stringify(prompt))))
-  for (const name of names) {
+  for (const name of prompts.flatMap((prompt) => namesIn(JSON.stringify(prompt)))) {
     if (done.has(name)) continue
     done.add(name)
     const { manager, projection } = await parent()
