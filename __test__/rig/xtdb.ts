@@ -8,8 +8,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onCleanUp } from './cleanup.ts'
 
-/** The script that starts a node: CONTEXT_XTDB_START, or the one beside the checkout. */
-const SCRIPT = process.env['CONTEXT_XTDB_START'] ?? fileURLToPath(new URL('../../../shared/xtdb/start', import.meta.url))
+const IS_REQUIRED = process.env['CONTEXT_REQUIRE_XTDB'] === '1'
+
+/** The script that starts a node: CONTEXT_XTDB_START, or the one beside the checkout where a node is required. */
+const SCRIPT = process.env['CONTEXT_XTDB_START'] ?? (IS_REQUIRED ? fileURLToPath(new URL('../../../shared/xtdb/start', import.meta.url)) : '')
 
 /** Milliseconds; the first start on a machine compiles. */
 const START_LIMIT_MS = 400_000
@@ -25,7 +27,7 @@ export function withoutXtdb(tests: string): boolean {
   const missing = whyNone()
   if (missing === undefined) return false
   const what = `${tests} not run: ${missing}`
-  if (process.env['CONTEXT_REQUIRE_XTDB'] === '1') throw new Error(what)
+  if (IS_REQUIRED) throw new Error(what)
   process.stderr.write(`${what}\n`)
   return true
 }

@@ -38,27 +38,24 @@ pub struct Node {
     directory: Option<tempfile::TempDir>,
 }
 
-/// The script that starts a node, where it and Java are there. Otherwise one line says how many tests of this
-/// file are not run; with `CONTEXT_REQUIRE_XTDB=1` that is a failure.
+/// The script that starts a node, if this run is to use one: it takes minutes. That is the one that
+/// `CONTEXT_XTDB_START` names, or with `CONTEXT_REQUIRE_XTDB=1` the one beside the checkout. Otherwise one line says how many
+/// tests of this file are not run; where they are required, that is a failure.
 pub fn start_script(file: &str, source: &str) -> Option<PathBuf> {
     static SAID: Once = Once::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let script = match std::env::var_os("CONTEXT_XTDB_START") {
-        Some(path) => PathBuf::from(path),
-        None => root.join("../shared/xtdb/start"),
-    };
+    let is_required = std::env::var_os("CONTEXT_REQUIRE_XTDB").is_some_and(|value| value == "1");
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/xtdb/start");
+    let named = std::env::var_os("CONTEXT_XTDB_START").map(PathBuf::from);
+    let script = named.or_else(|| is_required.then(beside));
     let has_java =
-        Command::new("java").arg("-version").stderr(Stdio::null()).status().is_ok_and(|s| s.success());
-    let missing = match (script.is_file(), has_java) {
-        (true, true) => return Some(script),
-        (false, _) => "CONTEXT_XTDB_START names no script that starts a node",
-        (true, false) => "there is no Java",
+        || Command::new("java").arg("-version").stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    let missing = match script.filter(|script| script.is_file()) {
+        Some(script) if has_java() => return Some(script),
+        Some(_) => "there is no Java",
+        None => "CONTEXT_XTDB_START names no script that starts a node",
     };
     let count = source.matches("#[tokio::test").count() + source.matches("#[test]").count();
-    assert!(
-        std::env::var_os("CONTEXT_REQUIRE_XTDB").is_none_or(|v| v != "1"),
-        "{file}: {count} tests need XTDB, and {missing}"
-    );
+    assert!(!is_required, "{file}: {count} tests need XTDB, and {missing}");
     SAID.call_once(|| {
         let line = format!("{file}: {count} tests against a real XTDB were not run: {missing}\n");
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
