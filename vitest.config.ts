@@ -1,17 +1,52 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * The slowest suites, which run real programs for minutes. `npm run test:full` and CI run them. What they cover end to end,
- * `npm test` covers in parts: the journal by the store's own tests, OpenCode's messages by hosts/conformance, crashes of
- * processes by lasting/kill.
+ * Suites that start real programs again and again, or work for long. `npm run test:full` and CI run them, so that `npm test`
+ * ends in minutes; a suite that is named on the command line runs, too. Behind each: what of it `npm test` covers all the same.
  */
-const SLOW = ['__test__/pi/queue.test.ts', '__test__/hosts/opencode.test.ts', '__test__/hosts/opencode-binding.test.ts', '__test__/hosts/crash.test.ts']
-const isFull = process.env['CONTEXT_FULL'] === '1'
+const SLOW = [
+  'cli/names', // cli: the same commands
+  'cli/outcome', // pi/life, cli
+  'cli/sentences', // docs/errors.md by errors, cli
+  'cli/usage', // usage
+  'gateway/forms', // gateway/wire, gateway/conversations
+  'gateway/killed', // gateway/conversations, lasting/kill: a process that is killed
+  'demo', // the other command of the README
+  'harness-back', // harness-truth, engine/stepped
+  'harness-forms', // harness-shapes, engine/forms
+  'hosts/binding', // harness-binding: the same answers without a framework
+  'hosts/cost', // replay/managed
+  'hosts/crash', // lasting/kill
+  'hosts/opencode', // hosts/conformance
+  'hosts/opencode-binding', // harness-binding
+  'look', // cli, inspect
+  'owner', // lasting/kill, and the store's own tests of owners
+  'pi/bill', // replay, pi/cache
+  'pi/binding', // harness-binding
+  'pi/compaction', // engine/compacted
+  'pi/failures', // pi/failed-pass
+  'pi/leaving', // pi/undo, engine/stepped
+  'pi/queue', // the store's own tests of its journal
+  'pi/random', // pi/life, and the simulation of the engine
+  'pi/resume', // pi/life, engine/resume
+  'pi/small', // pi/life
+  'pi/tools', // pi/arguments, pi/choices
+  'pi/undo', // engine/stepped, harness-truth
+  'pi/wire', // pi/transcript, gateway/wire
+  'release', // hosts/packed
+  'replay/cli', // the suites of replay below the command line
+  'replay/experiment', // replay/policies
+  'replay/identical', // replay/managed
+  'replay/store', // the store's own tests of damaged files
+  'secrets', // the tests of the crate
+  'values', // golden, the conformance suite of the stores
+]
+const isFull = process.env['CONTEXT_FULL'] === '1' || process.argv.some((word) => word.startsWith('__test__/'))
 
 export default defineConfig({
   test: {
     include: ['__test__/**/*.test.ts'],
-    exclude: isFull ? [] : SLOW,
+    exclude: isFull ? [] : SLOW.map((name) => `__test__/${name}.test.ts`),
     // Most tests start a real Pi, several times; on a busy machine that takes its time, and a lost event must
     // fail with what Pi said (the rig's own deadline of 60 s), not with the runner's bare timeout.
     testTimeout: 180_000,

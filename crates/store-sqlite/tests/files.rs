@@ -471,6 +471,7 @@ fn threads_end_with_the_store(#[case] close: bool) {
 /// Somebody looks at one state for long, with `sqlite3` or by an export: the log grows, and no write waits for it. Once
 /// that has ended, the log is copied back and begins anew.
 #[tokio::test]
+#[ignore = "lasts 9 seconds: `npm run test:full`"]
 async fn a_long_read_holds_up_no_write() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");

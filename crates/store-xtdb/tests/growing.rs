@@ -63,6 +63,7 @@ fn documents(versions: Vec<Version>) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "lasts 6 seconds: `npm run test:full`"]
 async fn a_backlog_of_one_chat_is_sent_in_proportion_to_its_turns() {
     let mut sent = Vec::new();
     for turns in [100, 400] {
@@ -99,6 +100,7 @@ async fn every_version_is_read_as_it_was_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "lasts 12 seconds: `npm run test:full`"]
 async fn another_machine_reads_what_is_new_and_not_the_whole_chat() {
     let (node, port, _place, one) = drained(600).await;
     let other = tempfile::tempdir().unwrap();

@@ -270,6 +270,7 @@ fn a_path_that_is_not_canonical_is_refused(#[case] path: &str) {
 }
 
 #[test]
+#[ignore = "lasts 5 seconds: `npm run test:full`"]
 fn ten_thousand_files_written_three_times() {
     let scene = Scene::new();
     let paths: Vec<_> = (0..10_000).map(|number| format!("d{}/f{number}", number / 20)).collect();

@@ -21,6 +21,7 @@ fn fill(path: &Path) {
 }
 
 #[test]
+#[ignore = "lasts 20 seconds: `npm run test:full`"]
 fn a_killed_forget_is_completed_by_the_next_one() {
     if !works("strace", &["-qq", "-e", "trace=none", "true"]) {
         return not_run("forget, killed on the way", "strace does not work here");
@@ -68,6 +69,7 @@ fn a_killed_forget_is_completed_by_the_next_one() {
 }
 
 #[test]
+#[ignore = "lasts 30 seconds: `npm run test:full`"]
 fn a_reader_of_an_older_state_is_told_of() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
