@@ -61,7 +61,8 @@ async function atLength(): Promise<void> {
       plain.push(performance.now() - start)
     }
     // The store is still busy with what came before when the first ones are measured.
-    const here = { own: median(own.slice(40)), plain: median(plain.slice(40)), held: median(held.slice(40)) }
+    const settled = (times: number[]): number => median(times.slice(Math.min(40, times.length - 1)))
+    const here = { own: settled(own), plain: settled(plain), held: settled(held) }
     first ??= here.own
     const note = `holds the event loop for ${here.held.toFixed(2)} ms; as a share of plain pass-through ${(here.own / here.plain).toFixed(3)}`
     if (length === 100) continue
