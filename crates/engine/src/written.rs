@@ -125,6 +125,28 @@ impl Inner {
         Ok(base)
     }
 
+    /// The text of a file that the model knew before a write whose result it has not seen: what the write has left may contain
+    /// changes by others. `None` if no result is to come, or the file is what the model knew; `Some(None)` if nobody can tell.
+    pub async fn known_before_unreported(
+        &self,
+        file: &ObjectId,
+        now: Digest,
+    ) -> Result<Option<Option<String>>> {
+        let all = self.in_flight().clone();
+        let mut open = all.into_iter().filter(|one| one.owner.is_none() && one.way.file == *file);
+        let Some(wrote) = open.find_map(|one| match one.what {
+            Taken::Wrote(wrote) => Some(wrote),
+            _ => None,
+        }) else {
+            return Ok(None);
+        };
+        Ok(match wrote.before {
+            Some(before) if before.content.hash == Some(now) => None,
+            Some(before) => Some(self.text_of(&before.file, &before.content).await?),
+            None => self.version_before(file, wrote.content).await?.map(|_| None),
+        })
+    }
+
     /// What the model knew before a call whose result tells how the file had changed.
     pub fn told_with(&self, input: &ToolcallInput, way: &Way) -> Option<Base> {
         let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.call_id, way));

@@ -40,6 +40,7 @@ mod staying;
 mod stepped;
 mod truth;
 mod unguarded;
+mod unreported;
 #[cfg(unix)]
 mod vanished;
 mod views;
