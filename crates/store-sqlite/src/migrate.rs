@@ -13,7 +13,9 @@ const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
 
 /// Refuses files that are not ours or newer than this version.
 pub(super) fn check(connection: &Connection) -> Result<()> {
-    check_for(connection, &MIGRATIONS)
+    // Of one moment: another process may be making the file, and then it has tables but no mark yet, or the other way round.
+    let moment = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+    check_for(&moment, &MIGRATIONS)
 }
 
 /// Applies what is missing, all of it in one transaction.
@@ -57,7 +59,33 @@ fn run_all(connection: &Connection, migrations: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
     use super::*;
+
+    /// The mark is read before the tables: another process makes both in between.
+    #[test]
+    fn store_that_another_process_is_making_is_not_taken_for_another_programs() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("store.db");
+        let other = Connection::open(&path).unwrap();
+        other.pragma_update(None, "journal_mode", "wal").unwrap();
+        let mut connection = Connection::open(&path).unwrap();
+        let made = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let is_made = std::sync::Arc::clone(&made);
+        let other = std::sync::Mutex::new(other);
+        let make = move |context: AuthContext<'_>| {
+            if matches!(context.action, AuthAction::Select) {
+                run(&other.lock().unwrap()).unwrap();
+                is_made.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            Authorization::Allow
+        };
+        connection.authorizer(Some(make)).unwrap();
+        check(&connection).unwrap();
+        assert!(made.load(std::sync::atomic::Ordering::Relaxed));
+        check(&connection).unwrap();
+    }
 
     #[test]
     fn older_schema_is_brought_up_to_date_and_newer_one_is_refused() {
