@@ -43,6 +43,11 @@ export function median(values: readonly number[]): number {
   return percentile(values, 0.5)
 }
 
+/** The median without the first ones, while something is still being made. One round alone counts. */
+export function settled(times: readonly number[], first: number): number {
+  return median(times.slice(Math.min(first, times.length - 1)))
+}
+
 /** Milliseconds that something takes. */
 export async function timed(work: () => unknown): Promise<number> {
   const start = performance.now()

@@ -10,7 +10,7 @@ import { Projection } from '../lib/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { openRecording, sessionFiles } from '../lib/replay/open.ts'
 import { isCall, isSent } from '../lib/replay/recording.ts'
-import { median, notRun, percentile, print, rounds, text } from './figure.ts'
+import { median, notRun, percentile, print, rounds, settled, text } from './figure.ts'
 
 const CALL: ModelCall = {
   model: 'm',
@@ -61,8 +61,7 @@ async function atLength(): Promise<void> {
       plain.push(performance.now() - start)
     }
     // The store is still busy with what came before when the first ones are measured.
-    const settled = (times: number[]): number => median(times.slice(Math.min(40, times.length - 1)))
-    const here = { own: settled(own), plain: settled(plain), held: settled(held) }
+    const here = { own: settled(own, 40), plain: settled(plain, 40), held: settled(held, 40) }
     first ??= here.own
     const note = `holds the event loop for ${here.held.toFixed(2)} ms; as a share of plain pass-through ${(here.own / here.plain).toFixed(3)}`
     if (length === 100) continue

@@ -3,7 +3,7 @@ import { fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ContextManager } from '../lib/index.ts'
-import { median, print, rounds, text, timed } from './figure.ts'
+import { print, rounds, settled, text, timed } from './figure.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
 const manager = await ContextManager.open({
@@ -33,13 +33,13 @@ print({
   figure: 'G3',
   what: 'the same from JavaScript (indexWritten)',
   // The first ones make the objects.
-  ours: median(ours.slice(100)),
+  ours: settled(ours, 100),
   peer: 'append 4 KB + fsync',
-  beside: median(beside.slice(100)),
+  beside: settled(beside, 100),
   unit: 'ms',
   good: 2,
   stretch: 1.5,
-  note: `${median(way.slice(100)).toFixed(3)} ms of it the way to another thread and back`,
+  note: `${settled(way, 100).toFixed(3)} ms of it the way to another thread and back`,
 })
 await manager.close()
 rmSync(root, { recursive: true })
