@@ -171,10 +171,12 @@ impl Engine {
         }
         let path = render::text(path);
         let sentences = &self.inner.client.options.sentences;
-        let old = match (self.inner.known_before_unreported(&id, hash).await?, known.tx) {
-            (Some(before), _) => before,
-            (None, Some(_)) => Some(self.inner.text_known(&state, &id, &known).await?.unwrap_or_default()),
-            (None, None) => self.inner.text_known(&state, &id, &known).await?,
+        let old = match self.inner.known_before_unreported(&id, hash).await? {
+            Some(before) => before,
+            None => {
+                let text = self.inner.text_known(&state, &id, &known).await?;
+                text.or_else(|| known.tx.map(|_| String::new()))
+            }
         };
         // What is on disk may not be stored, and then nobody can show how it differs.
         let is_stored = state.session.hash_of(&id) == Some(hash);

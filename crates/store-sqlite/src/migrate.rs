@@ -59,6 +59,9 @@ fn run_all(connection: &Connection, migrations: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
     use super::*;
@@ -71,19 +74,19 @@ mod tests {
         let other = Connection::open(&path).unwrap();
         other.pragma_update(None, "journal_mode", "wal").unwrap();
         let mut connection = Connection::open(&path).unwrap();
-        let made = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let is_made = std::sync::Arc::clone(&made);
-        let other = std::sync::Mutex::new(other);
+        let made = Arc::new(AtomicBool::new(false));
+        let is_made = Arc::clone(&made);
+        let other = Mutex::new(other);
         let make = move |context: AuthContext<'_>| {
             if matches!(context.action, AuthAction::Select) {
                 run(&other.lock().unwrap()).unwrap();
-                is_made.store(true, std::sync::atomic::Ordering::Relaxed);
+                is_made.store(true, Ordering::Relaxed);
             }
             Authorization::Allow
         };
         connection.authorizer(Some(make)).unwrap();
         check(&connection).unwrap();
-        assert!(made.load(std::sync::atomic::Ordering::Relaxed));
+        assert!(made.load(Ordering::Relaxed));
         check(&connection).unwrap();
     }
 
