@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,13 @@ pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
     Ok(connection)
+}
+
+/// Hold this while a connection ends. The last one copies the log back and removes it; of two that end at the same moment each
+/// finds the other one open, and the log stays.
+pub(super) fn one_by_one() -> MutexGuard<'static, ()> {
+    static ENDING: Mutex<()> = Mutex::new(());
+    ENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Copies a whole store to a new file.

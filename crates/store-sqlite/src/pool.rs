@@ -120,7 +120,7 @@ impl Pool {
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = thread.join();
         }
-        self.idle.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.end();
     }
 }
 
@@ -152,6 +152,12 @@ impl Idle {
         result
     }
 
+    /// Ends the connections that nobody uses.
+    fn end(&self) {
+        let _alone = connect::one_by_one();
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn open(&self) -> Result<Reader> {
         let mut connection = connect::reader(self.place.path())?;
         // The connection may have opened another file than the one that is being written.
@@ -159,6 +165,12 @@ impl Idle {
         let limit = Limit::new(Arc::clone(&self.is_closed));
         limit.govern(&mut connection).map_err(Trouble::from)?;
         Ok(Reader { connection, limit })
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

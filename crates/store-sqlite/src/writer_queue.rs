@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::connect;
 use super::error::{self, Trouble, stopped};
 use super::limit::Limit;
 use super::prepare::Prepared;
@@ -139,6 +140,7 @@ impl WriterQueue {
                 Err(RecvTimeoutError::Timeout) if writer.worked.elapsed() >= IDLE => writer.keep_limits(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
+                    let _alone = connect::one_by_one();
                     *held = None;
                     return;
                 }

@@ -17,7 +17,7 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::given::{self, file, write};
-use context_store::{AsOf, Known, Receipt, Store, Transaction, Version, Write};
+use context_store::{AsOf, Known, Receipt, Search, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
@@ -467,7 +467,35 @@ fn threads_end_with_the_store(#[case] close: bool) {
     assert!(read.join().unwrap());
 }
 
-/// Errors name objects and causes, and never what documents hold.
+/// Two connections that end at the same moment each find the other one open, and neither copies the log back.
+#[rstest]
+#[case::closed(true)]
+#[case::dropped(false)]
+#[tokio::test]
+async fn a_store_that_ends_leaves_no_log(#[case] close: bool) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let log = place.path().join("store.db-wal");
+    for round in 0..50 {
+        let store = open(&path);
+        write(&*store, vec![Write::put(file(&format!("/{round}"), "text"))]).await;
+        // A read of each of the two pools.
+        store.size().await.unwrap();
+        let query = Search { text: "text".into(), limit: 1, object_type: None, within: None };
+        assert_eq!(store.search(&query).await.unwrap().len(), 1);
+        if close {
+            store.close().await.unwrap();
+            assert!(!log.exists(), "round {round}");
+        }
+        drop(store);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while log.exists() {
+            assert!(Instant::now() < deadline, "round {round}: a connection is still open");
+            std::thread::yield_now();
+        }
+    }
+}
+
 /// Somebody looks at one state for long, with `sqlite3` or by an export: the log grows, and no write waits for it. Once
 /// that has ended, the log is copied back and begins anew.
 #[tokio::test]
@@ -502,6 +530,7 @@ async fn a_long_read_holds_up_no_write() {
     store.close().await.unwrap();
 }
 
+/// Errors name objects and causes, and never what documents hold.
 #[tokio::test]
 async fn errors_hold_no_content() {
     let place = tempfile::tempdir().unwrap();
