@@ -7,6 +7,7 @@ use context_knowledge::in_flight::Taken;
 use context_knowledge::notices::PendingNotice;
 use context_knowledge::sentences::{Sentences, filled};
 use context_knowledge::statement::{Content, Knowledge};
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_model::{marker, render};
@@ -54,10 +55,12 @@ impl Engine {
         let place = self.inner.client.paths.resolve(path)?;
         let way = self.inner.way(&place);
         let id = way.file.clone();
-        self.inner.look_at_one(place).await?;
+        let looked = self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        let Some(hash) = state.session.hash_of(&id) else { return Ok(None) };
+        // If what is on disk could not be stored, the store's version is an older one.
+        let is_now = |hash: &Digest| looked.is_none_or(|looked| looked == *hash);
+        let Some(hash) = state.session.hash_of(&id).filter(is_now) else { return Ok(None) };
         if state.known.has_pointed(&id) {
             return Ok(None);
         }

@@ -7,6 +7,7 @@ use context_knowledge::in_flight::{InFlight, Taken, Wrote};
 use context_knowledge::known::Way;
 use context_knowledge::passage::{Shows, nothing_of, passage_of};
 use context_knowledge::statement::{Content, Passage};
+use context_knowledge::wrapped::Tool::{Reader, Shell};
 use context_knowledge::written::Leaves;
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -78,7 +79,7 @@ impl Inner {
                 }
                 Taken::Read { content, text } if is_ok && tool == "read" => {
                     let shown = match text {
-                        Some(text) => passage_of(&text, content, first, output),
+                        Some(text) => passage_of(&text, content, first, output, Reader),
                         None => self.passage_read(&file, content, first, output).await?,
                     };
                     let shown = shown.filter(|(_, shows)| *shows != Shows::More);
@@ -128,7 +129,7 @@ impl Inner {
         let (content, text) = (Content::lost(seen.observation.source_hash()?), seen.text()?);
         let nothing = nothing_of(text, content, output).filter(|_| shown.first == 1);
         let nothing = nothing.map(|lines| (lines, Shows::All));
-        let (lines, shows) = nothing.or_else(|| passage_of(text, content, shown.first, output))?;
+        let (lines, shows) = nothing.or_else(|| passage_of(text, content, shown.first, output, Shell))?;
         // An output that ends before is of another version, or cut.
         let is_all = shows != Shows::More && lines.last >= shown.last.min(text.lines().count());
         let evidence = lines.of(&way.file).filter(|_| is_all).map(Evidence::Shows)?;

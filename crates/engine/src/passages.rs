@@ -8,6 +8,7 @@ use context_knowledge::passage::{
     Shows, adorns, beginning, brings_back, lines_in_sight, nothing_of, passage_of,
 };
 use context_knowledge::statement::{Content, Passage};
+use context_knowledge::wrapped::Tool::Reader;
 use context_knowledge::wrapped::wrapped_lines;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -98,7 +99,7 @@ impl Inner {
         for one in waiting {
             let Taken::Read { content, text } = one.what else { continue };
             let shown = match text {
-                Some(text) => passage_of(&text, content, first, output),
+                Some(text) => passage_of(&text, content, first, output, Reader),
                 None => {
                     let content = Content { tx: content.tx.or(Some(tx)), ..content };
                     self.passage_read(file, content, first, output).await?
@@ -228,7 +229,7 @@ impl Inner {
             && common_lines(&version, lines.first, text).is_none()
         {
             // A host has put lines of its own around them.
-            let left = wrapped_lines(&version, lines.first, output);
+            let left = wrapped_lines(&version, lines.first, output, Reader);
             return Ok(left.map(|(_, last)| Passage { last: last.min(lines.last), whole: false, ..lines }));
         }
         Ok(lines_in_sight(lines, text, output))
@@ -259,7 +260,7 @@ impl Inner {
 
 /// As [`passage_of`], for a stored version.
 pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
-    passage_of(version.document.content()?, content_in(version), first, output)
+    passage_of(version.document.content()?, content_in(version), first, output, Reader)
 }
 
 /// What a stored version contains.

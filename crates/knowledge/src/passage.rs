@@ -6,7 +6,7 @@ use context_model::id::ObjectId;
 use crate::difference::common_lines;
 use crate::evidence::{Bytes, Lines};
 use crate::statement::{Content, Passage};
-use crate::wrapped::wrapped_lines;
+use crate::wrapped::{Tool, wrapped_lines};
 
 /// Returns whether an output brings back a whole text. Anything after it is on separate lines, and every output begins
 /// with an empty text.
@@ -62,9 +62,15 @@ impl Shows {
 }
 
 /// The lines of a text that an output shows from line `first` on, and what else it shows.
-pub fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
+pub fn passage_of(
+    text: &str,
+    content: Content,
+    first: usize,
+    output: &str,
+    tool: Tool,
+) -> Option<(Passage, Shows)> {
     let Some(mut last) = common_lines(text, first, output) else {
-        let (first, last) = wrapped_lines(text, first, output)?;
+        let (first, last) = wrapped_lines(text, first, output, tool)?;
         let whole = first == 1 && last == text.lines().count();
         // What the form leaves out is no more than a last line without text.
         let last = if whole { text.split('\n').count() } else { last };
@@ -141,7 +147,7 @@ mod tests {
         #[case] expected: Option<(usize, usize, bool)>,
     ) {
         let content = Content::lost(Digest::of(b"a"));
-        let shown = passage_of("a\nb\nc\n", content, first, output);
+        let shown = passage_of("a\nb\nc\n", content, first, output, Tool::Reader);
         assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
     }
 
@@ -178,7 +184,7 @@ mod tests {
     #[case::a_form("<file>\n00003| c\n00004| d\n00005| e\n</file>", Shows::All)]
     fn what_an_output_shows_besides(#[case] output: &str, #[case] expected: Shows) {
         let content = Content::lost(Digest::of(b"a"));
-        let (_, shows) = passage_of("a\nb\nc\nd\ne\n", content, 3, output).unwrap();
+        let (_, shows) = passage_of("a\nb\nc\nd\ne\n", content, 3, output, Tool::Reader).unwrap();
         assert!(shows == expected);
     }
 
@@ -189,7 +195,8 @@ mod tests {
     fn lines_of_a_form(#[case] output: &str, #[case] first: usize, #[case] expected: (usize, usize, bool)) {
         let content = Content::lost(Digest::of(b"a"));
         let (lines, _) =
-            passage_of("a\nb\nc\n", content, first, &format!("<file>\n{output}\n</file>")).unwrap();
+            passage_of("a\nb\nc\n", content, first, &format!("<file>\n{output}\n</file>"), Tool::Reader)
+                .unwrap();
         assert_eq!((lines.first, lines.last, lines.whole), expected);
     }
 

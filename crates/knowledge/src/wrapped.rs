@@ -18,21 +18,38 @@ const BESIDE: usize = 12;
 /// So many lines with text prove where they are, unless the file ends with them.
 const ENOUGH: usize = 3;
 
+/// Whose output it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// A tool that reads a file: whatever else it says is its own.
+    Reader,
+    /// A shell: what a command printed before the file's lines may be lines of a former version. Only what frames an output
+    /// is not.
+    Shell,
+}
+
 /// The first and last line of a text (counted from 1) that an output shows, where a read from line `first` on was asked for.
-pub fn wrapped_lines(text: &str, first: usize, output: &str) -> Option<(usize, usize)> {
+pub fn wrapped_lines(text: &str, first: usize, output: &str, tool: Tool) -> Option<(usize, usize)> {
     let (text, output) = match text.strip_prefix('\u{feff}') {
         Some(text) => (text, Cow::Owned(output.replacen('\u{feff}', "", 1))),
         None => (text, Cow::Borrowed(output)),
     };
     let lines: Vec<&str> = text.lines().collect();
-    let own = in_output(&lines, first, &output);
-    own.or_else(|| strings(&output).iter().find_map(|output| in_output(&lines, first, output)))
+    let own = in_output(&lines, first, &output, tool);
+    own.or_else(|| strings(&output).iter().find_map(|output| in_output(&lines, first, output, tool)))
 }
 
-fn in_output(lines: &[&str], first: usize, output: &str) -> Option<(usize, usize)> {
+fn in_output(lines: &[&str], first: usize, output: &str, tool: Tool) -> Option<(usize, usize)> {
     // The last line may have its carriage return without a line feed.
     let shown: Vec<&str> = output.lines().map(bare).collect();
-    (0..shown.len().min(BEFORE + 1)).find_map(|at| run(lines, first, &shown[at..]))
+    let may_begin = |at: &usize| tool == Tool::Reader || *at == 0 || is_framed(&shown[..*at]);
+    (0..shown.len().min(BEFORE + 1)).filter(may_begin).find_map(|at| run(lines, first, &shown[at..]))
+}
+
+/// Returns whether these lines end with one that stands before an output: `Output:`, `<output>`, `---` or a fence.
+fn is_framed(before: &[&str]) -> bool {
+    let last = before.iter().map(|line| line.trim()).rfind(|line| !line.is_empty());
+    last.is_some_and(|last| last.ends_with([':', '>', '-', '=', '`', ']']))
 }
 
 /// The lines with which an output begins that is the file's from line `first` on.
@@ -155,7 +172,7 @@ mod tests {
     #[case::indented(format!("<result>\n{}</result>", with(|_| "    ".into())))]
     #[case::line_ends(format!("<file>\r\n{}</file>", TEXT.replace('\n', "\r\n")))]
     fn all_lines_in_a_form_that_nobody_knows(#[case] output: String) {
-        assert_eq!(wrapped_lines(TEXT, 1, &output), Some((1, 5)), "{output}");
+        assert_eq!(wrapped_lines(TEXT, 1, &output, Tool::Reader), Some((1, 5)), "{output}");
     }
 
     #[rstest]
@@ -179,7 +196,26 @@ mod tests {
         #[case] first: usize,
         #[case] lines: Option<(usize, usize)>,
     ) {
-        assert_eq!(wrapped_lines(TEXT, first, output.as_ref()), lines);
+        assert_eq!(wrapped_lines(TEXT, first, output.as_ref(), Tool::Reader), lines);
+    }
+
+    /// What a host puts around the output of a command, and what a command prints that read a former version.
+    #[rstest]
+    #[case::as_it_is(TEXT.into(), Some((1, 5)))]
+    #[case::codex(format!("Exit code: 0\nWall time: 0.1 seconds\nOutput:\n{TEXT}"), Some((1, 5)))]
+    #[case::mini_swe_agent(format!("<returncode>0</returncode>\n<output>\n{TEXT}</output>"), Some((1, 5)))]
+    #[case::a_blank_line(format!("Output:\n\n{TEXT}"), Some((1, 5)))]
+    #[case::a_rule(format!("$ cat a.rs\n---\n{TEXT}"), Some((1, 5)))]
+    #[case::another_rule(format!("a.rs\n====\n{TEXT}"), Some((1, 5)))]
+    #[case::a_fence(format!("```rust\n```\n{TEXT}"), Some((1, 5)))]
+    #[case::brackets(format!("[exit 0]\n{TEXT}"), Some((1, 5)))]
+    #[case::in_a_string(serde_json::json!({ "output": TEXT }).to_string(), Some((1, 5)))]
+    #[case::numbered(with(|n| format!("{n:>6}\t")), Some((1, 5)))]
+    #[case::a_line_that_was_cut(format!("use std::fmt;\n{TEXT}"), None)]
+    #[case::a_blank_line_that_was_cut(format!("\n{TEXT}"), None)]
+    #[case::a_line_that_was_cut_from_a_string(serde_json::json!([format!("x;\n{TEXT}")]).to_string(), None)]
+    fn lines_that_a_shell_shows(#[case] output: String, #[case] lines: Option<(usize, usize)>) {
+        assert_eq!(wrapped_lines(TEXT, 1, &output, Tool::Shell), lines);
     }
 
     /// Whatever is around them: all lines that count stand in the output, one after the other.
@@ -231,7 +267,9 @@ mod tests {
                 other[..around].iter().chain(&shown).chain(&other[around..]).cloned().collect();
             let output =
                 if kind == 5 { serde_json::to_string(&all.join("\n")).unwrap() } else { all.join("\n") };
-            let Some((from, to)) = wrapped_lines(&own.join("\n"), first, &output) else { continue };
+            let Some((from, to)) = wrapped_lines(&own.join("\n"), first, &output, Tool::Reader) else {
+                continue;
+            };
             found += 1;
             let is_there = all.windows(to + 1 - from).any(|lines| {
                 lines

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_engine::{Engine, Options, caught};
+use context_engine::{Engine, Options, ToolcallInput, caught};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -250,4 +250,21 @@ async fn a_store_in_which_every_write_conflicts_is_given_up() {
     assert_eq!(engine.session_sets().await.unwrap(), before);
     store.disarm();
     engine.record_toolcall(call("call_1", "output")).await.unwrap();
+}
+
+/// The store has an older version with fewer lines, and the file that was read could not be stored.
+#[tokio::test]
+async fn read_that_could_not_be_stored_is_not_past_the_end_of_an_older_version() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", "");
+    bench.open("other").await.index_file(&path, None, None).await.unwrap();
+    let (store, engine) = stepped(&bench, Incident::Full).await;
+    std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
+    store.arm(0);
+    engine.index_file(&path, Some(b"one\ntwo\nthree\n".to_vec()), Some("read")).await.unwrap_err();
+    assert_eq!(engine.answer_read(&path, Some(4), Some(12), Some("read")).await.unwrap(), None);
+    let args = json!({ "path": path, "offset": 4, "limit": 12 }).as_object().cloned().unwrap();
+    engine.receive(ToolcallInput::new("read", "read", args, "")).await.unwrap();
+    let call = bench.latest(&ObjectId::new("read")).await.unwrap();
+    assert_eq!(call.field("evidence").unwrap()["shows"]["first"], 4);
 }
