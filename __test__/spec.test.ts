@@ -97,6 +97,6 @@ test('every suite of the engine is named', () => {
   const files = readdirSync(join(root, 'crates/engine/tests/engine')).filter((file) => file.endsWith('.rs'))
   const suites = files.map((file) => file.replace('.rs', ''))
   const named = new Set([...`${page}${reliability}`.matchAll(/engine\/([a-z]+): /g)].map((match) => match[1]!))
-  const others = ['main', 'bench', 'chat', 'stepped', 'restore', 'forms']
+  const others = ['main', 'bench', 'chat', 'stepped', 'restore', 'forms', 'edits', 'harness']
   expect(suites.filter((suite) => !named.has(suite) && !others.includes(suite))).toEqual([])
 })

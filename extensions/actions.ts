@@ -2,9 +2,9 @@
 import type { ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import type { Boundary } from './boundary.ts'
 import type { Host } from './host.ts'
-import { keep } from './keep.ts'
 import { short } from './shares.ts'
 import { receiptLine, showStatus } from './ui.ts'
+import { POINT } from './point.ts'
 
 /** Switches collapsing on or off. */
 export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: boolean): Promise<string> {
@@ -67,4 +67,9 @@ export async function undoRoll(host: Host, ctx: ExtensionCommandContext): Promis
 function open(host: Host): Boundary {
   host.manager()
   return host.boundary as Boundary
+}
+
+/** Saves the state on the branch: what a command or a key changed belongs to the branch, as a turn does. */
+export async function keep(host: Host, boundary: Boundary): Promise<void> {
+  host.pi.appendEntry(POINT, await boundary.point())
 }

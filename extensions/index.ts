@@ -23,12 +23,11 @@ import type {
 import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
-import { flattened } from '../lib/driver/flat.ts'
+import { flattened } from '../lib/json.ts'
 import { Handover, handedLine } from './handover.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
-import { parentOf, structured } from './nested.ts'
-import { toolcallOf, withHeader } from './results.ts'
+import { parentOf, structured, toolcallOf, withHeader } from './results.ts'
 import { showStatus } from './ui.ts'
 
 /** The extension as Pi loads it. Never throws and does nothing before `session_start`. */

@@ -1,9 +1,9 @@
 /** Points: entries on Pi's branch that name the engine's state at that place. They are never sent to a model. */
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
-import { isPoint } from '../lib/driver/point.ts'
-import type { Point } from '../lib/driver/point.ts'
+import { isPoint } from '../lib/driver/port.ts'
+import type { Point } from '../lib/driver/port.ts'
 
-export type { Point } from '../lib/driver/point.ts'
+export type { Point } from '../lib/driver/port.ts'
 
 /** The type of these entries. */
 export const POINT = 'pi-context-manager'

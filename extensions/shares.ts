@@ -1,4 +1,6 @@
 /** Figures as people read them: tokens and money, and parts that add up to their total (largest remainder method). */
+import type { Plan } from '../index.js'
+import { Ledger } from '../lib/driver/ledger.ts'
 
 /**
  * `total` units, divided in proportion to `weights` into whole numbers that add up to it. Every part with a weight gets at
@@ -72,4 +74,20 @@ function inUnits(count: number, unit: number): string {
   if (unit === 1) return String(count)
   if (unit === 100) return `${(count / 10).toFixed(1)}k`
   return unit === 1000 ? `${count}k` : `${(count / 10).toFixed(1)}M`
+}
+
+/** The figures of the last plan, and the sums so far. */
+export class Figures {
+  /** Estimated tokens of the next request. */
+  contextTokens = 0
+  /** The part of them that a roll could remove. */
+  staleTokens = 0
+  /** What the calls of the branch were billed, beside plain Pi. */
+  readonly ledger = new Ledger()
+
+  /** Takes over what a plan says. */
+  planned({ contextTokens, staleTokens }: Plan): void {
+    this.contextTokens = contextTokens
+    this.staleTokens = staleTokens
+  }
 }

@@ -1,10 +1,16 @@
-/** JSON crosses the border to the native half as text, which is many times faster than value by value. */
+/**
+ * JSON crosses the border to the native half as text, which is many times faster than value by value. What is too wide is
+ * refused, and what is too deep becomes text.
+ */
 import { invalid } from './errors.ts'
 
 /** A few objects that hold each other several times can stand for more values than any memory holds. */
 const VALUES_MAX = 4_000_000
-/** V8 is slow with very wide objects. */
+/** V8 is slow with very wide objects. As in the native half; lists may be longer. */
 const FIELDS_MAX = 100_000
+const TOO_WIDE = `an object has more than ${FIELDS_MAX} fields; make a list of them, or a text`
+/** Objects that were found to be wider. Listing their names is what takes long, so it is done once. */
+const wide = new WeakSet<object>()
 
 /**
  * A value as its JSON text, typed as the value that it stands for, because that is what the signatures of the native half
@@ -26,7 +32,7 @@ export function crossing<T>(value: T, what: string): T {
       case 'bigint':
         return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
       case 'object':
-        if (one !== null && !Array.isArray(one)) checkWidth(one)
+        if (one !== null && !Array.isArray(one) && isWide(one)) throw new RangeError(TOO_WIDE)
         return one
       default:
         return one
@@ -88,11 +94,55 @@ function set(document: Record<string, unknown>, name: string, value: unknown): v
   Object.defineProperty(document, name, { value, enumerable: true, configurable: true, writable: true })
 }
 
-function checkWidth(object: object): void {
+/** Throws `INVALID_ARGUMENT` where a value holds an object with more fields than are taken. Ends its count there. */
+export function checkWidth(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  if (Array.isArray(value)) for (const one of value) checkWidth(one)
+  else if (isWide(value)) throw invalid(TOO_WIDE)
+  else for (const name in value) checkWidth((value as Record<string, unknown>)[name])
+}
+
+function isWide(value: object): boolean {
+  if (wide.has(value)) return true
   let fields = 0
-  for (const _ in object) {
-    if ((fields += 1) > FIELDS_MAX) {
-      throw new RangeError(`an object has more than ${FIELDS_MAX} fields; make a list of them, or a text`)
+  for (const _ in value) {
+    if ((fields += 1) <= FIELDS_MAX) continue
+    wide.add(value)
+    return true
+  }
+  return false
+}
+
+/** How many levels stay of what is part of a message; the engine accepts 100, counted from the whole message. */
+const LEVELS = 60
+
+/**
+ * `value`, with everything below so many levels of lists and objects as JSON text, so nothing is lost; the same value if it is
+ * not that deep.
+ *
+ * Throws `INVALID_ARGUMENT` for a value that contains itself.
+ */
+export function flattened<T>(value: T, levels = LEVELS): T {
+  return isDeeper(value, levels) ? (flat(value, levels) as T) : value
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  if (Array.isArray(value)) return value.some((one) => isDeeper(one, levels - 1))
+  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true
+  return false
+}
+
+function flat(value: unknown, levels: number): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (levels === 0) {
+    try {
+      return JSON.stringify(value)
+    } catch (error) {
+      throw invalid('a message contains itself or is nested too deeply to be written as JSON', error)
     }
   }
+  if (Array.isArray(value)) return value.map((one) => flat(one, levels - 1))
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, flat(one, levels - 1)]))
 }

@@ -22,13 +22,13 @@ import type {
   Version,
   WatchEvent,
 } from '../index.js'
-import { abortable } from './abortable.ts'
+import { abortable } from './driver/limit.ts'
 import { readOnly } from './copy.ts'
 import type { ReadOnly } from './copy.ts'
 import { DrivenSession, toolcall } from './driven.ts'
 import { permitted, refusal } from './driver/withheld.ts'
 import { calling, invalid } from './errors.ts'
-import { noteBirth } from './harness/births.ts'
+import { noteBirth } from './harness/calls.ts'
 import { Projection } from './harness.ts'
 import { crossed, crossedHistory, crossing } from './json.ts'
 import { native } from './native.ts'

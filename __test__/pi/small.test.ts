@@ -10,7 +10,7 @@ import { cleanUp, createPiHome, runPrint, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import type { Script } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import { HOW_TO_READ } from '../../lib/driver/tools.ts'
+import { HOW_TO_READ } from '../../lib/driver/port.ts'
 import { command, handle, header, lines, openStore, referring, sessionIdOf, setUp, put } from './support.ts'
 
 afterEach(cleanUp)

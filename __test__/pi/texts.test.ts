@@ -2,7 +2,7 @@
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { flattened } from '../../lib/driver/flat.ts'
+import { flattened } from '../../lib/json.ts'
 import { bounded, Failures, isPassing } from '../../extensions/guard.ts'
 import { bytesOf, sizeHint } from '../../extensions/place.ts'
 import type { Report } from '../../extensions/report.ts'

@@ -1,4 +1,4 @@
-/** Time limits: a host never waits for us without end. */
+/** Time limits: a host never waits for us without end, and can abort. */
 
 /** Resolves like `work`; rejects after `limitMs` milliseconds, when `late` is called first. */
 export async function within<T>(limitMs: number, work: Promise<T>, late: () => void = () => {}): Promise<T> {
@@ -14,5 +14,23 @@ export async function within<T>(limitMs: number, work: Promise<T>, late: () => v
     return await Promise.race([work, end])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** Opening that can be aborted: waits for it, or rejects with the signal's reason. */
+export async function abortable<T extends { close(): Promise<unknown> }>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([opening, aborted])
+  } catch (error) {
+    // An instance opened too late is closed again; its own failure no longer matters.
+    opening.then((instance) => instance.close()).catch(() => {})
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
   }
 }

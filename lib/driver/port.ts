@@ -1,7 +1,9 @@
-/** What a host gives a driver, and what it learns from it. */
+/**
+ * What a host gives a driver, and what it learns from it: what is new and visible, points to return to, and tools that bring text
+ * back.
+ */
 import type { IncomingMessage, ModelCall, Plan } from '../../index.js'
-import type { Point } from './point.ts'
-import type { RecallTools } from './tools.ts'
+import type { Prefix, Prompts } from './ledger.ts'
 
 /** A new message, under the key by which host and engine know it. */
 export interface Keyed extends IncomingMessage {
@@ -81,4 +83,67 @@ export interface Port<L extends Landmark = Landmark> {
   leftOut?(sentence: string): void
   /** The tools that the model gets once they are worth their price; absent if it has them from the start or never. */
   tools?: RecallTools
+}
+
+/** A state of the engine, with its switches and sums. */
+export interface Point {
+  /** The session that recorded it; for a fork, the parent's. */
+  session: string
+  /** The transaction after which the session was in this state. */
+  tx: number
+  /** Valid times of the session and its chat, to find the state in a store that they were moved to; RFC 3339. */
+  times?: [string, string]
+  /** The user had switched rolls off. */
+  off?: true
+  /** The model had been told how to bring back what has left its request. */
+  taught?: true
+  /** What was saved on the branch so far, in fresh input tokens. */
+  saved?: number
+  /** The same in dollars, as far as the models' prices were known. */
+  dollars?: number
+  /** The branch's last answered call. */
+  last?: Prompts
+  /** What has happened to that call's prefix since; absent: nothing. */
+  prefix?: Prefix
+  /** By how many characters results of this turn would be longer without us, by message. */
+  born?: Record<string, number>
+}
+
+/** Returns whether data from a host is a point. */
+export function isPoint(data: unknown): data is Point {
+  const point = data as Partial<Point> | null | undefined
+  const times: unknown = point?.times
+  const isPlaced = times === undefined || (Array.isArray(times) && times.length === 2)
+  return typeof point?.session === 'string' && Number.isSafeInteger(point.tx) && isPlaced
+}
+
+/** What the model is told once, when text has left its request and it has no tools to bring it back. */
+export const HOW_TO_READ =
+  'Shortened outputs, calls and texts are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
+
+/** The share of a session's cost so far that the tools may cost. */
+const WORTH = 0.01
+
+/** The highest cost of writing a token to the cache among known providers, in fresh input tokens. */
+const WRITE = 1.25
+
+/** The tools of a host that can give them to the model in the middle of a session. */
+export interface RecallTools {
+  /** Estimated tokens of their declarations. */
+  readonly tokens: number
+  /** Returns whether the model has them. */
+  given(): boolean
+  /** Returns whether the next call's provider takes new tools in mid-conversation, with the cached prompt still valid. */
+  appends(): boolean
+  /** Returns whether a change of the tools would cost the model its reasoning, so that they must not be given. */
+  bound?(): boolean
+  /** Gives them to the model from the next call on. `price` is what that costs once, in fresh input tokens. */
+  give(price: number): void
+}
+
+/** Returns what the tools cost once, in fresh input tokens; undefined while that is too much for the session. */
+export function worthOf(tools: Pick<RecallTools, 'tokens' | 'appends'>, { rewriteCost, spent }: Plan): number | undefined {
+  // A tool's declaration stands at the very start of the prompt, and everything after it is written again.
+  const price = (tools.appends() ? 0 : rewriteCost) + tools.tokens * WRITE
+  return price > WORTH * spent ? undefined : price
 }

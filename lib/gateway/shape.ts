@@ -11,7 +11,7 @@ import type { Shape } from '../harness/shape.ts'
 import { anthropic } from '../harness/shapes/anthropic.ts'
 import { chat } from '../harness/shapes/openai-chat.ts'
 import { responses } from '../harness/shapes/openai-responses.ts'
-import { translated } from '../harness/translated.ts'
+import { translated } from '../harness/shapes.ts'
 import type { Api } from './request.ts'
 import { isRecallName } from './request.ts'
 

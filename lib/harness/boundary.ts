@@ -1,8 +1,7 @@
 /** Finds out what of a host's conversation the record has, where the host keeps no points to return to. */
 import type { ContextManager } from '../../index.js'
 import { invalid } from '../errors.ts'
-import { handed } from './crossing.ts'
-import { recordable } from './message.ts'
+import { handed, recordable } from './message.ts'
 import { isReworded, objectFor } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
 import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'

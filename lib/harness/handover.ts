@@ -1,6 +1,6 @@
 /** What a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
-import { callsOf } from './call-ids.ts'
+import { callsOf } from './calls.ts'
 import type { Projection } from './projection.ts'
 
 /** A session and the projection of its conversation. */

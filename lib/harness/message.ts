@@ -1,5 +1,6 @@
 /** Messages in the engine's shape: pi-ai's user, assistant and tool result messages. */
-import { invalid } from '../errors.ts'
+import { flattened } from '../json.ts'
+import type { IncomingMessage } from '../../index.js'
 
 /** The fields of an object of which only some are used. */
 export type Fields = Record<string, unknown>
@@ -89,8 +90,8 @@ export function resultText({ content }: EngineMessage): string {
  * Throws `INVALID_ARGUMENT` if a message contains itself.
  */
 export function recordable(message: EngineMessage): EngineMessage {
-  if (!isDeeper(message, MAX_DEPTH)) return message
-  const flat = flatten(message, MAX_DEPTH) as EngineMessage
+  const flat = flattened(message, MAX_DEPTH)
+  if (flat === message) return message
   if (!Array.isArray(flat.content)) return flat
   const content = flat.content.map((block: Block) =>
     block.type === 'toolCall' ? { ...block, thoughtSignature: 'nested too deeply to be shortened' } : block,
@@ -98,23 +99,35 @@ export function recordable(message: EngineMessage): EngineMessage {
   return { ...flat, content }
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  if (Array.isArray(value)) return value.some((one) => isDeeper(one, levels - 1))
-  for (const name in value) if (isDeeper((value as Fields)[name], levels - 1)) return true
-  return false
+/** The fields of a message that the engine gets: all of an answer, because its usage is recorded; the content of others. */
+export function handed(message: EngineMessage): EngineMessage {
+  const { role, content, timestamp, toolCallId, toolName, isError, summary, command, output, lines } = message
+  if (role === 'assistant') return typeof content === 'string' || !content.some(isTranslated) ? message : { ...message, content: content.map(call) }
+  return defined({ role, content: lines ?? content, timestamp, toolCallId, toolName, isError, summary, command, output }) as EngineMessage
 }
 
-function flatten(value: unknown, levels: number): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if (levels === 0) {
-    try {
-      return JSON.stringify(value)
-    } catch (error) {
-      throw invalid('a message contains itself or is nested too deeply to be written as JSON', error)
-    }
-  }
-  if (Array.isArray(value)) return value.map((one) => flatten(one, levels - 1))
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, flatten(one, levels - 1)]))
+/** Returns whether a block is a call whose arguments the engine knows under other names. */
+export function isTranslated(block: Block): block is ToolCallBlock & { engineArguments: object } {
+  return block.type === 'toolCall' && 'engineArguments' in block
+}
+
+function call(block: Block): Block {
+  if (!isTranslated(block)) return block
+  const { engineArguments, ...rest } = block
+  return { ...rest, arguments: engineArguments }
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+/** A part of a message, and the key by which the engine knows it. */
+interface IncomingPart {
+  key: string
+  message: EngineMessage
+}
+
+/** A part of a message in the form that the engine takes. */
+export function incoming({ key, message }: IncomingPart): IncomingMessage {
+  return { key, message: recordable(handed(message)) }
 }

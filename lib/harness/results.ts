@@ -1,9 +1,8 @@
 /** The calls of one conversation, and their results on the way into the record. */
 import type { ContextManager, Toolcall } from '../../index.js'
-import { forgetBirth, wasBorn } from './births.ts'
-import { isTranslated } from './crossing.ts'
+import { forgetBirth, wasBorn } from './calls.ts'
+import { isTranslated, resultText } from './message.ts'
 import type { EngineMessage, ToolCallBlock } from './message.ts'
-import { resultText } from './message.ts'
 import { isCopy } from './reasoning.ts'
 
 export class Results {

@@ -2,6 +2,7 @@
  * The table from message identity to the edit in force. It holds the host's conversation as of the last call, what the
  * engine got for each message, and what is sent instead of it. It changes only if a call succeeds.
  */
+import { createHash } from 'node:crypto'
 import type { Edit as Now } from '../../index.js'
 import { fingerprint, isEqual, keep } from './identity.ts'
 import { Ledger } from './ledger.ts'
@@ -9,7 +10,6 @@ import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { inPieces } from './pieces.ts'
 import type { CallEdit, PartEdit, TextEdit } from './shape.ts'
-import { mayLeave, saidId, textsOf } from './texts.ts'
 import { contentOf, formAt, isEdited, likenessOf, sizeAt, wordsOf, write } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -310,3 +310,27 @@ function partEdit(edit: Edit): PartEdit | undefined {
       return edit.calls.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: [] }
   }
 }
+
+/** Returns whether a message may be dropped: it has only what the engine can judge. */
+export function mayLeave({ role, content }: EngineMessage): boolean {
+  if (typeof content === 'string') return true
+  return content.every(({ type }) => (role === 'assistant' ? LEAVING.has(type) : type === 'text'))
+}
+
+/** The texts of a prompt or an answer. */
+export function textsOf({ role, content }: EngineMessage): string[] {
+  if (role !== 'assistant' && role !== 'user') return []
+  if (typeof content === 'string') return [content]
+  return (content ?? []).flatMap((block) => ('text' in block ? [block.text] : 'thinking' in block ? [block.thinking] : []))
+}
+
+/** The engine's ID of a text: the beginning of its hash. */
+export function saidId(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex').slice(0, SAID_DIGITS)
+}
+
+/** Blocks that may be dropped together with their answer; the provider does not need them for the rest. */
+const LEAVING: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'redacted_thinking', 'reasoning', 'step-start', 'step-finish', 'snapshot', 'patch'])
+
+/** Hexadecimal digits of such an ID. */
+const SAID_DIGITS = 11

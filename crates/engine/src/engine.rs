@@ -19,19 +19,18 @@ use context_projection::request::Request;
 use context_projection::request::rolled::Rolled;
 use context_projection::request::segments::Segments;
 use context_session::Session;
-use context_session::changes::{self, SessionChange};
+use context_session::SessionChange;
+use context_session::catalog::Names;
 use context_session::client::{Client, Durability};
 use context_session::commit::{self, Intent, Transacted, Work};
 use context_session::error::Result;
-use context_session::names::Names;
-use context_session::queue::Queue;
 use context_session::refresh;
 use context_store::{AsOf, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
-use crate::job::{Job, Unread};
-use crate::view::assembled::Assembled;
+use crate::job::{Queue, Unread};
+use crate::view::Assembled;
 use crate::view::sections::View;
 
 /// For how long `assemble` waits for calls that work with the state.
@@ -51,7 +50,7 @@ pub(crate) struct Inner {
     pub tracking: Arc<Tracking>,
     pub stamps: StampNote,
     /// What the next write will record.
-    pub queue: Queue<Job>,
+    pub queue: Queue,
     /// What tools have passed in and what has not yet come as a result, oldest first.
     in_flight: std::sync::Mutex<Vec<InFlight>>,
     /// What is recorded about what results and notices tell the model.
@@ -332,7 +331,7 @@ impl Inner {
 
 impl Inner {
     /// Judges again what a transaction of the session has changed for the request.
-    fn follow(segments: &mut Segments, written: &changes::Written, session: &Session) {
+    fn follow(segments: &mut Segments, written: &context_session::Written, session: &Session) {
         if written.starts_turn {
             segments.start_turn(session);
         }

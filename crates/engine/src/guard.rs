@@ -5,7 +5,7 @@ use context_knowledge::difference::{touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
 use context_knowledge::notices::PendingNotice;
-use context_knowledge::sentences::{Sentences, filled};
+use context_knowledge::notices::{Sentences, filled};
 use context_knowledge::statement::{Content, Knowledge};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
+use crate::written::Unreported;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
 const DIFF_SHARE: usize = 2;
@@ -175,8 +176,9 @@ impl Engine {
         let path = render::text(path);
         let sentences = &self.inner.client.options.sentences;
         let old = match self.inner.known_before_unreported(&id, hash).await? {
-            Some(before) => before,
-            None => {
+            Unreported::After(text) => Some(text),
+            Unreported::AfterUnknown => None,
+            Unreported::Nothing => {
                 let text = self.inner.text_known(&state, &id, &known).await?;
                 text.or_else(|| known.tx.map(|_| String::new()))
             }

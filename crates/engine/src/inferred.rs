@@ -11,14 +11,15 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::time::TxId;
-use context_session::Session;
+use context_projection::Moment;
 use context_session::error::Result;
+use context_session::{Session, refresh};
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State, Written};
-use crate::evidence::{first_line, unstored};
-use crate::job::ToolcallInput;
+use crate::evidence::{first_line, path_of, unstored};
+use crate::job::{ToolcallInput, Unread};
 use crate::passages::{LOOKED_BACK, ReadAt};
 use crate::results::Taking;
 
@@ -199,4 +200,45 @@ fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Opt
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();
     waiting.find(|wrote| text.is_none() || wrote.content.hash == text).map(|wrote| wrote.content)
+}
+
+/// So many of them are kept.
+const UNREAD: usize = 16;
+
+impl Inner {
+    /// Looks once more at what reads show of which no version was known by then: another machine may have stored one later,
+    /// and of a file that is gone nobody stores any.
+    pub async fn note_unread(&self, state: &mut State) -> Result<()> {
+        for one in std::mem::take(&mut state.unread) {
+            let Some(way) = path_of(&one.input.tool, &one.args).and_then(|path| self.way_of(&path)) else {
+                continue;
+            };
+            refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
+            self.apply(state);
+            let Unread { call, input, args, output } = &one;
+            let at = (call, self.client.newest());
+            let taking = Taking { record: true, again: true, excerpts: false, now: Moment::default() };
+            let is_met = state.session.catalog.get(&way.file).is_some();
+            let mut found = match is_met {
+                true => self.infer(state, &way, at, input, (args, output), taking).await?,
+                false => None,
+            };
+            if found.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
+                found = unstored(&way.file, first_line(args), output);
+            }
+            let Some(found) = found else {
+                state.unread.extend((!is_met).then_some(one));
+                continue;
+            };
+            self.archive().found(call, Some(found.clone()));
+            let Some(bytes) = found.bytes() else { continue };
+            let way = Self::way_to(way, &bytes.file);
+            let content = self.content_of(bytes, at.1).await?;
+            self.note_evidence(state, &way, at, (&found, content), (args, output), taking).await?;
+        }
+        // Of files that nobody ever stores nothing comes.
+        let many = state.unread.len().saturating_sub(UNREAD);
+        state.unread.drain(..many);
+        Ok(())
+    }
 }

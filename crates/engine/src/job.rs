@@ -1,6 +1,8 @@
-//! What is recorded together: tool calls and files on their way into one transaction, and their outcome.
+//! What is recorded together: tool calls and files on their way into one transaction, and their outcome. What arrives while one
+//! write becomes durable goes into the next write together. So twenty results of one answer wait for two disk syncs, not twenty.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use context_files::index::{Entry, IndexResult};
 use context_files::observed::Observed;
@@ -10,10 +12,12 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::object::Status;
+use context_session::client::Durability;
 use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::queue::{self, Reply};
+use context_session::error::{EngineError, Result};
+use context_store::StoreError;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
 /// A tool execution as the harness reports it.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,17 +115,112 @@ impl Job {
         observed.iter().map(|(seen, _)| seen).chain(files)
     }
 
+    /// The length of its texts.
+    fn bytes(&self) -> usize {
+        let content = if let Self::Toolcall(input, ..) = self { input.content.len() } else { 0 };
+        content + self.seen().map(Seen::bytes).sum::<usize>()
+    }
+
     /// Returns whether it comes from an event and not from somebody's look.
     pub fn is_tracked(&self) -> bool {
         matches!(self, Self::Files(_, Entry::Tracked, _))
     }
 }
 
-impl queue::Job for Job {
-    fn bytes(&self) -> usize {
-        let content = if let Self::Toolcall(input, ..) = self { input.content.len() } else { 0 };
-        content + self.seen().map(Seen::bytes).sum::<usize>()
+/// The most jobs in one write.
+const GROUP: usize = 256;
+
+/// No job is added once a write has this many bytes of text, because a whole transaction is held in memory.
+const BYTES: usize = 8 << 20;
+
+/// The outcome of a job, of the type that its caller waits for.
+pub(crate) struct Reply<T> {
+    /// What came of it; `None` until it was decided.
+    pub outcome: Option<T>,
+    /// `None` if nobody waits.
+    caller: Option<oneshot::Sender<Result<T>>>,
+}
+
+impl<T> Default for Reply<T> {
+    fn default() -> Self {
+        Self { outcome: None, caller: None }
     }
+}
+
+impl<T> Reply<T> {
+    /// A reply, and where its caller gets it.
+    pub fn new() -> (Self, oneshot::Receiver<Result<T>>) {
+        let (caller, answer) = oneshot::channel();
+        (Self { outcome: None, caller: Some(caller) }, answer)
+    }
+
+    /// Gives the caller the outcome, or why there is none. A caller that has gone away needs no answer.
+    pub fn send(self, done: Result<()>) {
+        let Some(caller) = self.caller else { return };
+        let _ = match (done, self.outcome) {
+            (Err(error), _) => caller.send(Err(error)),
+            (Ok(()), Some(outcome)) => caller.send(Ok(outcome)),
+            (Ok(()), None) => caller.send(Err(abandoned())),
+        };
+    }
+}
+
+/// A job whose turn has not come.
+pub(crate) struct Waiting {
+    /// What to record.
+    pub job: Job,
+    /// When it is to survive a power loss.
+    pub durability: Durability,
+}
+
+/// The waiting jobs, in order of arrival.
+#[derive(Default)]
+pub(crate) struct Queue(Mutex<Vec<Waiting>>);
+
+impl Queue {
+    /// Adds a job. Its answer comes once somebody has carried it out.
+    pub fn push(&self, job: Job, durability: Durability) {
+        self.waiting().push(Waiting { job, durability });
+    }
+
+    /// Takes the oldest jobs, as many as one transaction may hold, and at least one.
+    pub fn take(&self) -> Vec<Waiting> {
+        let mut waiting = self.waiting();
+        let mut bytes = 0;
+        let fits = |one: &&Waiting| {
+            bytes += one.job.bytes();
+            bytes <= BYTES
+        };
+        let count = waiting.iter().take(GROUP).take_while(fits).count();
+        let some = waiting.len().min(count.max(1));
+        waiting.drain(..some).collect()
+    }
+
+    /// Abandons all jobs: their callers learn that the instance is closed.
+    pub fn clear(&self) {
+        self.waiting().clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job's answer so far; `None` while there is none.
+///
+/// # Errors
+/// The job's own; `STORE_UNAVAILABLE` if the call that carried it out was abandoned.
+pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<Result<D>> {
+    match answer.try_recv() {
+        Ok(result) => Some(result),
+        Err(oneshot::error::TryRecvError::Empty) => None,
+        Err(oneshot::error::TryRecvError::Closed) => Some(Err(abandoned())),
+    }
+}
+
+/// The error of a job that nobody has carried out to its end.
+pub(crate) fn abandoned() -> EngineError {
+    StoreError::Unavailable("the call that recorded this one too was abandoned; repeat it".into()).into()
 }
 
 /// Returns whether one job of a group writes an object that another one touches.
@@ -160,4 +259,45 @@ pub(crate) fn fingerprint(input: &ToolcallInput) -> Digest {
     let ToolcallInput { tool, args, content, status, .. } = input;
     let what = json!({ "tool": tool, "args": args, "content": content, "status": status.as_str() });
     Digest::of(canonical::to_string(&what).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call with an output of so many bytes.
+    fn text(bytes: usize, reply: Reply<ObjectId>) -> Job {
+        let input = ToolcallInput::new("call", "bash", Map::new(), "x".repeat(bytes));
+        let object = CallObject { id: ObjectId::toolcall("call"), is_new: true };
+        Job::Toolcall(Box::new(input), Observed::default(), object, reply)
+    }
+
+    fn taken(queue: &Queue) -> Vec<usize> {
+        queue.take().into_iter().map(|waiting| waiting.job.bytes()).collect()
+    }
+
+    #[test]
+    fn a_write_has_as_many_jobs_as_a_transaction_may_hold() {
+        let queue: Queue = Queue::default();
+        let push = |all: &[usize]| {
+            all.iter().for_each(|bytes| queue.push(text(*bytes, Reply::default()), Durability::Now))
+        };
+        push(&[BYTES - 1, 1, 1]);
+        assert_eq!([taken(&queue), taken(&queue), taken(&queue)], [vec![BYTES - 1, 1], vec![1], vec![]]);
+        push(&[BYTES + 1, 2]);
+        assert_eq!([taken(&queue), taken(&queue)], [vec![BYTES + 1], vec![2]], "at least one");
+        push(&[0; GROUP + 1]);
+        assert_eq!([taken(&queue).len(), taken(&queue).len()], [GROUP, 1]);
+    }
+
+    #[test]
+    fn the_callers_of_jobs_that_were_abandoned_learn_of_it() {
+        let queue: Queue = Queue::default();
+        let (reply, mut answer) = Reply::new();
+        queue.push(text(1, reply), Durability::Now);
+        assert!(answered(&mut answer).is_none());
+        queue.clear();
+        assert!(matches!(answered(&mut answer), Some(Err(_))));
+        assert!(taken(&queue).is_empty());
+    }
 }

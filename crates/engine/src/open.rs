@@ -1,5 +1,6 @@
 //! Opening: a session is started, or resumed and reconciled if the store knows it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use context_model::chat::begun;
@@ -7,10 +8,10 @@ use context_model::object::Document;
 use context_model::session::Sets;
 use context_projection::request::segments::Segments;
 use context_session::client::{Client, Durability};
-use context_session::error::Result;
+use context_session::error::{EngineError, Result};
 use context_session::options::Options;
 use context_session::refresh;
-use context_store::{StoreError, Transaction, Write};
+use context_store::{StoreError, Transaction, Write, transfer};
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
@@ -95,4 +96,32 @@ impl Inner {
 fn now() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.unwrap_or_default().as_millis().to_string()
+}
+
+impl Engine {
+    /// Imports the export of one session into the store and opens it. If the options name another ID than the file, the
+    /// session becomes a copy with that ID: it shares the objects and then develops independently.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the file is not a complete export of one session (nothing was written), `CONFLICT` if the store
+    /// has the session with a different history, `IO`, and those of [`Engine::open`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
+    pub async fn import(path: &Path, options: Options) -> Result<Self> {
+        let mut file = transfer::open(path)?;
+        let sessions = transfer::sessions(&mut file)?;
+        let [original] = &sessions[..] else {
+            return Err(EngineError::Invalid(format!(
+                "{} holds {} sessions, and one is expected; import it as a store",
+                path.display(),
+                sessions.len()
+            )));
+        };
+        transfer::import(&mut file, &*options.store).await?;
+        let (session, store) = (options.session_id.clone(), Arc::clone(&options.store));
+        let engine = Self::open(options).await?;
+        if *original != session {
+            engine.restore(original, store.latest_tx().await?, None).await?;
+        }
+        Ok(engine)
+    }
 }

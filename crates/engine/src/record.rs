@@ -18,7 +18,6 @@ use context_session::client::{Client, Durability};
 use context_session::commit::{Intent, Work};
 use context_session::error::{EngineError, Result};
 use context_session::paths::Disk;
-use context_session::queue::{Reply, abandoned, answered};
 use context_session::refresh;
 use context_store::AsOf;
 use serde_json::Value;
@@ -26,8 +25,8 @@ use tokio::sync::oneshot::Receiver;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
-use crate::job::{CallObject, Job, ToolcallInput, correct, depend, fingerprint};
-use crate::outcome::outcome_of;
+use crate::inflight::outcome_of;
+use crate::job::{CallObject, Job, Reply, ToolcallInput, abandoned, answered, correct, depend, fingerprint};
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the

@@ -21,6 +21,16 @@ use serde_json::{Map, Value};
 use crate::engine::{Inner, State};
 use crate::job::ToolcallInput;
 
+/// A write of a file whose result the model has not seen.
+pub(crate) enum Unreported {
+    /// There is none, or the file is what the model knew before it.
+    Nothing,
+    /// The model knew this text before it.
+    After(String),
+    /// Nobody can tell what the model knew before it.
+    AfterUnknown,
+}
+
 impl State {
     /// What the model knows of a path that a call is about to change, or has just changed: of the file to which that led.
     pub fn base(&self, way: &Way) -> Option<Base> {
@@ -125,25 +135,25 @@ impl Inner {
         Ok(base)
     }
 
-    /// The text of a file that the model knew before a write whose result it has not seen: what the write has left may contain
-    /// changes by others. `None` if no result is to come, or the file is what the model knew; `Some(None)` if nobody can tell.
-    pub async fn known_before_unreported(
-        &self,
-        file: &ObjectId,
-        now: Digest,
-    ) -> Result<Option<Option<String>>> {
+    /// Returns what the model knew of a file before a write whose result it has not seen: what the write has left may contain
+    /// changes by others.
+    pub async fn known_before_unreported(&self, file: &ObjectId, now: Digest) -> Result<Unreported> {
         let all = self.in_flight().clone();
         let mut open = all.into_iter().filter(|one| one.owner.is_none() && one.way.file == *file);
         let Some(wrote) = open.find_map(|one| match one.what {
             Taken::Wrote(wrote) => Some(wrote),
             _ => None,
         }) else {
-            return Ok(None);
+            return Ok(Unreported::Nothing);
         };
         Ok(match wrote.before {
-            Some(before) if before.content.hash == Some(now) => None,
-            Some(before) => Some(self.text_of(&before.file, &before.content).await?),
-            None => self.version_before(file, wrote.content).await?.map(|_| None),
+            Some(before) if before.content.hash == Some(now) => Unreported::Nothing,
+            Some(before) => match self.text_of(&before.file, &before.content).await? {
+                Some(text) => Unreported::After(text),
+                None => Unreported::AfterUnknown,
+            },
+            None if self.version_before(file, wrote.content).await?.is_some() => Unreported::AfterUnknown,
+            None => Unreported::Nothing,
         })
     }
 

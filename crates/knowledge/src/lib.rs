@@ -29,7 +29,6 @@ pub mod known;
 mod known_tests;
 pub mod notices;
 pub mod passage;
-pub mod sentences;
 pub mod statement;
 pub mod wrapped;
 pub mod written;

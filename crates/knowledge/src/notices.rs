@@ -1,10 +1,8 @@
-//! The lines that tell the model of another version of a file.
+//! The lines that tell the model of another version of a file, and all sentences that it may read of us.
 
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::render;
-
-use crate::sentences::{Sentences, filled};
 
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
@@ -51,6 +49,82 @@ pub fn line(
     filled(sentences.changed, &values)
 }
 
+/// The sentences. Names in braces stand for what differs: each is replaced once, where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sentences {
+    /// A file has another version.
+    pub changed: &'static str,
+    /// In place of a version's name, where the file has no bytes that anybody could read.
+    pub no_version: &'static str,
+    /// How the version differs, where its text is not known.
+    pub differs: &'static str,
+    /// How the version differs, where it is the one that the model knew before.
+    pub same_again: &'static str,
+    /// A file is gone.
+    pub deleted: &'static str,
+    /// The lines of a read are in another result.
+    pub lines_above: &'static str,
+    /// The lines of a read were in a result that has left the conversation.
+    pub lines_left: &'static str,
+    /// An activated text is in another result.
+    pub text_above: &'static str,
+    /// An activated text was in a result that has left the conversation.
+    pub text_left: &'static str,
+    /// How a file has changed since a result that is above.
+    pub difference: &'static str,
+    /// Why an edit was not made, and how the file has changed.
+    pub edit_refused: &'static str,
+    /// Why an edit was not made, where it is not known how the file has changed.
+    pub edit_unknown: &'static str,
+    /// How a file had changed before an edit that was made.
+    pub edit_beside: &'static str,
+}
+
+impl Default for Sentences {
+    fn default() -> Self {
+        Self {
+            changed: "stale id={id} path={path} version={version} {what}",
+            no_version: "none",
+            differs: "changed",
+            same_again: "as you know it again",
+            deleted: "stale id={id} path={path} deleted",
+            lines_above: "unchanged: lines {first}-{last} of {path} are as in the result id={id} above",
+            lines_left: "unchanged: lines {first}-{last} of {path} were in the result id={id}, which is no longer in this conversation: read them again",
+            text_above: "{done}; its text is in the result id={id} above",
+            text_left: "{done}; its text was in the result id={id}, which is no longer in this conversation: activate it again",
+            difference: "{path} has changed since the result id={id}:\n{diff}",
+            edit_refused: "{path} has changed since you last saw it, so it was not edited. The change:\n{diff}\nCheck that your edit still fits, and repeat it.",
+            edit_unknown: "{path} has changed since you last saw it, so it was not edited. What you saw was never stored, so the change can't be shown: read it again first.",
+            edit_beside: "{path} had changed elsewhere since you last saw it; before your edit:\n{diff}",
+        }
+    }
+}
+
+/// A sentence with what stands for its names. A name that is not among them stays.
+pub fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(sentence.len());
+    let mut rest = sentence;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let value = after.split_once('}').and_then(|(name, behind)| {
+            let (_, value) = values.iter().find(|(one, _)| *one == name)?;
+            Some((*value, behind))
+        });
+        match value {
+            Some((value, behind)) => {
+                text.push_str(value);
+                rest = behind;
+            }
+            None => {
+                text.push('{');
+                rest = after;
+            }
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -65,5 +139,15 @@ mod tests {
     fn what_a_line_says(#[case] text: Option<&str>, #[case] change: Change, #[case] expected: &str) {
         let hash = text.map(|text| Digest::of(text.as_bytes()));
         assert_eq!(line(&Sentences::default(), "12", "a", hash, &change), expected);
+    }
+
+    #[rstest]
+    #[case::each_once("{a} and {b}", "1 and {a}")]
+    #[case::twice("{a}{a}", "11")]
+    #[case::none("plain", "plain")]
+    #[case::unknown("{c} {a", "{c} {a")]
+    #[case::empty("", "")]
+    fn values_stand_for_names_and_are_not_read_again(#[case] sentence: &str, #[case] expected: &str) {
+        assert_eq!(filled(sentence, &[("a", "1"), ("b", "{a}")]), expected);
     }
 }

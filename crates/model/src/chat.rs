@@ -21,15 +21,12 @@
 //! unchanged, because a chat changes only by patches that add.
 
 mod change;
-mod fields;
-mod notice;
-mod receipt;
 mod roll;
 
 pub use change::ChatPatch;
-pub use notice::Notice;
-pub use receipt::{Receipt, RollReason};
+pub use change::Notice;
 pub use roll::RollEntry;
+pub use roll::{Receipt, RollReason};
 
 use std::collections::{HashMap, HashSet};
 
@@ -39,7 +36,7 @@ use crate::error::ModelError;
 use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
-use fields::{
+use change::{
     ACTIVATED_IDS, ASSISTANT, EVIDENCE, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text, texts,
 };
 

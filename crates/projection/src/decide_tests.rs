@@ -189,3 +189,23 @@ fn what_a_roll_writes_again(#[case] all: &[(u64, f64)], #[case] reach: Reach, #[
     let policy = Policy { price_steps: steps(all), reach, ..Policy::new(EXACT) };
     assert_eq!(ledger.asked(&policy).unwrap().cost, tokens * EXACT.rewrite());
 }
+
+#[rstest]
+#[case(0.0, 10.0, Some(0))]
+#[case(0.0, 0.0, Some(0))]
+#[case(10.0, 10.0, Some(1))]
+#[case(11.0, 10.0, Some(2))]
+#[case(11.0, 0.0, None)]
+#[case(1e300, 1e-300, None)]
+fn pay_back(#[case] cost: f64, #[case] gain: f64, #[case] calls: Option<u32>) {
+    assert_eq!(calls_to_pay_back(cost, gain), calls);
+}
+
+#[test]
+fn after_how_many_calls_a_cost_is_back() {
+    let cases = [(0.0, 0.0, Some(0)), (10.0, 4.0, Some(3)), (1.0, 0.0, None), (1e20, 1.0, None)];
+    for (cost, gain, expected) in cases {
+        assert_eq!(calls_to_pay_back(cost, gain), expected, "{cost} / {gain}");
+    }
+    assert_eq!(calls_to_pay_back(f64::NAN, 1.0), None);
+}

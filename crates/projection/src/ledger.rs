@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::fenwick::Fenwick;
-use super::item::Item;
+use super::decide::Roll;
+use super::items::Fenwick;
+use super::items::Item;
 use super::policy::Policy;
 use super::prices::Prices;
-use super::reach::Reach;
+use super::provider::Reach;
 use super::reasoning::Reasoning;
-use super::roll::Roll;
 
 /// What one model call read from the cache and what it sent fresh, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

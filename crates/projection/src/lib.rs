@@ -26,36 +26,25 @@
 //! All of this is a function of its arguments, in units of one fresh input token, and works on plain numbers. [`request`]
 //! applies it to the segments of a request; of the session it knows what [`Objects`] says.
 
-mod binding;
-mod bound;
 mod clock;
 mod decide;
-mod fenwick;
-mod item;
+mod items;
 mod ledger;
 mod need;
 mod objects;
 mod policy;
-mod price_steps;
 mod prices;
-pub mod providers;
-mod reach;
+mod provider;
 mod reasoning;
 pub mod request;
-mod roll;
-mod stay;
-mod usage;
 
-pub use binding::Binding;
 pub use clock::{Clock, Moment};
-pub use item::Item;
+pub use decide::Roll;
+pub use items::Item;
 pub use ledger::{Charge, Ledger};
-pub use need::{Curve, DEAD_CACHE, Need};
+pub use need::{Curve, DEAD_CACHE, Need, Stay, Stays};
 pub use objects::Objects;
 pub use policy::{DEBT_CAP, Policy};
-pub use price_steps::{PriceStep, PriceSteps};
-pub use prices::Prices;
-pub use reach::Reach;
-pub use roll::Roll;
-pub use stay::{Stay, Stays};
-pub use usage::Accounting;
+pub use prices::{PriceStep, PriceSteps, Prices};
+pub use provider::{Binding, Reach};
+pub use request::messages::Accounting;

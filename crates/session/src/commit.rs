@@ -15,9 +15,9 @@ use serde_json::json;
 
 use super::Session;
 use super::catalog::Meta;
-use super::changes::{SessionChange, Written};
 use super::documents::Documents;
 use super::refresh;
+use super::session::{SessionChange, Written};
 use crate::client::{Client, Durability};
 use crate::error::{EngineError, Result};
 

@@ -7,19 +7,15 @@
 
 pub mod blocking;
 pub mod catalog;
-pub mod changes;
 pub mod client;
 pub mod commit;
-mod disk;
 pub mod documents;
 pub mod error;
-pub mod names;
 pub mod options;
 pub mod paths;
-pub mod queue;
 pub mod references;
 pub mod refresh;
 mod session;
 pub mod window;
 
-pub use session::Session;
+pub use session::{Session, SessionChange, Written};

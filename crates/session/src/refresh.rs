@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::catalog::Meta;
-use super::changes::SessionChange;
+use super::session::SessionChange;
 use crate::client::Client;
 use crate::error::{EngineError, Result};
 

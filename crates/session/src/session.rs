@@ -1,16 +1,16 @@
 //! A session in memory: its sets, what is known about its objects, and the shape of its chat.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Document, Status};
+use context_model::patch::Patch;
 use context_model::session::Sets;
 use context_model::time::TxId;
 use context_projection::Objects;
 
 use crate::catalog::{Catalog, Kind, Meta};
-use crate::changes::SessionChange;
 use crate::error::{EngineError, Result};
 
 /// What a session holds in memory.
@@ -156,4 +156,36 @@ impl Objects for Session {
     fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
         self.hash_of(id)
     }
+}
+
+/// A change that the layers above take in.
+pub enum SessionChange {
+    /// The session has written.
+    Wrote(Written),
+    /// The catalog has another version of a file, whoever stored it.
+    Version {
+        /// The file's object.
+        file: ObjectId,
+        /// The file has changed. `false` for the first version, and for the first bytes of a path that was only seen.
+        is_change: bool,
+    },
+    /// Other clients have written these objects, each listed with its newest transaction.
+    Foreign(BTreeMap<ObjectId, TxId>),
+    /// Sets and chat were reloaded: on opening, or because another client has the same session open.
+    Loaded(Option<Box<Document>>),
+}
+
+/// What a transaction of the session did.
+#[derive(Default)]
+pub struct Written {
+    /// Documents that made a version.
+    pub documents: Vec<ObjectId>,
+    /// What was added to the chat.
+    pub chat: Patch,
+    /// Objects whose place in a set changed.
+    pub touched: Vec<ObjectId>,
+    /// Objects that are needed in this user turn.
+    pub renewed: Vec<ObjectId>,
+    /// A user's turn began.
+    pub starts_turn: bool,
 }

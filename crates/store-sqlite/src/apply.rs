@@ -16,9 +16,9 @@ use super::read;
 use super::row::Row;
 use super::{erase, index};
 use context_store::backend::erasing::Gone;
-use context_store::backend::heads::{self, Heads};
-use context_store::backend::rules::{envelope_differs, patch_time, unknown};
 use context_store::backend::shape::{Content, Fit, Shape, touches_content};
+use context_store::backend::{self, Heads};
+use context_store::backend::{envelope_differs, patch_time, unknown};
 use context_store::clock::{self, Clock};
 use context_store::{AsOf, Receipt, StoreError};
 
@@ -155,7 +155,7 @@ impl Open<'_> {
             head = before.map(|version| Value::Object(version.document.into_parts().3));
         }
         if let Some(payload) = &mut head {
-            heads::change(payload, &write.operations)?;
+            backend::change(payload, &write.operations)?;
         }
         let change = match (fit, &head) {
             (Fit::Fits(change), _) => change,

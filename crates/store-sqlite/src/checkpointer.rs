@@ -1,16 +1,18 @@
-//! The thread that copies the log back into the database, so that no write waits for it.
+//! The log: the thread that copies it back into the database, so that no write waits for it, and the gate that holds back
+//! reads while it is restarted.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use context_store::StoreError;
 use rusqlite::Connection;
 
 use super::connect::{self, patiently};
 use super::error::Result;
 use super::place::Place;
-use context_store::StoreError;
 
 /// From this many pages on, the log is copied back. The same number of bytes as SQLite's default. Once all of it is copied and
 /// nobody reads it, the next write restarts it: overwriting a log is synced faster than extending it.
@@ -105,4 +107,39 @@ fn copy(connection: &Connection) -> Result<i64> {
 
 fn stopped() -> StoreError {
     StoreError::Unavailable("the thread that copies the log back has stopped; open the store again".into())
+}
+
+/// Holds back new reads for a moment. SQLite has four marks for the states that are being read: reads that overlap without end
+/// keep all of them in use, and the log can't be restarted.
+#[derive(Default)]
+pub(super) struct Gate {
+    is_closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// How long a read waits at most.
+    const PATIENCE: Duration = Duration::from_millis(200);
+
+    /// Waits until the gate is open.
+    pub fn pass(&self) {
+        let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed {
+            // A read that has waited in vain goes on; only the log stays longer.
+            drop(self.opened.wait_timeout_while(is_closed, Self::PATIENCE, |is_closed| *is_closed));
+        }
+    }
+
+    /// Runs this while new reads wait.
+    pub fn while_closed<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.set(true);
+        let value = work();
+        self.set(false);
+        value
+    }
+
+    fn set(&self, closed: bool) {
+        *self.is_closed.lock().unwrap_or_else(PoisonError::into_inner) = closed;
+        self.opened.notify_all();
+    }
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::durability::Durability;
 use super::error::Result;
 use super::error::{Trouble, is_busy};
 use super::migrate;
+use super::settle::Durability;
 use context_store::StoreError;
 
 /// How long to wait for another process's lock.

@@ -8,9 +8,9 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-use super::column;
 use super::error::Result;
 use super::form::{self, Found};
+use super::row;
 use super::row::{Row, Text, select};
 
 /// What was forgotten, as far as this connection has read it.
@@ -32,7 +32,7 @@ impl Forgotten {
             while let Some(row) = rows.next()? {
                 let damaged =
                     |_| StoreError::Corrupt("what was forgotten can't be read; restore the file".into());
-                self.gone.extend(serde_json::from_str(column::text(row, 0)?).map_err(damaged)?);
+                self.gone.extend(serde_json::from_str(row::text(row, 0)?).map_err(damaged)?);
             }
             self.record = last;
         }

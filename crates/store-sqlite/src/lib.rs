@@ -23,36 +23,29 @@ use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-pub use self::durability::Durability;
+use self::checkpointer::Gate;
 use self::error::stopped;
-use self::gate::Gate;
 use self::negative_cache::NegativeCache;
 use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
-use self::runtime::may_wait;
+pub use self::settle::Durability;
 use self::settle::Settled;
-pub use self::size::Size;
+use self::settle::may_wait;
+pub use self::verify::Size;
 use self::writer::Writer;
 use self::writer_queue::{Job, WriterQueue};
 
 mod apply;
-mod changes;
 mod checkpointer;
-mod column;
 mod connect;
-mod durability;
 mod erase;
 mod error;
 mod forgotten;
 mod form;
-mod gate;
 mod index;
-mod indexable;
-mod limit;
 mod migrate;
 mod negative_cache;
-mod owner;
 mod pack;
 mod page;
 mod place;
@@ -63,10 +56,8 @@ mod ranked;
 mod read;
 mod rewrite;
 mod row;
-mod runtime;
 mod search;
 mod settle;
-mod size;
 mod store;
 mod verify;
 mod writer;
@@ -131,7 +122,7 @@ impl SqliteStore {
 
     /// Returns what the file contains, and what takes up its space.
     pub async fn size(&self) -> Result<Size> {
-        self.pool.away(size::size).await
+        self.pool.away(verify::size).await
     }
 
     /// Writes a copy of the whole store, as of one moment, to a new file with mode 0600.
@@ -163,7 +154,7 @@ impl SqliteStore {
 
     /// When the first transaction after this one was made. Reads one row on the caller's thread.
     pub fn time_after(&self, tx: TxId) -> Result<Option<Timestamp>> {
-        self.here(|connection| changes::time_after(connection, tx))
+        self.here(|connection| page::time_after(connection, tx))
     }
 
     /// The objects that the transactions after this one wrote: at most this many writes, of whole transactions.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Rows, params};
 
 use super::error::Result;
 use super::index::{FAMILY, root_of, row_of};
-use super::limit::Limit;
+use super::pool::Limit;
 
 /// With more rows than this, a phrase is common.
 const COMMON: i64 = 4_000;

@@ -8,11 +8,11 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::column::text;
 use super::error::Result;
 use super::form::{self, Found};
-use super::limit::Limit;
+use super::pool::Limit;
 use super::ranked;
+use super::row::text;
 use context_store::backend::words::{self, Part};
 use context_store::{Hit, Search, StoreError};
 

@@ -1,15 +1,13 @@
-//! Syncing the log for transactions that are already acknowledged.
+//! What an acknowledged write survives, and syncing the log for transactions that are already acknowledged.
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Mutex as Plain;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex as Plain, PoisonError};
 
-use tokio::sync::Mutex;
-
-use super::runtime::may_wait;
 use context_store::{Result, StoreError};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Mutex;
 
 /// How far the log is synced. Opening the log outside of SQLite is harmless: unlike the database, it has no locks.
 pub(super) struct Settled {
@@ -72,6 +70,23 @@ impl Settled {
         self.synced.store(covered, Ordering::Release);
         Ok(())
     }
+}
+
+/// Returns whether this thread may be blocked for a while: on a single-threaded runtime, other tasks could not continue
+/// meanwhile.
+pub(super) fn may_wait() -> bool {
+    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    runtime.map_or(true, |flavor| flavor == RuntimeFlavor::MultiThread)
+}
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Even a power loss: each commit is synced to the disk before it is acknowledged.
+    #[default]
+    Power,
+    /// The end of the process, but not a power loss. That may lose the newest commits, without leaving gaps.
+    Process,
 }
 
 #[cfg(test)]

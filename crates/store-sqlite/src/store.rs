@@ -1,4 +1,4 @@
-//! The calls of the store: short ones on the caller's thread, long ones away from it.
+//! The calls of the store and of its owner: short ones on the caller's thread, long ones away from it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,21 +7,21 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
+use context_store::sessions::{self, Prune, Pruned};
+use context_store::{
+    AsOf, Damage, Entry, Erase, Erased, ErasedCount, Filter, Hit, Outline, OwnedStore, Receipt, Result,
+    Search, Store, StoreError, Transaction, Version,
+};
 use rusqlite::Connection;
 
-use super::changes;
 use super::error::stopped;
-use super::limit::Limit;
+use super::pool::Limit;
 use super::prepare::Prepared;
 use super::read::Quick;
 use super::writer::Writer;
 use super::writer_queue::INDEX_TIME;
-use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, read, search, verify};
-use context_store::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
-};
+use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, prune, read, search, verify};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -138,11 +138,11 @@ impl Store for SqliteStore {
 
     async fn latest_tx(&self) -> Result<TxId> {
         self.in_place()?;
-        self.here(changes::latest_tx)
+        self.here(page::latest_tx)
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-        self.pool.away(move |connection| changes::changes_since(connection, tx)).await
+        self.pool.away(move |connection| page::changes_since(connection, tx)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
@@ -209,5 +209,28 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The writer finishes what was sent and ends by itself; so do the readers.
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+#[async_trait]
+impl OwnedStore for SqliteStore {
+    /// The texts are also erased from the log and the free pages. The whole file is rewritten, which takes time in
+    /// proportion to its size, and free space of twice its length.
+    async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
+        let mark = Erased { at: (self.clock)(), why: why.to_owned() };
+        self.call(move |writer| writer.erase(&wanted, &mark)).await
+    }
+
+    async fn prune(&self, wanted: Prune) -> Result<Pruned> {
+        wanted.check()?;
+        let summaries = sessions::summaries(self).await?;
+        let among = wanted.among(&summaries).map(|summary| summary.id.clone()).collect();
+        let Prune { before, max_bytes, is_dry_run, .. } = wanted;
+        let before =
+            if max_bytes.is_none() { before.or(Some(Timestamp::from_millis(i64::MAX))) } else { before };
+        let which = prune::Which { among: Some(among), before, max_bytes };
+        let left = self.call(move |writer| writer.prune(&which, is_dry_run, true)).await?;
+        let named = |id: &_| summaries.iter().find(|summary| summary.id == *id).cloned();
+        Ok(Pruned { sessions: left.sessions.iter().filter_map(named).collect(), ..left.pruned })
     }
 }

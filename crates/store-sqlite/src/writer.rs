@@ -14,16 +14,16 @@ use rusqlite::{Connection, TransactionBehavior};
 mod upkeep;
 
 use super::apply::{self, Newest};
+use super::checkpointer::Gate;
 use super::checkpointer::{Checkpointer, LONG};
 use super::connect::{self, PATIENCE, patiently_for};
-use super::durability::Durability;
 use super::error::Result;
 use super::forgotten::Forgotten;
-use super::gate::Gate;
 use super::index;
 use super::place::Place;
 use super::prepare::Prepared;
-use context_store::backend::heads::Heads;
+use super::settle::Durability;
+use context_store::backend::Heads;
 use context_store::clock::Clock;
 use context_store::{Receipt, StoreError};
 

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::connect;
 use super::error::{self, Trouble, stopped};
-use super::limit::Limit;
+use super::pool::Limit;
 use super::prepare::Prepared;
 use super::writer::Writer;
 use context_store::{Receipt, Result, StoreError};

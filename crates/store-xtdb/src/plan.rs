@@ -16,8 +16,8 @@ use super::form::Form;
 use super::mark::{Mark, Marks};
 use super::wire::{FOREVER, LONGEST_FENCE, Ops, document_length, text_length};
 use context_store::backend::erasing;
-use context_store::backend::rules::{envelope_differs, patch_time, unknown};
 use context_store::backend::shape::misfit;
+use context_store::backend::{envelope_differs, patch_time, unknown};
 use context_store::{Result, StoreError, Version, Write, clock};
 
 /// What is known about an object before a write.

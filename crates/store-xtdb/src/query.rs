@@ -14,7 +14,7 @@ use super::http::Format;
 use super::inner::Inner;
 use super::parallel::in_parallel;
 use super::wire::FOREVER;
-use context_store::backend::rules::is_below;
+use context_store::backend::is_below;
 use context_store::{AsOf, Filter, Known, Result};
 
 /// The types of this library's objects, for a query of all of them.

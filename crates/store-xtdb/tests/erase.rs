@@ -7,33 +7,32 @@
 )]
 
 mod ask;
+mod planted;
 mod rig;
 #[path = "../../store-sqlite/tests/secrets/mod.rs"]
 mod secrets;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
-use context_model::id::{ObjectId, SessionId};
+use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
 use context_store::sessions::Prune;
-use context_store::{AsOf, Erase, Filter, OwnedStore, Search, Store, Version, Write};
+use context_store::{AsOf, Erase, OwnedStore, Search, Store, Version, Write};
 use context_store_xtdb::{XtdbOptions, XtdbStore};
+use planted::{
+    SECRET, all, asked, documents_left, in_answers, in_files, plant, question, session, shapes, turn,
+};
 use rig::objects::{queued, write};
 use rig::{Kind, Node};
-use secrets::{call, file};
+use secrets::file;
 use serde_json::{Value, json};
-
-const SECRET: &str = "sk-0123456789abcdef0123456789";
-
-/// How many files have nothing to do with it.
-const KEPT: usize = 20;
 
 /// Says to a process of this test what it erases, and where.
 const CHILD: &str = "CONTEXT_ERASE_CHILD";
@@ -55,109 +54,6 @@ async fn connected(url: String) -> Arc<XtdbStore> {
     let mut options = XtdbOptions::new([url]);
     options.timeout_ms = 1_500;
     XtdbStore::connect(options).await.unwrap()
-}
-
-fn session(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
-}
-
-fn turn(n: usize, said: &str) -> Patch {
-    let mut patch = Patch::new();
-    patch.append(&["turns"], json!({ "user": said, "toolcall_ids": [] }));
-    patch.set(&["turn_count"], json!(n));
-    patch
-}
-
-/// Long enough that most versions of the chat are stored as changes.
-fn question(n: usize) -> String {
-    format!("question {n}, {}", "said at length ".repeat(40))
-}
-
-/// A version that is written with this valid time.
-fn at(document: Document, millis: i64) -> Write {
-    Write::Put { document, valid_time: Some(Timestamp::from_millis(millis)) }
-}
-
-/// A database with the secret in files, arguments, an output, and a chat of which most versions are changes of others;
-/// with two versions of one millisecond, and one that is dated back.
-async fn plant(store: &dyn Store) {
-    let chat = ObjectId::chat(&session("s"));
-    write(store, vec![Write::put(Document::chat(&session("s")))]).await;
-    for n in 1..=30 {
-        let said = if n == 12 { format!("the key is {SECRET}, use it") } else { question(n) };
-        write(store, vec![Write::patch(chat.clone(), turn(n, &said))]).await;
-    }
-    for (text, millis) in [
-        ("one", 1_000),
-        (&*format!("two {SECRET}"), 2_000),
-        ("three", 2_000),
-        ("four", 4_000),
-        ("back", 500),
-        (&*format!("five {SECRET}"), 5_000),
-    ] {
-        write(store, vec![at(file("/versions", text), millis)]).await;
-    }
-    write(store, vec![Write::put(file("/copy", &format!("two {SECRET}")))]).await;
-    write(store, vec![Write::put(call("c1", &format!("curl -H '{SECRET}'"), "ok, done"))]).await;
-    write(store, vec![Write::put(call("c2", "env", &format!("KEY={SECRET}\n")))]).await;
-    let kept = (0..KEPT).map(|n| Write::put(file(&format!("/kept/{n}"), &format!("nothing to hide {n}"))));
-    write(store, kept.collect()).await;
-}
-
-async fn all(store: &dyn Store) -> Vec<(ObjectId, Vec<Version>)> {
-    let mut all = Vec::new();
-    for id in store.query(&Filter::default()).await.unwrap() {
-        all.push((id.clone(), store.history(&id).await.unwrap()));
-    }
-    all.sort_by(|a, b| a.0.cmp(&b.0));
-    all
-}
-
-/// A version without its transaction, and whether something in it was erased.
-type Shape = (Document, Timestamp, bool);
-
-/// The versions without their places in XTDB, which are new ones.
-fn shapes(all: &[(ObjectId, Vec<Version>)]) -> Vec<(ObjectId, Vec<Shape>)> {
-    let shape = |v: &Version| (v.document.clone(), v.valid_time, v.erased.is_some());
-    all.iter().map(|(id, versions)| (id.clone(), versions.iter().map(shape).collect())).collect()
-}
-
-/// Returns what a node answers to a request.
-async fn asked(node: &Node, path: &str) -> String {
-    ask::ask(&format!("{}/_xtdb/{path}", node.url()), &[("accept", "application/json")], None).await.1
-}
-
-/// How often a text stands in the node's raw answers: the whole log with its documents, all documents that a query finds,
-/// and the history of each object.
-async fn in_answers(node: &Node, ids: &[ObjectId], text: &str) -> usize {
-    let mut answers = asked(node, "tx-log?with-ops%3F=true").await;
-    assert!(answers.contains("txOps"), "{answers}");
-    answers += &asked(node, "query?query-edn=%7B%3Afind%20%5B%28pull%20e%20%5B%2A%5D%29%5D%20%3Awhere%20%5B%5Be%20%3Axt%2Fid%5D%5D%7D").await;
-    for id in ids {
-        let id: String = id.as_str().bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let history = "history=true&sort-order=asc&with-docs=true&with-corrections=true";
-        answers += &asked(node, &format!("entity?eid={id}&{history}")).await;
-        answers += &asked(node, &format!("entity?eid={id}")).await;
-    }
-    answers.matches(text).count()
-}
-
-/// In how many files below a folder a text stands.
-fn in_files(place: &Path, text: &str) -> usize {
-    let entries = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .map(|path| match path.is_dir() {
-            true => in_files(&path, text),
-            false => {
-                let bytes = std::fs::read(&path).unwrap_or_default();
-                usize::from(bytes.windows(text.len()).any(|window| window == text.as_bytes()))
-            }
-        })
-        .sum()
-}
-
-fn documents_left(log: &str) -> usize {
-    ["context/erasing", "context/part"].iter().map(|name| log.matches(name).count()).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,6 @@ pub mod backend;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod erased;
 mod error;
 pub mod memory;
 mod owner;
@@ -32,8 +31,8 @@ pub mod redacted;
 pub mod sessions;
 pub mod transfer;
 
-pub use erased::Erased;
 pub use error::StoreError;
+pub use owner::Erased;
 pub use owner::{Erase, ErasedCount, OwnedStore};
 pub use query::{Filter, Hit, Search};
 

@@ -4,6 +4,8 @@
 
 use async_trait::async_trait;
 use context_model::id::{ObjectId, SessionId};
+use context_model::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::sessions::{Prune, Pruned};
 use crate::{Result, Store};
@@ -49,4 +51,13 @@ pub struct ErasedCount {
     pub texts: u64,
     /// Versions that say so now.
     pub versions: u64,
+}
+
+/// The mark of a version whose content the owner of the store has erased.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Erased {
+    /// When.
+    pub at: Timestamp,
+    /// Why, in the owner's words.
+    pub why: String,
 }

@@ -25,7 +25,6 @@
 mod attach;
 #[cfg(test)]
 mod border_tests;
-mod error;
 mod event;
 mod flush;
 mod identity;
@@ -38,7 +37,7 @@ mod tracker;
 
 use camino::Utf8Path;
 
-pub use error::WatchError;
+pub use event::WatchError;
 pub use event::{Event, Sink, Touch};
 pub use flush::{Acknowledge, Flush};
 pub use identity::Identity;

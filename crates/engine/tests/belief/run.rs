@@ -5,7 +5,6 @@ use std::path::Path;
 use context_engine::Engine;
 use context_model::id::SessionId;
 
-use crate::check;
 use crate::client::{Client, Style};
 use crate::faults::Faulty;
 use crate::listener::Listener;
@@ -14,6 +13,7 @@ use crate::steps::{Delivery, Fault, Schedule, Step, TurnEnd};
 use crate::tools::act;
 use crate::violation::{Outcome, Violation};
 use crate::world::World;
+use crate::{check, kept};
 
 /// A schedule under way.
 pub struct Run {
@@ -111,14 +111,14 @@ impl Run {
                     if !late {
                         self.report(n, usize::MAX, false).await?;
                     }
-                    check::sets(&mut self.clients[n]).await?;
+                    kept::sets(&mut self.clients[n]).await?;
                 }
             }
             Step::Receive { client } => {
                 let n = client % count;
                 if self.ready(n).await? {
                     self.report(n, 1, false).await?;
-                    check::sets(&mut self.clients[n]).await?;
+                    kept::sets(&mut self.clients[n]).await?;
                 }
             }
             Step::Turn { client, end } => self.turn(client % count, end).await?,
@@ -222,7 +222,7 @@ impl Run {
         };
         let session = SessionId::new(client.session.as_str()).unwrap();
         client.point(session, tx, times);
-        check::chat(client).await?;
+        kept::chat(client).await?;
         if client.style == Style::Raw {
             return self.advance(n, false, false).await;
         }
@@ -284,13 +284,13 @@ impl Run {
     pub async fn end(&mut self) -> Outcome {
         self.quiet().await?;
         for client in &mut self.clients {
-            check::sets(client).await?;
-            check::acknowledged(client).await?;
+            kept::sets(client).await?;
+            kept::acknowledged(client).await?;
         }
         if self.world.is_shared() {
-            return check::shared(&self.world);
+            return kept::shared(&self.world);
         }
-        check::histories(&self.world).await
+        kept::histories(&self.world).await
     }
 
     pub async fn close(&mut self) {

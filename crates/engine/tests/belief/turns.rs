@@ -7,7 +7,6 @@ use std::task::Poll;
 use context_model::id::SessionId;
 
 use crate::belief::What;
-use crate::check;
 use crate::client::{Client, Style};
 use crate::conversation::Output;
 use crate::faults::Faulty;
@@ -15,6 +14,7 @@ use crate::run::Run;
 use crate::steps::TurnEnd;
 use crate::tools::input;
 use crate::violation::{Kind, Outcome, violation};
+use crate::{check, kept};
 
 impl Run {
     /// The harness reports open results: so many of them, one after the other or at once.
@@ -98,7 +98,7 @@ impl Run {
         }
         check::notices(&self.world, client, &plan.notices).await?;
         check::request(client, first).await?;
-        check::chat(client).await?;
+        kept::chat(client).await?;
         if !faulty {
             check::beliefs(&self.world, client, &before).await?;
             client.rebuilt.clear();
@@ -180,7 +180,7 @@ impl Run {
             return Ok(());
         }
         client.read_again(&self.world);
-        check::chat(client).await?;
+        kept::chat(client).await?;
         // The next request is another one anyway, so the plan before it may roll.
         self.advance(n, false, false).await.map(drop)
     }

@@ -10,7 +10,9 @@ use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, session};
-use crate::projection::{Harness, Message, Step, call, runner, step};
+use crate::edits::Message;
+use crate::harness::{Harness, Step, call, step};
+use crate::projection::runner;
 
 /// What the strictest provider signs each block of reasoning with: everything before it that is not reasoning, and the block
 /// of reasoning before it.

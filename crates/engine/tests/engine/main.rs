@@ -7,6 +7,7 @@ mod chat;
 mod clients;
 mod compacted;
 mod conversation;
+mod edits;
 mod ended;
 mod evidence;
 mod fading;
@@ -15,6 +16,7 @@ mod forms;
 mod groups;
 mod handed;
 #[cfg(unix)]
+mod harness;
 mod hostile;
 mod indexing;
 mod known;

@@ -2,13 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{
-    ACTIVATED_IDS, ASSISTANT, EVIDENCE, NOTICES, ROLLS, TOOLCALL_IDS, TOOLCALL_REFS, TURN_COUNT, TURNS, USER,
-};
-use super::notice::Notice;
 use super::roll::RollEntry;
 use crate::canonical::{MAX_DEPTH, is_deeper_than};
 use crate::error::ModelError;
+use crate::hash::Digest;
 use crate::id::ObjectId;
 use crate::patch::Patch;
 
@@ -149,4 +146,56 @@ fn meta(message: &Value) -> Map<String, Value> {
     let fields = message.as_object().into_iter().flatten();
     let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+pub(super) const TURNS: &str = "turns";
+pub(super) const TURN_COUNT: &str = "turn_count";
+pub(super) const TOOLCALL_REFS: &str = "toolcall_refs";
+pub(super) const USER: &str = "user";
+pub(super) const ASSISTANT: &str = "assistant";
+pub(super) const TOOLCALL_IDS: &str = "toolcall_ids";
+pub(super) const ACTIVATED_IDS: &str = "activated_ids";
+pub(super) const ROLLS: &str = "rolls";
+pub(super) const NOTICES: &str = "notices";
+pub(super) const EVIDENCE: &str = "evidence";
+
+/// The items of a list.
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The texts of a list.
+pub(super) fn texts<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    list(value, name).filter_map(Value::as_str)
+}
+
+/// A text.
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+/// A line that tells the model that a file has another version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The file.
+    pub file: ObjectId,
+    /// The `source_hash` of the version; `None` for a file that is gone.
+    pub hash: Option<Digest>,
+    /// The hash of the line as the model was told it, by which a host's messages are searched for it.
+    pub line: Digest,
+    /// The agent's path that the line names, absolute: what leads there may be another file later.
+    pub path: String,
+}
+
+impl Notice {
+    pub(super) fn of(entry: &Value) -> Option<Self> {
+        let hash = |name| text(entry, name).and_then(|hash| hash.parse().ok());
+        let file = ObjectId::new(text(entry, "file")?);
+        let path = text(entry, "path")?.to_owned();
+        Some(Self { file, hash: hash("source_hash"), line: hash("line")?, path })
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({ "file": self.file, "source_hash": self.hash, "line": self.line, "path": self.path })
+    }
 }

@@ -6,20 +6,17 @@
 
 mod bash;
 mod found;
-mod listing;
 mod looks;
 mod output;
 mod shell;
-mod shown;
-mod words;
 
 pub(crate) use bash::programs;
+pub use bash::{Shown, shown_by_shell};
 pub use found::{Candidate, Kind, Observation};
 use found::{Found, Touch};
-pub(crate) use listing::{entries, match_path};
 pub(crate) use looks::looks_like_file;
+pub(crate) use output::{entries, match_path};
 use serde_json::{Map, Value};
-pub use shown::{Shown, shown_by_shell};
 
 /// How many paths are taken from the output of `ls`, `find` or `grep` at most (Pi lists up to 1,000).
 pub const MAX_LISTED: usize = 1_000;
@@ -37,9 +34,9 @@ pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) ->
     match tool.to_ascii_lowercase().as_str() {
         "read" if ok => found.add(Touch::Read, named()),
         "write" | "edit" if ok => found.add(Touch::Write, named()),
-        "ls" if ok => listing::ls(&mut found, path_argument(args), output),
-        "find" | "glob" if ok => listing::find(&mut found, path_argument(args), output),
-        "grep" if ok => listing::grep(&mut found, path_argument(args), output),
+        "ls" if ok => output::ls(&mut found, path_argument(args), output),
+        "find" | "glob" if ok => output::find(&mut found, path_argument(args), output),
+        "grep" if ok => output::grep(&mut found, path_argument(args), output),
         // A command that failed has still read and written.
         "bash" => {
             found = Found::new(MAX_FROM_BASH);

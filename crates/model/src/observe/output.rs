@@ -1,8 +1,7 @@
 //! File names in the output of a shell command.
 
 use super::found::{Candidate, Found, Kind, Touch};
-use super::listing;
-use super::looks::{can_be_file, looks_like_file};
+use super::looks::{can_be_file, can_be_path, looks_like_file};
 
 /// How many lines are examined. Names after that can be found by a narrower command.
 const MAX_LINES: usize = 2_000;
@@ -80,11 +79,11 @@ fn path_of(line: &str) -> Option<&str> {
 
 /// "src/a.ts:12:5: error", "src/a.ts(12,5): error", "src/a.ts:12:text".
 fn before_place(text: &str) -> Option<&str> {
-    let colon = listing::match_path(text).or_else(|| {
+    let colon = match_path(text).or_else(|| {
         let (path, place) = text.rsplit_once(':')?;
         (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit())).then_some(path)
     });
-    let colon = colon.map(|path| listing::match_path(path).unwrap_or(path));
+    let colon = colon.map(|path| match_path(path).unwrap_or(path));
     colon.or_else(|| {
         let (path, place) = text.split_once('(')?;
         let digits = place.bytes().take_while(u8::is_ascii_digit).count();
@@ -115,10 +114,78 @@ fn long_listing(line: &str) -> Option<&str> {
     Some(name)
 }
 
+/// One name per line, folders with a slash.
+pub(super) fn ls(found: &mut Found, dir: Option<String>, output: &str) {
+    for name in entries(output).filter(|name| !name.contains('/')) {
+        add(found, name, dir.as_ref());
+    }
+}
+
+/// One path per line, relative to the directory that was searched.
+pub(super) fn find(found: &mut Found, dir: Option<String>, output: &str) {
+    for path in entries(output) {
+        add(found, path, dir.as_ref());
+    }
+}
+
+/// `path:12: text` for a match and `path-11- text` around it, relative to the directory that was searched; only the name
+/// if a file was searched.
+pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
+    for line in entries(output) {
+        let path = match match_path(line) {
+            Some(path) => path,
+            // Other harnesses' grep can list paths alone.
+            None if looks_like_file(line) => line,
+            None => continue,
+        };
+        if let Some(file) = searched.as_ref().filter(|file| file.rsplit('/').next() == Some(path)) {
+            // Either a file was searched, or a directory that contains a file of the same name. Only the disk can tell.
+            add(found, file, None);
+        }
+        add(found, path, searched.as_ref());
+    }
+}
+
+/// The path of a line `path:12: text` or `path:12:text`.
+pub(crate) fn match_path(line: &str) -> Option<&str> {
+    let mut from = 0;
+    while let Some(colon) = line[from..].find(':').map(|at| from + at) {
+        let rest = &line[colon + 1..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 && rest[digits..].starts_with(':') {
+            return Some(&line[..colon]).filter(|path| can_be_path(path));
+        }
+        from = colon + 1;
+    }
+    None
+}
+
+/// The lines of a listing that are entries, without a notice in brackets at the end.
+pub(crate) fn entries(output: &str) -> impl Iterator<Item = &str> {
+    let mut lines: Vec<&str> = output.lines().collect();
+    if let [.., "", last] = lines.as_slice()
+        && last.starts_with('[')
+        && last.ends_with(']')
+    {
+        lines.truncate(lines.len() - 2);
+    }
+    let nothing =
+        ["(empty directory)", "No files found matching pattern", "No matches found", "No files found"];
+    lines.into_iter().filter(move |line| !nothing.contains(line))
+}
+
+fn add(found: &mut Found, path: &str, base: Option<&String>) {
+    if can_be_path(path) && !path.ends_with('/') {
+        let candidate = Candidate { path: path.to_owned(), base: base.cloned(), kind: Kind::Named };
+        found.add(Touch::Discovered, Some(candidate));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rstest::rstest;
+
+    use super::*;
 
     #[rstest]
     #[case("src/main.rs", Some("src/main.rs"))]
@@ -164,7 +231,7 @@ mod tests {
     #[case("a::b:3:x", Some("a::b"))]
     #[case("a::b", None)]
     fn lines_of_a_search(#[case] line: &str, #[case] path: Option<&str>) {
-        assert_eq!(listing::match_path(line), path);
+        assert_eq!(match_path(line), path);
     }
 
     #[rstest]

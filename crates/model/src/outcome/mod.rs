@@ -5,21 +5,19 @@
 //! It depends on the call alone and never changes. Nothing in it can be forged: text of files and tools is bare only where it
 //! can't be mistaken for our words, and otherwise in quotes.
 
-mod exit;
-mod matches;
 mod runs;
 mod words;
 
+use runs::Runs;
 use serde_json::{Map, Value};
+pub use words::{bare, is_said_by};
+use words::{beginning, quoted, uncoloured};
 
 use crate::collapse::is_control;
 use crate::object::Status;
-use crate::observe::programs;
+use crate::observe::{entries, looks_like_file, match_path, programs};
 use crate::{render, tokens};
-use runs::Runs;
-use words::{beginning, quoted, uncoloured};
-
-pub use words::{bare, is_said_by};
+use runs::{counted, listed};
 
 /// An outcome has at most this many UTF-16 units.
 pub const LONGEST: usize = 160;
@@ -59,8 +57,8 @@ pub fn outcome(
         "bash" | "powershell" | "shell" => command(args, &content, status),
         _ if status == Status::Fail => error_in(&content).map(|line| quoted(&line)),
         "read" => lines_read(args, &content, shows),
-        "grep" => Some(matches::grep(&content)),
-        "find" | "glob" | "ls" => Some(matches::listing(&content)),
+        "grep" => Some(grep(&content)),
+        "find" | "glob" | "ls" => Some(listing(&content)),
         "write" | "edit" => None,
         _ => long(&content),
     }?;
@@ -89,13 +87,13 @@ pub fn is_outcome(text: &str) -> bool {
 /// Returns what a shell command came to, errors first.
 fn command(args: &Map<String, Value>, content: &str, status: Status) -> Option<String> {
     let line = args.get("command").and_then(Value::as_str).unwrap_or_default();
-    let exit = exit::of(content, status);
-    let output = exit::without(content);
+    let exit = how_it_ended(content, status);
+    let output = without_ending(content);
     let programs = programs(line);
     let is_among = |list: &[&str]| programs.iter().any(|name| list.contains(&name.as_str()));
     let told = if programs.iter().all(|name| READERS.contains(&name.as_str())) {
         // A log that is read is no run.
-        is_among(&SEARCHES).then(|| matches::searched(output)).flatten()
+        is_among(&SEARCHES).then(|| searched(output)).flatten()
     } else {
         let mut runs = Runs::default();
         output.lines().for_each(|line| runs.line(&uncoloured(line)));
@@ -178,4 +176,122 @@ fn ends(content: &str) -> std::borrow::Cow<'_, str> {
     let from = content.floor_char_boundary(content.len() - READ);
     let end = content[from..].find('\n').map_or(content.len(), |at| from + at);
     format!("{}{}", &content[..start], &content[end..]).into()
+}
+
+/// What hosts write before the code, in a line of its own: Pi, Claude Code, Codex, OpenCode, mini-swe-agent.
+const CODES: [&str; 5] =
+    ["Command exited with code ", "Exit code ", "Process exited with code ", "Exit code: ", "<returncode>"];
+
+/// What hosts write of a command that did not end by itself, and what an outcome says of it.
+const ENDED: [(&str, &str); 2] = [("Command timed out", "timed out"), ("Command aborted", "aborted")];
+
+/// `exit 1`, `timed out`, or `failed` if the host says only that; `None` for a command that has succeeded.
+fn how_it_ended(content: &str, status: Status) -> Option<String> {
+    let said = [content.lines().next(), last(content)].into_iter().flatten().find_map(|line| {
+        let number = |text: &str| text.trim_end_matches("</returncode>").trim().parse::<i32>().ok();
+        let code = CODES.iter().find_map(|start| number(line.strip_prefix(start)?));
+        let ended = || ENDED.iter().find(|(start, _)| line.starts_with(start)).map(|(_, word)| *word);
+        code.map(|code| format!("exit {code}")).or_else(|| ended().map(str::to_owned))
+    });
+    match said {
+        Some(exit) => (exit != "exit 0").then_some(exit),
+        None => (status == Status::Fail).then(|| "failed".to_owned()),
+    }
+}
+
+/// The output without the line that says how the command ended.
+fn without_ending(content: &str) -> &str {
+    let is_said = |line: &str| {
+        CODES.iter().chain(ENDED.iter().map(|(start, _)| start)).any(|start| line.starts_with(start))
+    };
+    match content.split_once('\n') {
+        Some((first, rest)) if is_said(first) => rest,
+        _ => match last(content) {
+            Some(line) if is_said(line) => {
+                let end = content.rfind(line).unwrap_or(content.len());
+                content[..end].trim_end()
+            }
+            _ => content,
+        },
+    }
+}
+
+fn last(content: &str) -> Option<&str> {
+    content.lines().rev().find(|line| !line.trim().is_empty())
+}
+
+/// As many files are named; of more, only the number is given.
+const NAMED: usize = 2;
+
+/// Returns what the tool `grep` has found: lines `path:12: text`, or paths.
+fn grep(output: &str) -> String {
+    let lines = entries(output).filter(|line| !line.trim().is_empty() && !is_count(line));
+    let (mut matches, mut paths, mut others, mut files) = (0, 0, 0, Vec::new());
+    for line in lines {
+        match match_path(line) {
+            Some(path) => {
+                matches += 1;
+                if !files.contains(&path) {
+                    files.push(path);
+                }
+            }
+            None if looks_like_file(line) => paths += 1,
+            None => others += 1,
+        }
+    }
+    match (matches, paths) {
+        (0, 0) if others == 0 => "no matches".to_owned(),
+        (0, 0) => counted(others, "line"),
+        (0, paths) => counted(paths, "file"),
+        (matches, _) => {
+            let count = counted(matches, "match").replace("matchs", "matches");
+            if files.len() <= NAMED {
+                let names = listed(files.iter().copied());
+                return format!("{count}{}", names.replacen(": ", " in ", 1));
+            }
+            format!("{count} in {} files", files.len())
+        }
+    }
+}
+
+/// Returns what the tools `find` and `ls` have found: a path on each line.
+fn listing(output: &str) -> String {
+    let paths = entries(output).filter(|line| !line.trim().is_empty() && !is_count(line)).count();
+    if paths == 0 { "nothing".to_owned() } else { counted(paths as u64, "path") }
+}
+
+/// Returns what a shell's search has found, if it prints lines with their places.
+fn searched(output: &str) -> Option<String> {
+    entries(output).any(|line| match_path(line).is_some()).then(|| grep(output))
+}
+
+/// "Found 12 files", as some hosts begin a list.
+fn is_count(line: &str) -> bool {
+    line.strip_prefix("Found ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::pi("x\n\nCommand exited with code 1", Status::Fail, Some("exit 1"), "x")]
+    #[case::claude("Exit code 2\nx", Status::Fail, Some("exit 2"), "x")]
+    #[case::mini_swe_agent("<returncode>3</returncode>\nx", Status::Ok, Some("exit 3"), "x")]
+    #[case::zero("x\n\nCommand exited with code 0", Status::Ok, None, "x")]
+    #[case::time("x\n\nCommand timed out after 5 seconds", Status::Fail, Some("timed out"), "x")]
+    #[case::silent("x", Status::Fail, Some("failed"), "x")]
+    #[case::well("x", Status::Ok, None, "x")]
+    #[case::in_the_middle("a\nExit code 3\nb", Status::Ok, None, "a\nExit code 3\nb")]
+    #[case::nothing("", Status::Ok, None, "")]
+    fn how_commands_end(
+        #[case] content: &str,
+        #[case] status: Status,
+        #[case] exit: Option<&str>,
+        #[case] rest: &str,
+    ) {
+        assert_eq!((how_it_ended(content, status).as_deref(), without_ending(content)), (exit, rest));
+    }
 }

@@ -1,12 +1,13 @@
 //! When each segment becomes stale, and what a roll then makes of it.
 
+use std::collections::{BTreeSet, HashMap};
+
 use context_model::id::ObjectId;
 
 use super::forms::size_in;
-use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, TextKind};
 use super::segments::Segments;
-use crate::stay::Stay;
+use crate::need::Stay;
 use crate::{Curve, Need, Objects, Policy, Prices};
 
 /// The old text of an edit shows the file before it, and has no use once the edit has succeeded.
@@ -266,9 +267,65 @@ impl Segments {
 }
 
 #[cfg(test)]
-#[path = "aging_tests.rs"]
-mod tests;
-
-#[cfg(test)]
 #[path = "ripening_tests.rs"]
 mod ripening;
+
+/// The model call from which a segment is stale, counted from the first visible one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// While the provider has the request cached.
+    pub warm: u64,
+    /// On a dead cache; never later.
+    pub dead: u64,
+}
+
+/// What decides when a segment leaves.
+pub(crate) enum Departure {
+    /// It stays, and so does its answer.
+    Held,
+    /// It has no shorter form of its own.
+    Last,
+    /// It takes each of these forms once that is due.
+    Ages(Vec<(Form, Due)>),
+}
+
+/// The segments that become stale by age, in the order of the calls at which they do.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    due: HashMap<usize, Due>,
+    warm: BTreeSet<(u64, usize)>,
+    dead: BTreeSet<(u64, usize)>,
+}
+
+impl Schedule {
+    /// Sets when the segment at a place becomes stale; `None`: never by age.
+    pub fn set(&mut self, place: usize, due: Option<Due>) {
+        if let Some(before) = self.due.remove(&place) {
+            self.warm.remove(&(before.warm, place));
+            self.dead.remove(&(before.dead, place));
+        }
+        if let Some(due) = due {
+            self.due.insert(place, due);
+            self.warm.insert((due.warm, place));
+            self.dead.insert((due.dead, place));
+        }
+    }
+
+    /// The segments that are stale at this call, whatever the provider has cached.
+    pub fn due(&self, call: u64) -> Vec<usize> {
+        until(&self.warm, call)
+    }
+
+    /// The segments that are stale at this call if the cache is dead.
+    pub fn due_on_a_dead_cache(&self, call: u64) -> Vec<usize> {
+        until(&self.dead, call)
+    }
+}
+
+fn until(queue: &BTreeSet<(u64, usize)>, call: u64) -> Vec<usize> {
+    queue.iter().take_while(|(at, _)| *at <= call).map(|(_, place)| *place).collect()
+}
+
+#[cfg(test)]
+#[path = "aging_tests.rs"]
+mod tests;

@@ -280,3 +280,18 @@ fn an_answer_that_may_become_lines_waits_for_no_call() {
         assert_eq!(segments.steps[0].is_ripe, !waits);
     }
 }
+
+#[test]
+fn a_call_finds_what_is_due_and_nothing_else() {
+    let mut schedule = Schedule::default();
+    schedule.set(0, Some(Due { warm: 9, dead: 4 }));
+    schedule.set(1, Some(Due { warm: 5, dead: 2 }));
+    schedule.set(2, Some(Due { warm: 5, dead: 5 }));
+    assert!(schedule.due(4).is_empty());
+    assert_eq!(schedule.due_on_a_dead_cache(4), [1, 0]);
+    assert_eq!(schedule.due(5), [1, 2]);
+    schedule.set(1, Some(Due { warm: 20, dead: 10 }));
+    schedule.set(2, None);
+    schedule.set(2, None);
+    assert_eq!((schedule.due(9), schedule.due_on_a_dead_cache(9)), (vec![0], vec![0]));
+}

@@ -7,7 +7,7 @@ use context_model::id::ObjectId;
 use context_model::outcome::subject;
 use context_model::{render, tokens};
 
-use super::schedule::Departure;
+use super::aging::Departure;
 use super::segment::{Form, Line, Segment, SegmentKind, Short, ShownLines, TextKind};
 use super::segments::{Segments, size};
 use crate::{Binding, Item, Objects, Roll};

@@ -5,7 +5,6 @@
 
 mod aging;
 pub mod answers;
-mod edits;
 mod forms;
 #[cfg(test)]
 mod life_tests;
@@ -13,7 +12,6 @@ pub mod messages;
 pub mod plan;
 pub mod rolled;
 pub mod rolls;
-mod schedule;
 pub mod segment;
 pub mod segments;
 mod steps;

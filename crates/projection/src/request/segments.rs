@@ -6,10 +6,10 @@ use context_model::id::ObjectId;
 use context_model::marker;
 use context_model::tokens;
 
-use super::schedule::Schedule;
+use super::aging::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Segment, SegmentKind, Step, TextKind, Words};
 use super::visible::HeldRead;
-use crate::stay::Stays;
+use crate::need::Stays;
 use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, Roll};
 
 /// The segments of the request that is visible now, and the rent that the stale ones have paid.

@@ -2,12 +2,12 @@
 
 use context_model::id::ObjectId;
 
+use super::aging::{Departure, Due};
 use super::forms::line_tokens;
-use super::schedule::{Departure, Due};
 use super::segment::{Form, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
 use super::words::KEPT;
-use crate::stay::Stay;
+use crate::need::Stay;
 use crate::{Curve, Objects};
 
 /// A call becomes a line after this many calls at the earliest.

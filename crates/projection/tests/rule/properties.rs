@@ -1,6 +1,5 @@
 //! What the rule costs, whatever happens.
 
-use context_projection::providers::{anthropic, openai};
 use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use proptest::prelude::*;
 
@@ -63,7 +62,7 @@ proptest! {
     #[test]
     fn any_catalogue_entry(
         input in price(), read in price(), write in price(), caches: Option<bool>,
-        reach in prop_oneof![Just(Reach::AnyPrefix), Just(anthropic::REACH), Just(openai::REACH)],
+        reach in prop_oneof![Just(Reach::AnyPrefix), Just(Reach::ANTHROPIC), Just(Reach::OPENAI)],
     ) {
         let prices = Prices::from_catalogue(input, read, write, caches);
         let policy = Policy { reach, ..Policy::new(prices) };

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use context_model::object::{Document, ObjectType};
+use context_model::source::Source;
 use serde_json::{Map, Value};
 
 use crate::{Result, StoreError};
@@ -169,13 +171,59 @@ fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
+/// What an outline says about a version besides its times.
+#[derive(Clone)]
+pub struct Top {
+    /// The object's type.
+    pub object_type: ObjectType,
+    /// The source binding.
+    pub source: Option<Source>,
+    /// The payload's fields but `content`.
+    pub fields: Map<String, Value>,
+    /// True if the version has no content text.
+    pub is_null: bool,
+}
+
+impl Top {
+    /// The top of a whole document.
+    pub fn of(document: Document) -> Self {
+        let (_, object_type, source, mut fields) = document.into_parts();
+        let is_null = !fields.remove("content").is_some_and(|content| content.is_string());
+        Self { object_type, source, fields, is_null }
+    }
+
+    /// Of a version that was written as a patch.
+    pub fn of_patch(mut self) -> Self {
+        self.fields.retain(|name, value| name != "content_hash" && !value.is_array() && !value.is_object());
+        self
+    }
+
+    /// Applies a patch to the top; changes below a top-level field have no effect here.
+    pub fn change(&mut self, operations: &Value) {
+        for operation in operations.as_array().into_iter().flatten() {
+            let path = operation["path"].as_str().unwrap_or_default();
+            let Some(name) = path.strip_prefix('/').filter(|rest| !rest.contains('/')) else { continue };
+            let name = name.replace("~1", "/").replace("~0", "~");
+            let value = operation.get("value");
+            if name == "content" {
+                self.is_null = !value.is_some_and(Value::is_string);
+                continue;
+            }
+            self.fields.remove(&name);
+            if let Some(value) = value.filter(|value| !value.is_array() && !value.is_object()) {
+                self.fields.insert(name, value.clone());
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::backend::heads;
+    use crate::backend;
 
     fn operation() -> impl Strategy<Value = Value> {
         let names = prop_oneof![
@@ -246,7 +294,7 @@ mod tests {
                 let mut next = shape.clone();
                 let said = next.apply(&patch);
                 let mut after = payload.clone();
-                match (said, heads::change(&mut after, &patch)) {
+                match (said, backend::change(&mut after, &patch)) {
                     (Ok(Fit::Deep), Ok(())) => next = Shape::of(after.as_object().unwrap()),
                     (Ok(Fit::Deep), Err(_)) => continue,
                     (Ok(Fit::Fits(change)), Ok(())) => {

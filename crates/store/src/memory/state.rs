@@ -11,11 +11,11 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use crate::backend::erasing::{self, Gone};
-use crate::backend::heads::{self, Heads};
-use crate::backend::rules::{envelope_differs, is_below, patch_time, unknown};
+use crate::backend::shape::Top;
 use crate::backend::shape::{Fit, Shape, misfit};
-use crate::backend::top::Top;
 use crate::backend::words;
+use crate::backend::{self, Heads};
+use crate::backend::{envelope_differs, is_below, patch_time, unknown};
 use crate::{AsOf, Erased, Filter, Known, Outline, Result, Version, Write};
 
 #[derive(Default)]
@@ -249,7 +249,7 @@ impl State {
             head = Some(Value::Object(self.document(before)?.into_parts().3));
         }
         if let Some(mut payload) = head {
-            heads::change(&mut payload, &operations)?;
+            backend::change(&mut payload, &operations)?;
             if let (Fit::Deep, Value::Object(fields)) = (fit, &payload) {
                 shape = Shape::of(fields);
             }

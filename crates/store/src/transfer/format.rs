@@ -11,8 +11,8 @@ use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::outcome::{Result, Summary, TransferError};
 use super::rules::History;
+use super::{Result, Summary, TransferError};
 use crate::{Change, Entry, Erased};
 
 /// The name of the format in the first line.

@@ -8,11 +8,11 @@ use context_model::source::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::MARK;
 use super::fragments::Fragments;
-use super::mark::MARK;
-use super::needles::Needles;
+use super::fragments::Needles;
+use super::position;
 use super::position::{Position, each_said, each_said_in_patch};
-use super::stripped;
 
 /// A string of a payload with at least this many bytes is a text of its own: it is erased wherever it occurs.
 const LONG: usize = 256;
@@ -177,7 +177,7 @@ impl Gone {
         }
         if whole {
             let before = payload.clone();
-            stripped::strip(&mut payload);
+            position::strip(&mut payload);
             is_changed |= payload != before;
         }
         if !self.is_empty() {

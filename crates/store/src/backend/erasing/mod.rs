@@ -1,27 +1,22 @@
 //! What erasing means, for every backend: which objects and texts are erased, and what a document is afterwards.
 
+mod fragments;
+mod gone;
+mod position;
+
 use std::collections::{BTreeSet, HashSet};
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::Source;
 use context_model::time::Timestamp;
+pub use fragments::Needles;
+pub use gone::{CHANGE, Gone, Rest};
+pub use position::stripped;
+pub use position::{Position, each_said, each_said_in_patch};
 use serde_json::Value;
 
 use crate::{AsOf, Erase, Erased, Filter, Result, Store, StoreError};
-
-mod fragments;
-mod gone;
-mod mark;
-mod needles;
-mod position;
-mod stripped;
-
-pub use gone::{CHANGE, Gone, Rest};
-pub use mark::MARK;
-pub use needles::Needles;
-pub use position::{Position, each_said, each_said_in_patch};
-pub use stripped::stripped;
 
 /// The mark of a version whose text was erased before it was written.
 pub fn again(at: Timestamp) -> Erased {
@@ -102,3 +97,6 @@ pub async fn index_of(store: &dyn Store, session: &ObjectId) -> Result<Option<Ha
     let index = version.document.field("session_index").and_then(Value::as_array);
     Ok(Some(index.into_iter().flatten().filter_map(Value::as_str).map(ObjectId::new).collect()))
 }
+
+/// Replaces what was erased in a payload.
+pub const MARK: &str = "[erased]";

@@ -1,0 +1,165 @@
+//! Edits: asked for before they are made, or made by hosts that ask nobody.
+
+use crate::belief::{Belief, Note, What};
+use crate::check::changes;
+use crate::client::Client;
+use crate::patch::applied;
+use crate::tools::{Said, write};
+use crate::violation::{Kind, Outcome, violation};
+use crate::world::{World, with_line};
+use context_engine::EditGuard;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub async fn edit(
+    world: &mut World,
+    client: &mut Client,
+    file: usize,
+    line: usize,
+    call: Option<&str>,
+) -> Outcome<(&'static str, Value, Said)> {
+    let path = world.files[file].path.clone();
+    let new = world.line(file);
+    let now = world.now(file);
+    let lines: Vec<&str> = now.as_ref().map_or_else(Vec::new, |text| text.lines().collect());
+    let old = lines.get(line % lines.len().max(1)).copied().unwrap_or_default().to_owned();
+    let old = old.as_str();
+    let args = json!({ "path": path, "edits": [{ "oldText": old, "newText": new }] });
+    let Some(now) = now.filter(|_| !old.is_empty()) else {
+        let output = format!("Text not found: {path}");
+        return Ok(("edit", args, Said { output, is_error: true, ..Said::default() }));
+    };
+    let seen = Belief::seen(file, client.heard().iter());
+    let believed = Belief::of(file, client.heard().iter());
+    if world.unguarded {
+        return unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await;
+    }
+    let faulty = client.store.is_faulty();
+    // Half of the harnesses know what the edit replaces.
+    let replaced = [old.to_owned()];
+    let replaced = call.map(|_| &replaced[..]);
+    let guard = match client.engine.clone().unwrap().guard_edit(&path, replaced, call).await {
+        Ok(guard) => guard,
+        Err(error) => {
+            client.allow(faulty, "guard_edit", &error)?;
+            return unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await;
+        }
+    };
+    let (refusal, beside) = match guard {
+        EditGuard::Refused(text) => (Some(text), None),
+        EditGuard::Allowed { difference } => (None, difference),
+    };
+    let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
+    // Who has seen a part of it has seen it, or not.
+    let parts = [&seen.partly, &seen.known_partly, &believed.partly, &believed.known_partly];
+    let has_part = parts.into_iter().any(is_now);
+    // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part.
+    let is_doubtful = client.recovered
+        && seen.led_to.is_empty()
+        && !seen.fragments.is_empty()
+        && seen.fragments.iter().all(|part| part.is_as_in(Some(&now)));
+    // What an edit has made of the file says its result alone, which counts once it is recorded.
+    let wrote = |note: &Note| note.file == file && matches!(note.what, What::Wrote { .. });
+    let is_unreported = client.open.iter().any(|one| one.born.is_none() && one.notes.iter().any(wrote));
+    if let Some(difference) = beside {
+        let diff = difference.split_once('\n').map_or("", |(_, diff)| diff);
+        let alike = world.alike(file, &believed, client.recovered);
+        let taken_for = world.taken_for(file, &seen.known).await;
+        let edited = client.recovered && !believed.led_to.is_empty();
+        let with_edit = if edited { world.stored(file).await } else { Vec::new() };
+        let bases = seen.bases().chain(believed.bases()).chain(&alike);
+        let mut bases = bases.chain(&taken_for).chain(&with_edit);
+        let is_base =
+            |known: &&Arc<str>| applied(known, diff).as_deref() == Some(&*now) && known.contains(old);
+        let Some(base) = bases.find(is_base).cloned() else {
+            return violation(Kind::FalseDifference, difference);
+        };
+        let mut said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
+        said.notes.push(Note { file, what: What::Untold { text: base.replacen(old, &new, 1).into() } });
+        said.output += &format!("\n\n{difference}");
+        return Ok(("edit", args, said));
+    }
+    match refusal {
+        // What comes with this very answer may count as seen, or not.
+        None if !has_part
+            && !believed.bases().any(|base| *base == now)
+            && seen.known_visibly.is_some()
+            && !is_now(&seen.known)
+            && !is_now(&believed.known)
+            && !is_doubtful
+            && !is_unreported
+            && !faulty =>
+        {
+            let change = changes(seen.known.as_deref(), Some(&now));
+            let what = format!("{path} was edited, and the model has not seen this change:\n{change}");
+            violation(Kind::Unrefused, what)
+        }
+        None => unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await,
+        // As above, what came with this very answer may count: a difference to another version, for instance.
+        // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
+        Some(text)
+            if believed.catted.is_empty()
+                && [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now)
+                && !world.alike(file, &believed, client.recovered).iter().any(|text| *text != now) =>
+        {
+            violation(Kind::WronglyRefused, text)
+        }
+        // Lines that were brought back are all that it may have seen.
+        Some(text) if believed.bases().next().is_none() => violation(Kind::WronglyRefused, text),
+        // What it saw was never stored: nobody can show the change. After the process has ended, that may be its own edit
+        // of a text in which something else had changed.
+        Some(text)
+            if text.ends_with(": read it again first.")
+                && (!is_now(&seen.known)
+                    || client.recovered && believed.has_led_to(&Some(Arc::clone(&now)))) =>
+        {
+            Ok(("edit", args, Said { output: text, is_error: true, ..Said::default() }))
+        }
+        Some(text) => {
+            let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
+            let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
+            let alike = world.alike(file, &believed, client.recovered);
+            let taken_for = world.taken_for(file, &seen.known).await;
+            // Nor can anybody tell then which of the changes that were stored with its edit it has seen.
+            let edited = client.recovered && !believed.led_to.is_empty();
+            let with_edit = if edited { world.stored(file).await } else { Vec::new() };
+            let bases = seen.bases().chain(believed.bases()).chain(&alike);
+            let mut bases = bases.chain(&taken_for).chain(&with_edit);
+            if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
+                return violation(Kind::FalseRefusal, text);
+            }
+            let notes = vec![Note { file, what: What::Told { text: now } }];
+            Ok(("edit", args, Said { output: text, is_error: true, notes, ..Said::default() }))
+        }
+    }
+}
+
+/// An edit that nobody has checked: the model then knows what it knew before, and what it has put in.
+async fn unguarded(
+    world: &mut World,
+    client: &mut Client,
+    (file, now, believed): (usize, &Arc<str>, &Belief),
+    (line, old, new): (usize, &str, &str),
+    call: Option<&str>,
+    args: Value,
+) -> Outcome<(&'static str, Value, Said)> {
+    let left = with_line(now, line, Some(new));
+    let mut said = write(world, client, file, left.clone(), call).await?;
+    let is_in = |known: &str| !old.is_empty() && known.matches(old).count() == 1;
+    let catted = believed.catted.iter().filter(|text| **text != *now && is_in(text));
+    // Where what a shell has shown counts as read, the model knows that with its edit.
+    let catted = catted.map(|text| What::Catted { text: text.replacen(old, new, 1).into() });
+    said.notes.extend(catted.map(|what| Note { file, what }));
+    let Some(known) = believed.known.as_ref().filter(|known| **known != *now) else {
+        return Ok(("edit", args, said));
+    };
+    let is_once = is_in(known);
+    // Of what stands where it does not know it, nobody can say what it knows.
+    let text = if is_once { known.replacen(old, new, 1) } else { format!("{left} and something else") };
+    said.notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
+    let told = Some(Arc::clone(now));
+    if believed.told.as_ref() == Some(&told) && believed.outdated(&told).next().is_none() {
+        said.notes.push(Note { file, what: What::Announced { version: Some(left.into()) } });
+    }
+    Ok(("edit", args, said))
+}
