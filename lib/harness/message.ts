@@ -1,4 +1,4 @@
-/** Messages in the engine's shape: pi-ai's user, assistant and tool result messages. */
+/** Messages in the engine's shape: pi-ai's user, assistant and tool result messages, and what of them is passed to the engine. */
 import { flattened } from '../json.ts'
 import type { IncomingMessage } from '../../index.js'
 

@@ -1,4 +1,7 @@
-/** The known shapes, and how the shape of a conversation is detected. */
+/**
+ * The known shapes, how the shape of a conversation is detected, and shapes whose calls the engine gets under its own names,
+ * whatever the host calls its tools and their arguments.
+ */
 import { invalid } from '../errors.ts'
 import { isFields } from './message.ts'
 import type { PartEdit, Shape } from './shape.ts'

@@ -4,8 +4,8 @@
 //! with `ok: false`; only a failing store is an error.
 
 use context_files::index::{Entry, Need};
+use context_files::observed::Seen;
 use context_files::reading::FileState;
-use context_files::seen::Seen;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
 use context_model::excerpt;

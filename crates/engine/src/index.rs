@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use context_files::index::{Entry, IndexResult, Need, refusal};
 use context_files::many::{Portion, Readers};
+use context_files::observed::{Seen, file_id};
 use context_files::reading::FileState;
-use context_files::seen::{Seen, file_id};
 use context_knowledge::in_flight::{Taken, Wrote};
 use context_knowledge::statement::Content;
 use context_model::hash::Digest;

@@ -1,4 +1,4 @@
-//! Opening: a session is started, or resumed and reconciled if the store knows it.
+//! Opening: a session is started, or resumed and reconciled if the store knows it, or opened from an export.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use context_files::index::{Entry, Need};
-use context_files::seen::{Seen, file_id};
+use context_files::observed::{Seen, file_id};
 use context_knowledge::known::Way;
 use context_model::id::ObjectId;
 use context_session::Session;

@@ -1,4 +1,4 @@
-//! Looking at objects and their histories.
+//! Looking at objects and their histories, with an open session or without one.
 
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
 use context_files::index::{Entry, FileReader, IndexResult, prepare};
-use context_files::seen::Seen;
+use context_files::observed::Seen;
 use context_knowledge::evidence::Evidence;
 use context_knowledge::statement::Content;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};

@@ -16,8 +16,8 @@ use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 
+use super::observed::Seen;
 use super::reading::{self, FileState};
-use super::seen::Seen;
 use super::tracking::Tracking;
 
 /// What indexing did.

@@ -10,7 +10,6 @@ pub mod observed;
 pub mod reading;
 pub mod reconcile;
 pub mod recorded;
-pub mod seen;
 pub mod stamps;
 pub mod tracking;
 

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::index::{FileReader, Need, refusal};
-use super::seen::{Seen, file_id};
+use super::observed::{Seen, file_id};
 
 /// How many threads read.
 const READERS: usize = 4;

@@ -17,8 +17,8 @@ use context_session::paths::{Disk, Place};
 use context_store::{AsOf, Known, StoreError};
 
 use super::index::{FileReader, Need};
+use super::observed::{Seen, file_id};
 use super::reading::FileState;
-use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
 
 /// How many threads read files while a session is reconciled. More than the number of cores, because most of the time

@@ -15,7 +15,7 @@ use context_session::paths::Paths;
 use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
 
 use super::due::Due;
-use super::seen::file_id;
+use super::observed::file_id;
 use super::stamps::Stamp;
 
 /// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever

@@ -1,4 +1,4 @@
-//! The rule itself: which roll, if any, pays now.
+//! The rule itself: which roll, if any, pays now, and what a roll replaces.
 
 use context_model::chat::{Receipt, RollReason};
 

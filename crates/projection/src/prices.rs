@@ -1,4 +1,4 @@
-//! What a cached token costs in units of a fresh one.
+//! What a cached token costs in units of a fresh one, and the sizes from which on a whole request costs more.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Reasoning in the request: where it stands, and in which turn.
+//! Reasoning in the request: where it stands, in which turn, what a change costs of it, and where a change has to wait for it.
 
 use std::collections::BTreeMap;
 

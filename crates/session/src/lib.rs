@@ -16,6 +16,5 @@ pub mod paths;
 pub mod references;
 pub mod refresh;
 mod session;
-pub mod window;
 
 pub use session::{Session, SessionChange, Written};

@@ -1,4 +1,4 @@
-//! How a chat grows: each message, call and roll as an addition to its document.
+//! How a chat grows: each message, call and roll as an addition to its document, and the names of its fields.
 
 use serde_json::{Map, Value, json};
 

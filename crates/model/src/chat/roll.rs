@@ -1,4 +1,4 @@
-//! A roll, as its turn records it.
+//! A roll and its receipt, as its turn records them and a person sees them.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,12 +1,13 @@
-//! File names in a shell command: what it reads, what it writes, what it names.
+//! File names in a shell command: what it reads, what it writes, what it names, and the file whose lines it shows where it does
+//! nothing else.
 
 use serde_json::{Map, Value};
 
-use super::found::{Found, Touch};
 use super::looks::{is_in_place, is_operand, is_script_option, operands, program};
 use super::looks::{looks_like_file, looks_like_spaced_file};
 use super::output;
 use super::shell::{Token, Word, tokens};
+use super::{Found, Touch};
 
 /// Words after this many are ignored, which limits the work.
 const MAX_TOKENS: usize = 10_000;

@@ -1,4 +1,5 @@
-//! Does a word look like the path of a file?
+//! The words of a simple command: its program, its operands, what its options mean, and whether a word looks like the path of a
+//! file.
 
 use super::shell::Word;
 

@@ -1,7 +1,7 @@
-//! File names in the output of a shell command.
+//! File names in the output of a shell command, and in the lines of `ls`, `find` and `grep`, as Pi prints them.
 
-use super::found::{Candidate, Found, Kind, Touch};
 use super::looks::{can_be_file, can_be_path, looks_like_file};
+use super::{Candidate, Found, Kind, Touch};
 
 /// How many lines are examined. Names after that can be found by a narrower command.
 const MAX_LINES: usize = 2_000;

@@ -1,4 +1,5 @@
-//! When each segment becomes stale, and what a roll then makes of it.
+//! When each segment becomes stale, and what a roll then makes of it. A call's cost follows what becomes stale at it, never the
+//! history.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,5 @@
-//! Reading the harness's messages, which have the shapes of pi-ai.
+//! Reading the harness's messages, which have the shapes of pi-ai, and how many tokens they have: an estimate, corrected by what
+//! the provider reports.
 
 use std::collections::HashMap;
 
