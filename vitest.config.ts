@@ -1,4 +1,6 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer } from 'vitest/node'
+import type { TestSpecification } from 'vitest/node'
 
 /**
  * Suites that start real programs again and again, or work for long. `npm run test:full` and CI run them, so that `npm test`
@@ -43,8 +45,23 @@ const SLOW = [
 ]
 const isFull = process.env['CONTEXT_FULL'] === '1' || process.argv.some((word) => word.startsWith('__test__/'))
 
+/** The suites that last longest in CI. They start first, so that none of them runs alone at the end. */
+const LONGEST = ['lasting/told', 'hosts/opencode-binding', 'hosts/opencode', 'hosts/binding', 'lasting/life', 'pi/bill', 'pi/binding', 'owner', 'pi/failures']
+
+/** The longest suites first, the others as usual: by what they took here before, or by size. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(`/__test__/${name}.test.ts`))
+      return at < 0 ? LONGEST.length : at
+    }
+    return (await super.sort(files)).toSorted((left, right) => place(left) - place(right))
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     include: ['__test__/**/*.test.ts'],
     exclude: isFull ? [] : SLOW.map((name) => `__test__/${name}.test.ts`),
     // Most tests start a real Pi, several times; on a busy machine that takes its time, and a lost event must
