@@ -18,9 +18,14 @@ export interface Figure {
   note?: string
 }
 
-/** How often a part is repeated: as given, or once with `--once`, which shows only that the bench runs. */
+/** Returns whether the bench shows only that it runs (`--once`): then one round of a short session will do. */
+export function isOnce(): boolean {
+  return process.argv.includes('--once')
+}
+
+/** How often a part is repeated: as given, or once with `--once`. */
 export function rounds(count: number): number {
-  return process.argv.includes('--once') ? 1 : count
+  return isOnce() ? 1 : count
 }
 
 /** Prints a figure. */

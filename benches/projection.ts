@@ -10,7 +10,7 @@ import { Projection } from '../lib/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { openRecording, sessionFiles } from '../lib/replay/open.ts'
 import { isCall, isSent } from '../lib/replay/recording.ts'
-import { median, notRun, percentile, print, rounds, settled, text } from './figure.ts'
+import { isOnce, median, notRun, percentile, print, rounds, settled, text } from './figure.ts'
 
 const CALL: ModelCall = {
   model: 'm',
@@ -43,7 +43,7 @@ async function atLength(): Promise<void> {
     messages.push({ role: 'toolResult', toolCallId: id, toolName: 'search', content, timestamp: messages.length })
   }
   let first: number | undefined
-  for (const length of [100, 1_000, 3_000, 10_000]) {
+  for (const length of isOnce() ? [100, 1_000] : [100, 1_000, 3_000, 10_000]) {
     while (messages.length < length) add()
     await projection.transform([...messages])
     const own: number[] = []

@@ -1,9 +1,9 @@
 /**
  * What the extension costs in time in the real Pi: its start, its handlers beside Pi's own copying of the messages
  * (G10, G11), and a whole turn beside one without it. The agent reads a small file with each model call, until the
- * session has as many results as CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects). PI_VERSION is the
- * Pi: `installed` (default) or `newest`. The start is given in processor time as well (on Linux), which other programs on
- * the machine do not lengthen by making Pi wait.
+ * session has as many results as CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects; with `--once` 100).
+ * PI_VERSION is the Pi: `installed` (default) or `newest`. The start is given in processor time as well (on Linux), which
+ * other programs on the machine do not lengthen by making Pi wait.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,10 +12,10 @@ import { withExtension } from '../../__test__/rig/extension.ts'
 import { startModelServer } from '../../__test__/rig/model-server.ts'
 import { cleanUp, createPiHome, runPrint } from '../../__test__/rig/pi.ts'
 import { calls } from '../../__test__/rig/reply.ts'
-import { median, percentile, print, rounds } from '../figure.ts'
+import { isOnce, median, percentile, print, rounds } from '../figure.ts'
 import type { Time } from './timed.ts'
 
-const RESULTS = Number(process.env['CONTEXT_RESULTS'] ?? 1000)
+const RESULTS = Number(process.env['CONTEXT_RESULTS'] ?? (isOnce() ? 100 : 1000))
 const TIMED = fileURLToPath(new URL('timed.ts', import.meta.url))
 
 /** One run: milliseconds from the start to the first request, and of each turn between two requests. */
@@ -145,7 +145,7 @@ async function session(): Promise<void> {
   const last = perCall(times).slice(-Math.min(200, RESULTS))
   print({
     figure: 'overhead',
-    what: 'all handlers of one model call, p95 at 2,000 objects',
+    what: `all handlers of one model call, p95 at ${(2 * RESULTS).toLocaleString('en')} objects`,
     ours: percentile(last, 0.95),
     peer: 'the bound of 5 ms',
     beside: 5,
