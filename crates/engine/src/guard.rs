@@ -4,8 +4,7 @@
 use context_knowledge::difference::{touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
-use context_knowledge::notices::PendingNotice;
-use context_knowledge::notices::{Sentences, filled};
+use context_knowledge::notices::{PendingNotice, Sentences, filled};
 use context_knowledge::statement::{Content, Knowledge};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use context_files::index::{Entry, IndexResult};
-use context_files::observed::Observed;
-use context_files::observed::Seen;
+use context_files::observed::{Observed, Seen};
 use context_model::canonical;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;

@@ -4,7 +4,7 @@
 //! a version of a file; what it says is [`evidence`], which is recorded with its call and found again in the [`archive`].
 //! [`known::Known`] holds the statements and which version the model knows; [`statement::Knowledge`] says what those in sight come
 //! to. [`passage`] and [`written`] find out what an output shows or a call has left, where nobody has passed that in.
-//! [`notices`] and [`sentences`] have the words in which the model is told.
+//! [`notices`] has the words in which the model is told.
 //!
 //! ```
 //! use context_knowledge::statement::{Content, Passage, Says, Statement, Knowledge};

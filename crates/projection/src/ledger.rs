@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::decide::Roll;
-use super::items::Fenwick;
-use super::items::Item;
+use super::items::{Fenwick, Item};
 use super::policy::Policy;
 use super::prices::Prices;
 use super::provider::Reach;

@@ -249,7 +249,8 @@ pub fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }
 
-/// The full IDs and the handles of a session's objects.
+/// The full IDs and the handles of a session's objects. They are kept apart from the session, so that a lookup never waits for a
+/// write.
 #[derive(Debug, Default)]
 pub struct Names(RwLock<Known>);
 

@@ -17,8 +17,7 @@ use super::row::Row;
 use super::{erase, index};
 use context_store::backend::erasing::Gone;
 use context_store::backend::shape::{Content, Fit, Shape, touches_content};
-use context_store::backend::{self, Heads};
-use context_store::backend::{envelope_differs, patch_time, unknown};
+use context_store::backend::{self, Heads, envelope_differs, patch_time, unknown};
 use context_store::clock::{self, Clock};
 use context_store::{AsOf, Receipt, StoreError};
 

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::Result;
-use super::error::{Trouble, is_busy};
+use super::error::{Result, Trouble, is_busy};
 use super::migrate;
 use super::settle::Durability;
 use context_store::StoreError;

@@ -2,8 +2,7 @@
 //! and those that are erased wherever they occur. They are remembered by their hashes, so that they are not stored again.
 
 use context_store::StoreError;
-use context_store::backend::erasing::Position;
-use context_store::backend::erasing::{Gone, Needles, each_said, each_said_in_patch};
+use context_store::backend::erasing::{Gone, Needles, Position, each_said, each_said_in_patch};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -14,8 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 mod upkeep;
 
 use super::apply::{self, Newest};
-use super::checkpointer::Gate;
-use super::checkpointer::{Checkpointer, LONG};
+use super::checkpointer::{Checkpointer, Gate, LONG};
 use super::connect::{self, PATIENCE, patiently_for};
 use super::error::Result;
 use super::forgotten::Forgotten;

@@ -11,16 +11,14 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::render;
 use context_model::time::TxId;
-use context_session::Session;
-use context_session::Written;
 use context_session::catalog::Catalog;
 use context_session::client::Client;
 use context_session::error::Result;
+use context_session::{Session, Written};
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use super::Assembled;
-use super::{chat_text, render_turn};
+use super::{Assembled, chat_text, render_turn};
 
 /// The sections, each `None` until it is needed, and again when it is no longer valid.
 #[derive(Default)]

@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::looks::{is_in_place, is_operand, is_script_option, operands, program};
-use super::looks::{looks_like_file, looks_like_spaced_file};
+use super::looks::{
+    is_in_place, is_operand, is_script_option, looks_like_file, looks_like_spaced_file, operands, program,
+};
 use super::output;
 use super::shell::{Token, Word, tokens};
 use super::{Found, Touch};

@@ -3,8 +3,9 @@
 
 mod any;
 
-use context_model::chat::{Chat, ChatPatch, Message, RollEntry, adopt, is_said_id, said_id};
-use context_model::chat::{Receipt, RollReason};
+use context_model::chat::{
+    Chat, ChatPatch, Message, Receipt, RollEntry, RollReason, adopt, is_said_id, said_id,
+};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};

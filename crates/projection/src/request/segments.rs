@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use context_model::id::ObjectId;
-use context_model::marker;
-use context_model::tokens;
+use context_model::{marker, tokens};
 
 use super::aging::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Segment, SegmentKind, Step, TextKind, Words};

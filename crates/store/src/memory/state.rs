@@ -11,11 +11,8 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use crate::backend::erasing::{self, Gone};
-use crate::backend::shape::Top;
-use crate::backend::shape::{Fit, Shape, misfit};
-use crate::backend::words;
-use crate::backend::{self, Heads};
-use crate::backend::{envelope_differs, is_below, patch_time, unknown};
+use crate::backend::shape::{Fit, Shape, Top, misfit};
+use crate::backend::{self, Heads, envelope_differs, is_below, patch_time, unknown, words};
 use crate::{AsOf, Erased, Filter, Known, Outline, Result, Version, Write};
 
 #[derive(Default)]

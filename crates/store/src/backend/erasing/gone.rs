@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::MARK;
-use super::fragments::Fragments;
-use super::fragments::Needles;
+use super::fragments::{Fragments, Needles};
 use super::position;
 use super::position::{Position, each_said, each_said_in_patch};
 
