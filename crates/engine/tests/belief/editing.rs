@@ -63,15 +63,10 @@ pub async fn edit(
     let is_unreported = client.open.iter().any(|one| one.born.is_none() && one.notes.iter().any(wrote));
     if let Some(difference) = beside {
         let diff = difference.split_once('\n').map_or("", |(_, diff)| diff);
-        let alike = world.alike(file, &believed, client.recovered);
-        let taken_for = world.taken_for(file, &seen.known).await;
-        let edited = client.recovered && !believed.led_to.is_empty();
-        let with_edit = if edited { world.stored(file).await } else { Vec::new() };
-        let bases = seen.bases().chain(believed.bases()).chain(&alike);
-        let mut bases = bases.chain(&taken_for).chain(&with_edit);
+        let mut bases = bases(world, client, file, (&seen, &believed)).await.into_iter();
         let is_base =
-            |known: &&Arc<str>| applied(known, diff).as_deref() == Some(&*now) && known.contains(old);
-        let Some(base) = bases.find(is_base).cloned() else {
+            |known: &Arc<str>| applied(known, diff).as_deref() == Some(&*now) && known.contains(old);
+        let Some(base) = bases.find(is_base) else {
             return violation(Kind::FalseDifference, difference);
         };
         let mut said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
@@ -118,20 +113,30 @@ pub async fn edit(
         Some(text) => {
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
-            let alike = world.alike(file, &believed, client.recovered);
-            let taken_for = world.taken_for(file, &seen.known).await;
-            // Nor can anybody tell then which of the changes that were stored with its edit it has seen.
-            let edited = client.recovered && !believed.led_to.is_empty();
-            let with_edit = if edited { world.stored(file).await } else { Vec::new() };
-            let bases = seen.bases().chain(believed.bases()).chain(&alike);
-            let mut bases = bases.chain(&taken_for).chain(&with_edit);
-            if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
+            let mut bases = bases(world, client, file, (&seen, &believed)).await.into_iter();
+            if !bases.any(|known| applied(&known, diff).as_deref() == Some(&*now) && known != now) {
                 return violation(Kind::FalseRefusal, text);
             }
             let notes = vec![Note { file, what: What::Told { text: now } }];
             Ok(("edit", args, Said { output: text, is_error: true, notes, ..Said::default() }))
         }
     }
+}
+
+/// The texts that a difference may begin with: what the client knows of a file, and what its engine may take for that.
+async fn bases(
+    world: &World,
+    client: &Client,
+    file: usize,
+    (seen, believed): (&Belief, &Belief),
+) -> Vec<Arc<str>> {
+    let alike = world.alike(file, believed, client.recovered);
+    let taken_for = world.taken_for(file, &seen.known).await;
+    // Once the process that edited has ended, nobody can tell which of the changes that were stored with its edit it has seen.
+    let edited = client.recovered && !believed.led_to.is_empty();
+    let with_edit = if edited { world.stored(file).await } else { Vec::new() };
+    let bases = seen.bases().chain(believed.bases()).chain(&alike);
+    bases.chain(&taken_for).chain(&with_edit).cloned().collect()
 }
 
 /// An edit that nobody has checked: the model then knows what it knew before, and what it has put in.

@@ -8,7 +8,7 @@
 mod runs;
 mod words;
 
-use runs::Runs;
+use runs::{Runs, counted, listed};
 use serde_json::{Map, Value};
 pub use words::{bare, is_said_by};
 use words::{beginning, quoted, uncoloured};
@@ -17,7 +17,6 @@ use crate::collapse::is_control;
 use crate::object::Status;
 use crate::observe::{entries, looks_like_file, match_path, programs};
 use crate::{render, tokens};
-use runs::{counted, listed};
 
 /// An outcome has at most this many UTF-16 units.
 pub const LONGEST: usize = 160;
