@@ -4,7 +4,7 @@ import type { Boundary } from './boundary.ts'
 import type { Host } from './host.ts'
 import { short } from './shares.ts'
 import { receiptLine, showStatus } from './ui.ts'
-import { POINT } from './point.ts'
+import { POINT } from './messages.ts'
 
 /** Switches collapsing on or off. */
 export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: boolean): Promise<string> {

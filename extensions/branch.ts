@@ -7,9 +7,8 @@ import type { Edit, IncomingMessage } from '../index.js'
 import type { Landmark, News, Port, Visible } from '../lib/driver/port.ts'
 import { sizeOf } from '../lib/driver/ledger.ts'
 import type { Ledger } from '../lib/driver/ledger.ts'
-import { entriesAfter, messageOf, messagesOf, NOTICE, replacementOf, sameReplacement } from './messages.ts'
+import { entriesAfter, messageOf, messagesOf, NOTICE, points, replacementOf, sameReplacement } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
-import { points } from './point.ts'
 
 /** A point of the branch, with its place. */
 export interface Mark extends Landmark {

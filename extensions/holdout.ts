@@ -1,7 +1,7 @@
 /** Sessions that are left plain, so that the saving can be measured on the user's own bills. */
 import { createHash } from 'node:crypto'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
-import { POINT } from './point.ts'
+import { POINT } from './messages.ts'
 
 /** The type of the entry that marks a plain session. It is never sent to a model. */
 export const HOLDOUT = 'pi-context-manager-holdout'

@@ -1,11 +1,9 @@
-/** Converts Pi's session entries to the engine's messages, and the engine's edits to Pi's replacements. */
-import type {
-  ContextEditableContent,
-  ProjectedSessionEntry,
-  SessionEntry,
-} from '@earendil-works/pi-coding-agent'
+/** Converts Pi's session entries to the engine's messages and points, and the engine's edits to Pi's replacements. */
+import type { ContextEditableContent, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
 import { editedContent } from '../lib/driver/edits.ts'
+import { isPoint } from '../lib/driver/port.ts'
+import type { Point } from '../lib/driver/port.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
@@ -79,4 +77,17 @@ export function replacementOf(edit: Edit, message: PiMessage | undefined): Repla
 /** Returns whether two replacements show the model exactly the same bytes. */
 export function sameReplacement(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right)
+}
+
+/** The type of the entries that name the engine's state at their place of the branch. They are never sent to a model. */
+export const POINT = 'pi-context-manager'
+
+/** The points of a branch with their positions, the last one first. */
+export function* points(branch: readonly SessionEntry[]): Generator<{ index: number; point: Point }> {
+  for (let index = branch.length - 1; index >= 0; index -= 1) {
+    const entry = branch[index]
+    if (entry?.type === 'custom' && entry.customType === POINT && isPoint(entry.data)) {
+      yield { index, point: entry.data }
+    }
+  }
 }

@@ -5,10 +5,12 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
 import type { ToolCallEvent, ToolResultEvent } from '@earendil-works/pi-coding-agent'
+import picomatch from 'picomatch'
 import type { ContextManager, Toolcall } from '../index.js'
 import { flattened } from '../lib/json.ts'
+import type { NeverCollapse } from './settings.ts'
 import { toolOf } from './tools.ts'
 
 /** The largest output that is recorded whole: 16 MiB, as for files. Larger ones are recorded as Pi shows them. */
@@ -42,6 +44,27 @@ export function withHeader(content: ResultContent, header: string): ResultConten
   return content.map((block, index) =>
     index === first && block.type === 'text' ? { ...block, text: `${header}\n${block.text}` } : block,
   )
+}
+
+/** Tells whether an output never collapses. */
+export type Exempt = (tool: string, args: Record<string, unknown>) => boolean
+
+/**
+ * Makes the rule for sessions in `cwd`. A glob without a slash means a file of that name in any folder, as in `.gitignore`;
+ * any other one is relative to `cwd`, unless it is absolute.
+ */
+export function exemptions({ tools = [], files = [] }: NeverCollapse, cwd: string): Exempt {
+  const names = new Set(tools)
+  const matchers = files.map((glob) => picomatch(glob, { dot: true, basename: !glob.includes('/') }))
+  return (tool, args) => {
+    if (names.has(tool)) return true
+    const path = args['path'] ?? args['file_path']
+    if (matchers.length === 0 || typeof path !== 'string' || path === '') return false
+    const absolute = resolve(cwd, path)
+    const inside = relative(cwd, absolute)
+    const ways = inside !== '' && !inside.startsWith('..') && !isAbsolute(inside) ? [inside, absolute] : [absolute]
+    return ways.some((way) => matchers.some((matches) => matches(way.split(sep).join('/'))))
+  }
 }
 
 /** An output that Pi has cut: where the whole output is, and what Pi said after it. */

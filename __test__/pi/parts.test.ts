@@ -1,19 +1,17 @@
 /** The parts of the extension that need no Pi: tools, ranges, results, replacements. */
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
-import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extensions/messages.ts'
+import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
 import type { Branch } from '../../extensions/messages.ts'
-import { POINT, points } from '../../extensions/point.ts'
 import { billOf, lastAnswer, physicalModel } from '../../extensions/provider.ts'
 import { appendsTools, objectIn } from '../../extensions/recall.ts'
 import { isReference, readHeader } from '../../extensions/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
 import { namesBeside, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
 import { cleanUp, onCleanUp } from '../rig/pi.ts'
-import { rmSync } from 'node:fs'
 
 afterEach(cleanUp)
 
