@@ -1,13 +1,11 @@
 /** What is known about models by their names, and what answers correct. */
 import { describe, expect, test } from 'vitest'
-import { askedOf, askingForDrops, BINDING_BETA, withBindingBeta } from '../lib/models/asked.ts'
+import { askedOf, askingForDrops, BINDING_BETA, isBindingRefusal, ObservedBinding, readReport, withBindingBeta, Withheld } from '../lib/models/binding.ts'
 import { modelNamed } from '../lib/models/model.ts'
 import { readName } from '../lib/models/name.ts'
-import { isBindingRefusal, ObservedBinding, readReport } from '../lib/models/observed.ts'
 import { callCost, factorsOf, pricesOf } from '../lib/models/prices.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { Binding, ReasoningRule, Route } from '../lib/models/rules.ts'
-import { Withheld } from '../lib/models/withheld.ts'
 
 const MESSAGES: Route = { provider: 'anthropic', api: 'anthropic-messages' }
 const RESPONSES: Route = { provider: 'openai', api: 'openai-responses' }

@@ -3,11 +3,9 @@
  * Pi's requests ask for, and by what answers have reported.
  */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
-import { askedOf } from '../lib/models/asked.ts'
-import { isBindingRefusal, ObservedBinding } from '../lib/models/observed.ts'
+import { askedOf, isBindingRefusal, ObservedBinding, Withheld } from '../lib/models/binding.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { Binding, ModelRules } from '../lib/models/rules.ts'
-import { Withheld } from '../lib/models/withheld.ts'
 import type { Branch } from './messages.ts'
 
 type Model = NonNullable<ExtensionContext['model']>

@@ -2,7 +2,7 @@
  * The models of the hosts' real packages, in the format that a test asks for: chat completions, which carry no signed
  * reasoning, or a format that does. A package is loaded where its host is.
  */
-import { withBindingBeta } from '../../lib/models/asked.ts'
+import { withBindingBeta } from '../../lib/models/binding.ts'
 
 /** A format that carries signed reasoning. */
 export type SignedFormat = 'anthropic-messages' | 'openai-responses'

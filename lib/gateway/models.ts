@@ -2,9 +2,9 @@
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import type { ProjectedModel } from '../harness/projection.ts'
-import { askedOf, askingForDrops, withBindingBeta } from '../models/asked.ts'
+import { askedOf, askingForDrops, withBindingBeta } from '../models/binding.ts'
 import { modelNamed } from '../models/model.ts'
-import type { ObservedBinding } from '../models/observed.ts'
+import type { ObservedBinding } from '../models/binding.ts'
 import { withValue } from './headers.ts'
 import type { ModelRequest } from './request.ts'
 

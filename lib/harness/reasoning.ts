@@ -2,12 +2,10 @@
  * The reasoning of one conversation: what its provider does once something before it has changed, and what the provider has
  * refused.
  */
-import { askedOf } from '../models/asked.ts'
-import { isBindingRefusal, ObservedBinding } from '../models/observed.ts'
-import type { BindingReport } from '../models/observed.ts'
+import { askedOf, isBindingRefusal, ObservedBinding, Withheld } from '../models/binding.ts'
+import type { BindingReport } from '../models/binding.ts'
 import { rulesOf } from '../models/rules.ts'
 import type { Binding, Route } from '../models/rules.ts'
-import { Withheld } from '../models/withheld.ts'
 import { isFields, textOf } from './message.ts'
 
 /** What a host says about its model. */

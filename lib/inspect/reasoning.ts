@@ -2,8 +2,7 @@
  * What was lost of the model's reasoning up to a call: what had left the request, and what the provider says it dropped from it.
  * Works on the branch of a session of Pi.
  */
-import { isBindingRefusal, readReport } from '../models/observed.ts'
-import { Withheld } from '../models/withheld.ts'
+import { isBindingRefusal, readReport, Withheld } from '../models/binding.ts'
 import type { Message } from '../replay/recording.ts'
 
 /** The reasoning of a request, in blocks: one for each step in which the model thought. */

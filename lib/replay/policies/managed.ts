@@ -6,7 +6,7 @@ import type { ContextManager, Edit, IncomingMessage, Plan, RollReceipt } from '.
 import { Driver } from '../../driver/driver.ts'
 import { editedContent } from '../../driver/edits.ts'
 import type { Landmark, News, Visible as Shown, When } from '../../driver/port.ts'
-import { appendsTools } from '../../models/appends.ts'
+import { appendsTools } from '../../models/rules.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'

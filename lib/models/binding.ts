@@ -1,0 +1,195 @@
+/**
+ * Reasoning that is bound to what stands before it: what a request asks its provider to do once that has changed, what answers
+ * and refusals say was done, and what has to stay out of later requests. What is observed corrects the table for the rest of a
+ * session: what a provider does with an account, or through a gateway, no name tells.
+ */
+import type { Binding } from './rules.ts'
+
+/** The beta header without which Anthropic refuses the field. */
+export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
+
+/**
+ * Returns what a body asks for: `drops`, `refuses`, or undefined if it does not say. Reads Anthropic's Messages, Bedrock's
+ * Converse, and the options by which the AI SDK makes them (`providerOptions`).
+ */
+export function askedOf(body: unknown): Binding | undefined {
+  const { thinking, additionalModelRequestFields, anthropic, bedrock } = fieldsOf(body)
+  const { block_binding: binding } = fieldsOf(thinking ?? fieldsOf(additionalModelRequestFields)['thinking'])
+  const { blockBinding } = fieldsOf(fieldsOf(anthropic)['thinking'] ?? fieldsOf(bedrock)['reasoningConfig'])
+  const asked = fieldsOf(binding)['prefix_mismatch_behavior'] ?? fieldsOf(blockBinding)['prefixMismatchBehavior']
+  return asked === 'drop_block' ? 'drops' : asked === 'error' ? 'refuses' : undefined
+}
+
+/** The same body with the field that asks for drops. Where thinking is off the provider does not take it; then undefined. */
+export function askingForDrops(body: object): object | undefined {
+  const thinking = fieldsOf((body as { thinking?: unknown }).thinking)
+  if (thinking['type'] === 'disabled') return undefined
+  const type = thinking['type'] ?? 'adaptive'
+  return { ...body, thinking: { ...thinking, type, block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
+}
+
+/** A value of the header `anthropic-beta` with the one that the field needs. */
+export function withBindingBeta(betas: string | undefined): string {
+  const list = (betas ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '')
+  return [...new Set([...list, BINDING_BETA])].join(',')
+}
+
+/** What one answer reports about the reasoning that it was sent. */
+export interface BindingReport {
+  /** Blocks that the provider dropped because what stood before them has changed. */
+  dropped: number
+  /** Blocks that it would have dropped on another account. */
+  allowed: number
+}
+
+/** Entries in which providers say that they have dropped reasoning. The second is assumed: no page names OpenAI's. */
+const DROPPED: ReadonlySet<unknown> = new Set(['thinking_dropped', 'reasoning_dropped'])
+
+/**
+ * Returns what an answer reports. Takes anything that may hold it: an answer in Anthropic's or OpenAI's format, an
+ * event of a stream, a message of Pi with diagnostics, or the list of transformations itself. Undefined if it says
+ * nothing.
+ */
+export function readReport(answer: unknown): BindingReport | undefined {
+  const entries = transformationsIn(answer)
+  if (entries === undefined) return undefined
+  const report = { dropped: 0, allowed: 0 }
+  for (const entry of entries) {
+    const { type, reason } = fieldsOf(entry)
+    // A change of the model, of the account or of the user drops reasoning, too: no edit of ours did that.
+    if (typeof reason === 'string' && !reason.startsWith('prefix')) continue
+    if (DROPPED.has(type)) report.dropped += 1
+    else if (type === 'thinking_mismatch_allowed') report.allowed += 1
+  }
+  return report
+}
+
+function transformationsIn(answer: unknown): unknown[] | undefined {
+  if (Array.isArray(answer)) return answer
+  const { input_transformations: own, message, response, diagnostics, response_metadata: metadata } = fieldsOf(answer)
+  if (Array.isArray(own)) return own
+  if (Array.isArray(diagnostics)) {
+    const found = diagnostics.map(fieldsOf).find(({ type }) => type === 'anthropic_input_transformations')
+    const { transformations } = fieldsOf(found?.['details'])
+    return Array.isArray(transformations) ? transformations : undefined
+  }
+  for (const inner of [message, response, metadata]) {
+    const { input_transformations: list } = fieldsOf(inner)
+    if (Array.isArray(list)) return list
+  }
+  return undefined
+}
+
+/**
+ * Returns whether an error is a provider's refusal of reasoning that is bound to another conversation. Takes an error,
+ * a message that ends with one, or its sentence.
+ */
+export function isBindingRefusal(error: unknown): boolean {
+  if (typeof error === 'string') return /bound to a different conversation/i.test(error)
+  const { message, errorMessage, error: inner, cause, responseBody, lc_error_code: _code } = fieldsOf(error)
+  return [message, errorMessage, inner, cause, responseBody].some((one) => one !== error && one !== undefined && isBindingRefusal(one))
+}
+
+/** What a session has seen of its models. */
+export class ObservedBinding {
+  readonly #seen = new Map<string, Binding>()
+
+  /** Takes in what an answer of a model reports. Returns it. */
+  answered(model: string, answer: unknown): BindingReport | undefined {
+    const report = readReport(answer)
+    if (report !== undefined && report.dropped > 0) this.#seen.set(model, 'drops')
+    else if (report !== undefined && report.allowed > 0) this.#seen.set(model, 'keeps')
+    return report
+  }
+
+  /** The provider has refused a request to a model because of its reasoning. */
+  refused(model: string): void {
+    this.#seen.set(model, 'refuses')
+  }
+
+  /**
+   * The binding of a model: `refuses` if the provider has refused, whatever else is known; then what the user or the host
+   * says; then what else was seen; and if nothing is known so, what the table says.
+   */
+  binding(model: string, table: Binding, told?: Binding): Binding {
+    const seen = this.#seen.get(model)
+    return seen === 'refuses' ? seen : (told ?? seen ?? table)
+  }
+}
+
+/** A block's or item's identity: its signature, or all of it if it has none. Undefined for what is no reasoning. */
+function reasoningKey(block: unknown): string | undefined {
+  if (typeof block !== 'object' || block === null) return undefined
+  const { type, signature, thinkingSignature, data, encrypted_content: encrypted, reasoningContent } = block as Record<string, unknown>
+  // Bedrock's Converse.
+  if (typeof reasoningContent === 'object' && reasoningContent !== null) {
+    const { reasoningText } = reasoningContent as { reasoningText?: { signature?: unknown } }
+    return typeof reasoningText?.signature === 'string' ? reasoningText.signature : JSON.stringify(reasoningContent)
+  }
+  if (type !== 'thinking' && type !== 'redacted_thinking' && type !== 'reasoning') return undefined
+  const signed = [signature, thinkingSignature, data, encrypted].find((one) => typeof one === 'string' && one !== '')
+  return typeof signed === 'string' ? signed : JSON.stringify(block)
+}
+
+/** The reasoning that one conversation withholds. Reads messages of every shape that the product knows. */
+export class Withheld {
+  readonly #keys = new Set<string>()
+
+  /** Withholds what messages have and later ones no longer do. */
+  static between(before: readonly object[], now: readonly object[]): Withheld {
+    const [withheld, left] = [new Withheld(), new Withheld()]
+    withheld.add(before)
+    left.add(now)
+    for (const key of left.#keys) withheld.#keys.delete(key)
+    return withheld
+  }
+
+  /** How many blocks are withheld. */
+  get size(): number {
+    return this.#keys.size
+  }
+
+  /** Withholds all reasoning of a conversation from now on. Returns how many blocks are new. */
+  add(messages: readonly object[]): number {
+    const before = this.#keys.size
+    for (const message of messages) {
+      for (const block of [message, ...blocksOf(message)]) {
+        const key = reasoningKey(block)
+        if (key !== undefined) this.#keys.add(key)
+      }
+    }
+    return this.#keys.size - before
+  }
+
+  /** The messages without what is withheld; those that nothing is left of are left out. The given ones stay as they are. */
+  without<T extends object>(messages: readonly T[]): T[] {
+    if (this.#keys.size === 0) return [...messages]
+    return messages.flatMap((message) => {
+      if (this.#holds(message)) return []
+      const name = LISTS.find((list) => Array.isArray((message as Record<string, unknown>)[list]))
+      if (name === undefined) return [message]
+      const blocks = blocksOf(message)
+      const left = blocks.filter((block) => !this.#holds(block))
+      if (left.length === blocks.length) return [message]
+      // Some hosts' messages are instances of classes.
+      return left.length === 0 ? [] : [Object.assign(Object.create(Object.getPrototypeOf(message)), message, { [name]: left }) as T]
+    })
+  }
+
+  #holds(block: unknown): boolean {
+    const key = reasoningKey(block)
+    return key !== undefined && this.#keys.has(key)
+  }
+}
+
+/** The fields in which messages have their blocks. */
+const LISTS = ['content', 'parts'] as const
+
+function blocksOf(message: object): unknown[] {
+  const fields = message as Record<string, unknown>
+  return LISTS.map((name) => fields[name]).find(Array.isArray) ?? []
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
