@@ -2,7 +2,7 @@
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import { describe, expect, test } from 'vitest'
 import type { Shape } from '../lib/harness.ts'
-import type { PartEdit } from '../lib/harness/shape.ts'
+import type { PartEdit } from '../lib/driver/edits.ts'
 import { shapeNamed } from '../lib/harness/shapes.ts'
 import { langchain } from '../lib/hosts/langchain.ts'
 import { opencodeShape } from '../lib/hosts/opencode-shape.ts'

@@ -5,7 +5,8 @@
  */
 export { Projection } from './harness/projection.ts'
 export type { ProjectedModel, ProjectionOptions } from './harness/projection.ts'
-export type { PartEdit, Reading, Shape } from './harness/shape.ts'
+export type { PartEdit } from './driver/edits.ts'
+export type { Reading, Shape } from './harness/shape.ts'
 export type { ShapeName } from './harness/shapes.ts'
 export { recall, RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from './harness/recall.ts'
 export type { RecallInput } from './harness/recall.ts'

@@ -2,25 +2,22 @@
  * Applies the engine's edits to messages of pi-ai's form: Pi's own, those of hosts that use it, and recorded ones. Other
  * shapes write an edit into their own form.
  */
-import type { TextEdit } from '../../index.js'
+import type { CollapsedCall, TextEdit } from '../../index.js'
 
-/** What replaces a message: an edit of a plan without its address. */
-export type Change =
-  /** Another text for a result; absent: the text that it had. */
-  | { kind: 'result'; text?: string }
+/** Arguments that replace a call's own. With `callId`, a change of another call at that place does not fit. */
+export type CallEdit = Pick<CollapsedCall, 'position' | 'args'> & Partial<Pick<CollapsedCall, 'callId'>>
+
+/** What replaces a message, or a part of one: an edit of a plan without its address. */
+export type PartEdit =
+  /** Another text for a result. */
+  | { kind: 'result'; text: string }
   /** Other arguments for an answer's calls; texts of an answer or a user's message, shortened or left out. */
-  | { kind: 'message'; calls: readonly CallChange[]; texts: readonly TextEdit[] }
-  /** The message is left out. */
+  | { kind: 'message'; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
+  /** The part is left out. */
   | { kind: 'gone' }
 
-/** Other arguments for a call of an answer. */
-interface CallChange {
-  /** The call among the calls of its answer, counted from 0. */
-  position: number
-  /** The call's ID, where the host knows it: a change of another call does not fit. */
-  callId?: string
-  args: object
-}
+/** The same, or a result with the text that it had. */
+export type Change = PartEdit | { kind: 'result'; text?: undefined }
 
 /** A message, as far as edits concern it. */
 interface Editable {
@@ -68,7 +65,7 @@ export function withTexts<T extends object>(
   })
 }
 
-function withArguments(blocks: readonly object[], calls: readonly CallChange[]): object[] {
+function withArguments(blocks: readonly object[], calls: readonly CallEdit[]): object[] {
   let position = -1
   return blocks.map((block) => {
     if (typeOf(block) !== 'toolCall') return block

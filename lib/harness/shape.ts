@@ -1,26 +1,7 @@
 /** Shapes of messages: how they are told apart, read for the engine, and written back. */
-import type { CollapsedCall } from '../../index.js'
 import { withText, withTexts } from '../driver/edits.ts'
+import type { PartEdit } from '../driver/edits.ts'
 import type { EngineMessage } from './message.ts'
-
-/** A block of a message that is shortened, or dropped if `text` is absent. */
-export interface TextEdit {
-  /** The block's index in the part that the engine got; 0 if the content is one text. */
-  block: number
-  text?: string
-}
-
-/** Arguments that replace a call's own. */
-export type CallEdit = Pick<CollapsedCall, 'position' | 'args'>
-
-/** What replaces a part of a message. */
-export type PartEdit =
-  /** Another text for a result. */
-  | { kind: 'result'; text: string }
-  /** Other arguments for an answer's calls; texts of an answer or user message, shortened or dropped. */
-  | { kind: 'message'; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
-  /** The part is dropped. */
-  | { kind: 'gone' }
 
 /** Some of the host's messages, read for the engine. */
 export interface Reading {

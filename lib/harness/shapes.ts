@@ -4,7 +4,8 @@
  */
 import { invalid } from '../errors.ts'
 import { isFields } from './message.ts'
-import type { PartEdit, Shape } from './shape.ts'
+import type { PartEdit } from '../driver/edits.ts'
+import type { Shape } from './shape.ts'
 import { modelMessages } from './shapes/ai-sdk.ts'
 import { anthropic } from './shapes/anthropic.ts'
 import { chat } from './shapes/openai-chat.ts'

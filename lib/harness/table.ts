@@ -3,22 +3,15 @@
  * engine got for each message, and what is sent instead of it. It changes only if a call succeeds.
  */
 import { createHash } from 'node:crypto'
-import type { Edit as Now } from '../../index.js'
+import type { Edit } from '../../index.js'
+import type { PartEdit } from '../driver/edits.ts'
 import { fingerprint, isEqual, keep } from './identity.ts'
 import { Ledger } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { inPieces } from './pieces.ts'
-import type { CallEdit, PartEdit, TextEdit } from './shape.ts'
 import { contentOf, formAt, isEdited, likenessOf, sizeAt, wordsOf, write } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
-
-/** An edit of a plan, of any kind that past and future engines make. */
-type Edit =
-  | Now
-  | { kind: 'arguments'; key: string; calls: readonly CallEdit[] }
-  | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
-  | { kind: 'gone'; key: string }
 
 /** How much of a conversation matches the table. */
 interface Match {
@@ -306,8 +299,6 @@ function partEdit(edit: Edit): PartEdit | undefined {
       return { kind: 'gone' }
     case 'message':
       return edit.calls.length === 0 && edit.texts.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: edit.texts }
-    case 'arguments':
-      return edit.calls.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: [] }
   }
 }
 

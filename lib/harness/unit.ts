@@ -2,7 +2,8 @@
 import { isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
 import type { EngineMessage } from './message.ts'
-import type { PartEdit, Shape } from './shape.ts'
+import type { PartEdit } from '../driver/edits.ts'
+import type { Shape } from './shape.ts'
 
 /** A part of a message; the engine knows it by its key. */
 export interface Part {

@@ -2,7 +2,8 @@
 import type { Block, EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { argumentsBy, shortened } from '../harness/shape.ts'
-import type { PartEdit, Reading, Shape } from '../harness/shape.ts'
+import type { PartEdit } from '../driver/edits.ts'
+import type { Reading, Shape } from '../harness/shape.ts'
 import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
 
 /** What OpenCode sends instead of an output that it has cleared itself. */

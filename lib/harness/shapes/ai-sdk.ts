@@ -2,7 +2,8 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import { argumentsBy, shortened, shortenedText } from '../shape.ts'
-import type { PartEdit, Shape } from '../shape.ts'
+import type { PartEdit } from '../../driver/edits.ts'
+import type { Shape } from '../shape.ts'
 
 const OWN: ReadonlySet<string> = new Set([
   ...['tool-call', 'tool-result', 'reasoning', 'reasoning-file', 'custom', 'tool-approval-request', 'tool-approval-response'],

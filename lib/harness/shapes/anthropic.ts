@@ -5,7 +5,8 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import { argumentsBy, shortened, shortenedText } from '../shape.ts'
-import type { PartEdit, Shape } from '../shape.ts'
+import type { PartEdit } from '../../driver/edits.ts'
+import type { Shape } from '../shape.ts'
 
 /** Blocks that only this shape has. */
 const OWN: ReadonlySet<string> = new Set(['tool_use', 'tool_result', 'redacted_thinking', 'document', 'search_result', 'server_tool_use', 'container_upload'])

@@ -2,7 +2,8 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
-import type { PartEdit, Shape } from '../shape.ts'
+import type { PartEdit } from '../../driver/edits.ts'
+import type { Shape } from '../shape.ts'
 import { argumentsText } from '../splice.ts'
 
 const PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'input_audio', 'file'])

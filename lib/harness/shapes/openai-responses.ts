@@ -5,7 +5,8 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
-import type { PartEdit, Shape } from '../shape.ts'
+import type { PartEdit } from '../../driver/edits.ts'
+import type { Shape } from '../shape.ts'
 import { argumentsText } from '../splice.ts'
 
 const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'function_call_result', 'custom_tool_call_output'])
