@@ -1,7 +1,7 @@
 /** What drivers of the protocol call: the methods between a host's loop and the engine. */
 import type { EditGuard, IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
 import { calling } from './errors.ts'
-import { noteBirth } from './harness/calls.ts'
+import { noteBirth } from './harness/results.ts'
 import { crossed, crossing } from './json.ts'
 import { native } from './native.ts'
 import { checkToolcall } from './options.ts'

@@ -1,6 +1,6 @@
 /** What a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
-import { callsOf } from './calls.ts'
+import { callsOf } from './results.ts'
 import type { Projection } from './projection.ts'
 
 /** A session and the projection of its conversation. */

@@ -1,6 +1,6 @@
 /** Finds the object that a tool result in the host's conversation stands for. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { callsOf, MARK, wasBorn } from './calls.ts'
+import { callsOf, MARK, wasBorn } from './results.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { isForgottenForm } from './recorded.ts'

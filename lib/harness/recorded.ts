@@ -1,6 +1,6 @@
 /** Finds out how much of a conversation is in the session's record, by comparing messages. */
 import type { ContextManager } from '../../index.js'
-import { callsOf } from './calls.ts'
+import { callsOf } from './results.ts'
 import { isEqual } from './identity.ts'
 import type { EngineMessage, Fields } from './message.ts'
 import { isFields } from './message.ts'
