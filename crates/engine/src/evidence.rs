@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use context_knowledge::evidence::{Evidence, FIELD};
 use context_knowledge::in_flight::Wrote;
 use context_knowledge::known::{KnownVersion, Way};
-use context_knowledge::passage::lost;
 use context_knowledge::statement::{Content, Passage, Says};
 use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
@@ -364,12 +363,6 @@ fn claimed(
         written.remove(file);
     }
     content
-}
-
-/// What a read from a line on has shown of a version that nobody has stored.
-pub(super) fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {
-    let lines = lost(Digest::of(output.as_bytes()), first, output).of(file)?;
-    Some(Evidence::Unstored { lines, like: None })
 }
 
 fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {

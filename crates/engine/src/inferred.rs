@@ -1,26 +1,33 @@
 //! What a result says of a file, found by comparing its text with the versions that there are: for hosts that don't pass in
 //! what their tools read and wrote. This happens once, and is recorded (see `evidence`).
 
+use std::borrow::Cow;
+
 use context_files::index::display_of;
+use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Bytes, Evidence};
+use context_knowledge::in_flight::{InFlight, Taken};
+use context_knowledge::inferred::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch, unstored};
 use context_knowledge::known::Way;
-use context_knowledge::passage::adorns;
+use context_knowledge::passage::{Shows, adorns, brings_back, lines_in_sight, passage_of};
 use context_knowledge::statement::{Content, Passage};
-use context_knowledge::written::{Fit, Leaves};
+use context_knowledge::wrapped::Tool::Reader;
+use context_knowledge::wrapped::wrapped_lines;
+use context_knowledge::written::Leaves;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::time::TxId;
 use context_projection::Moment;
 use context_session::error::Result;
+use context_session::references::named_object;
 use context_session::{Session, refresh};
-use context_store::AsOf;
+use context_store::{AsOf, Known as Bound, Version};
 use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State, Written};
-use crate::evidence::{first_line, path_of, unstored};
+use crate::evidence::{first_line, path_of};
 use crate::job::{ToolcallInput, Unread};
-use crate::passages::{LOOKED_BACK, ReadAt};
 use crate::results::Taking;
 
 impl Inner {
@@ -36,7 +43,7 @@ impl Inner {
     ) -> Result<Option<Evidence>> {
         let (tool, is_ok) = (input.tool.as_str(), input.status == Status::Ok);
         // The path of a call that is recorded late may have led elsewhere.
-        let is_late = taking.again && taking.record;
+        let is_late = taking.is_late();
         let before = if is_late { self.files_shown_as(&state.session, way) } else { Vec::new() };
         if tool != "read" && is_ok {
             // Arguments may have collapsed since; the record has them whole.
@@ -97,67 +104,37 @@ impl Inner {
         output: &str,
         taking: Taking,
     ) -> Result<Option<Evidence>> {
-        // A recorded message may show less than the tool gave: what that was says of which version it is.
-        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
-        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
-        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
-        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
+        let (output, is_bare) = self.given(call, output, taking).await?;
+        let output = &*output;
         // What is recorded already was not handed over just now.
-        let is_handed = taking.record && self.in_flight().iter().any(|one| one.is_read_of(file));
-        let handed = match is_handed {
-            true => self.passage_handed(file, tx, first, text).await?,
+        let is_passed_in = taking.record && self.in_flight().iter().any(|one| one.is_read_of(file));
+        let passed_in = match is_passed_in {
+            true => self.lines_passed_in(file, tx, first, output).await?,
             false => None,
         };
-        let shown = match handed {
-            Some(lines) => Some((lines, true)),
-            None => {
-                let read = ReadAt {
-                    likely: state.known.spoken_of(file),
-                    late: taking.again && taking.record,
-                    before: state.known.get(file).and_then(|known| known.content.tx),
-                };
-                self.passage_shown(file, tx, read, first, text).await?
-            }
+        let at = ReadAt {
+            likely: state.known.spoken_of(file),
+            late: taking.is_late(),
+            before: state.known.get(file).and_then(|known| known.content.tx),
         };
-        // A read that may have come before anything was stored, and that goes to the end of another text than this.
-        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
-        let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
-        let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
-            // What nobody could store before the process ended, and what is gone by now.
-            let is_gone = taking.again && taking.record && self.is_gone(file, tx).await?;
-            let is_plain = is_handed || is_other || is_gone;
-            if is_bare || !(is_plain || self.is_plain(file, tx, first, text).await?) {
-                return Ok(None);
-            }
-            if !is_other && self.is_adorned(file, tx, first, text).await? {
-                return Ok(None);
-            }
-            // What a tool makes of bytes that are no text says nothing of the file's text.
-            if self.is_no_text(file, tx).await? {
-                return Ok(None);
-            }
-            // The tool gives files as they are, and this is none of the versions that anybody has seen.
-            return Ok(unstored(file, first, text));
-        };
-        // A tool that adorns lines may have left out some of their characters.
-        if is_all || is_bare {
-            return Ok(lines.of(file).map(Evidence::Shows));
+        let mut search = ReadSearch::new(ReadResult { first, is_limited, output, is_bare, is_passed_in, at });
+        if passed_in.is_none() || at.late {
+            self.search(file, tx, &mut search).await?;
         }
-        // There is text that no version has.
-        let like = lines.content.hash;
-        let lines = Passage { content: Content::lost(Digest::of(text.as_bytes())), ..lines }.of(file);
-        Ok(lines.map(|lines| Evidence::Unstored { lines, like }))
+        Ok(search.evidence(file, passed_in))
     }
 
-    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where
-    /// nobody has stored exactly that, an edit in messages that are read again has made it of the text that the model
-    /// knew, or else it is the version in which what the call has put in came up: the oldest if the process ended before
-    /// the call was recorded, because one notice too many is better than none.
+    /// Searches the versions of a file, from the newest after a transaction on.
+    async fn search(&self, file: &ObjectId, tx: TxId, search: &mut ReadSearch<'_>) -> Result<()> {
+        self.walk(file, tx, |version| !search.look(content_in(version), version.document.content())).await
+    }
+
+    /// What a call has left, if that is noted already; else the version that a search finds.
     async fn written(
         &self,
         state: &State,
         file: &ObjectId,
-        mut tx: TxId,
+        tx: TxId,
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<Option<Content>> {
@@ -166,32 +143,22 @@ impl Inner {
         {
             return Ok(Some(content));
         }
-        let leaves = Leaves::of(args);
         let known = match state.known_now(file) {
             Some(known) => self.text_known(state, file, &known).await?,
             None => None,
         };
-        let says_what = !matches!(leaves, Leaves::Unsaid);
-        let made = leaves.makes_of(known.as_deref()).map(|text| Digest::of(text.as_bytes()));
-        let mut perhaps = None;
+        let mut search = WriteSearch::new(Leaves::of(args), known.as_deref(), taking.is_late());
         let mut version = self.version_at(file, tx).await?;
         for _ in 0..LOOKED_BACK {
             let Some(after) = version else { break };
-            tx = TxId(after.tx_id.0.saturating_sub(1));
-            let before = self.version_at(file, tx).await?;
+            let before = self.version_at(file, TxId(after.tx_id.0.saturating_sub(1))).await?;
             let text = before.as_ref().and_then(|before| before.document.content());
-            let content = Content::stored(after.document.source_hash(), after.tx_id);
-            match leaves.fits(text, after.document.content().unwrap_or_default()) {
-                _ if made.is_some() && made == content.hash => return Ok(Some(content)),
-                // Otherwise others had changed the file before, and the model does not know that.
-                Fit::Yes if made.is_none() => return Ok(Some(content)),
-                Fit::No => {}
-                _ if taking.again && taking.record && says_what => perhaps = Some(content),
-                _ => perhaps = perhaps.or(Some(content)),
+            if !search.look(content_in(&after), after.document.content(), text) {
+                break;
             }
             version = before;
         }
-        Ok(made.map(Content::lost).or(perhaps))
+        Ok(search.content())
     }
 }
 
@@ -200,6 +167,174 @@ fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Opt
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();
     waiting.find(|wrote| text.is_none() || wrote.content.hash == text).map(|wrote| wrote.content)
+}
+
+impl Inner {
+    /// The lines of a file shown by a recorded call whose result is not in the request: a read, or a call that
+    /// brought one back. With them comes the path that the read used, and where it leads now.
+    pub async fn lines_recorded(
+        &self,
+        state: &State,
+        call: &ObjectId,
+    ) -> Result<Option<(Passage, ObjectId, Option<Way>)>> {
+        let session = &state.session;
+        let mut call = call.clone();
+        for _ in 0..LOOKED_BACK {
+            let Some(result) = self.recorded(&call, AsOf::default()).await? else { break };
+            let shown = match self.evidence_of(&call).await?.flatten() {
+                Some(Evidence::Shows(lines)) => Some((lines.bytes.clone(), lines)),
+                Some(Evidence::Unstored { lines, like }) => {
+                    let hash = like.unwrap_or(lines.bytes.hash);
+                    Some((Bytes { hash, ..lines.bytes.clone() }, lines))
+                }
+                _ => None,
+            };
+            let tool = result.document.text("tool").unwrap_or_default();
+            let args = result.document.field("args").and_then(Value::as_object);
+            let way = args.and_then(|args| path_of(tool, args)).and_then(|path| self.way_of(&path));
+            if let Some((bytes, lines)) = shown {
+                let content = self.content_of(&bytes, result.tx_id).await?;
+                return Ok(Some((Passage::recorded(&lines, content), bytes.file, way)));
+            }
+            let (Some(args), Some(output)) = (args, result.document.content()) else { break };
+            if let Some(object) = named_object(session, tool, args) {
+                let Some(version) = self.version_at(&object, result.tx_id).await? else { break };
+                if !version.document.content().is_some_and(|text| brings_back(output, text)) {
+                    break;
+                }
+                if !session.is_toolcall(&object) {
+                    return Ok(passage_in(&version, 1, output).map(|(lines, _)| (lines, object, None)));
+                }
+                call = object;
+                continue;
+            }
+            let Some(way) = way.filter(|_| tool == "read") else { break };
+            let file = way.file.clone();
+            let first = first_line(args);
+            let (is_limited, is_bare, is_passed_in, at) = (false, false, false, ReadAt::default());
+            let read = ReadResult { first, is_limited, output, is_bare, is_passed_in, at };
+            let mut search = ReadSearch::new(read);
+            self.search(&file, result.tx_id, &mut search).await?;
+            return Ok(search.lines().map(|(lines, _)| (lines, file, Some(way))));
+        }
+        Ok(None)
+    }
+
+    /// The lines that an output shows of what a tool has passed in. Results come in a different order from the tools'
+    /// reads, and some show nothing of what was read, so the oldest of the best matches is taken.
+    pub async fn lines_passed_in(
+        &self,
+        file: &ObjectId,
+        tx: TxId,
+        first: usize,
+        output: &str,
+    ) -> Result<Option<Passage>> {
+        let waiting: Vec<InFlight> =
+            self.in_flight().iter().filter(|one| one.is_read_of(file)).cloned().collect();
+        let mut best: Option<(u64, Passage, Shows)> = None;
+        for one in waiting {
+            let Taken::Read { content, text } = one.what else { continue };
+            let shown = match text {
+                Some(text) => passage_of(&text, content, first, output, Reader),
+                None => {
+                    let content = Content { tx: content.tx.or(Some(tx)), ..content };
+                    self.passage_read(file, content, first, output).await?
+                }
+            };
+            if let Some((lines, shows)) = shown.filter(|(_, shows)| *shows != Shows::More)
+                && best.as_ref().is_none_or(|(.., so_far)| shows > *so_far)
+            {
+                best = Some((one.number, lines, shows));
+            }
+        }
+        if let Some((number, ..)) = &best {
+            self.in_flight().retain(|one| one.number != *number);
+        }
+        Ok(best.map(|(_, lines, _)| lines))
+    }
+
+    /// The part of a passage that is left in what the model is shown of a recorded result.
+    pub async fn left_of(
+        &self,
+        lines: Passage,
+        (call, file): (&ObjectId, &ObjectId),
+        output: &str,
+        taking: Taking,
+    ) -> Result<Option<Passage>> {
+        let (text, _) = self.given(call, output, taking).await?;
+        let text = &*text;
+        if text != output
+            && let Some(version) = self.text_of(file, &lines.content).await?
+            && common_lines(&version, lines.first, text).is_none()
+        {
+            // A host has put lines of its own around them.
+            let left = wrapped_lines(&version, lines.first, output, Reader);
+            return Ok(left.map(|(_, last)| Passage { last: last.min(lines.last), whole: false, ..lines }));
+        }
+        Ok(lines_in_sight(lines, text, output))
+    }
+
+    /// The text that a tool gave for what a message shows, which may be less. Also returns whether it has adorned its lines:
+    /// then the record has them with numbers, and the message the lines alone, which are taken.
+    async fn given<'a>(
+        &self,
+        call: &ObjectId,
+        shown: &'a str,
+        taking: Taking,
+    ) -> Result<(Cow<'a, str>, bool)> {
+        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
+        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, shown));
+        Ok((recorded.filter(|_| !is_bare).map_or(Cow::Borrowed(shown), Cow::Owned), is_bare))
+    }
+
+    /// Returns whether these lines show all that differs between a version and theirs.
+    pub async fn shows_all_new(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        old: &Content,
+        lines: &Passage,
+    ) -> Result<bool> {
+        if !self.has_text(old) || !self.has_text(&lines.content) {
+            return Ok(false);
+        }
+        let old = self.text_known(state, file, old).await?.unwrap_or_default();
+        let new = self.text_known(state, file, &lines.content).await?.unwrap_or_default();
+        Ok(is_all_new_within(&old, &new, lines.first, lines.last))
+    }
+
+    /// Looks at the versions of a file, from the newest after a transaction on, until `look` says that it is done.
+    pub async fn walk(
+        &self,
+        file: &ObjectId,
+        mut tx: TxId,
+        mut look: impl FnMut(&Version) -> bool + Send,
+    ) -> Result<()> {
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, tx).await? else { break };
+            if look(&version) {
+                break;
+            }
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+        }
+        Ok(())
+    }
+
+    /// The version of a file that was newest after a transaction.
+    pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
+        self.recorded(file, at).await
+    }
+}
+
+/// As [`passage_of`], for a stored version.
+pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
+    passage_of(version.document.content()?, content_in(version), first, output, Reader)
+}
+
+/// What a stored version contains.
+fn content_in(version: &Version) -> Content {
+    Content::stored(version.document.source_hash(), version.tx_id)
 }
 
 /// So many of them are kept.

@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use crate::engine::Inner;
 use crate::evidence::first_line;
+use crate::inferred::passage_in;
 use crate::job::ToolcallInput;
-use crate::passages::{LOOKED_BACK, passage_in};
 
 impl Inner {
     /// Notes what a tool has passed in. Returns its number.
@@ -155,27 +155,31 @@ impl Inner {
         first: usize,
         output: &str,
     ) -> Result<Option<(Passage, Shows)>> {
-        let mut at = content.tx.unwrap_or_else(|| self.client.newest());
-        for _ in 0..LOOKED_BACK {
-            let Some(version) = self.version_at(file, at).await? else { break };
-            at = TxId(version.tx_id.0.saturating_sub(1));
-            if version.document.source_hash() == content.hash {
-                return Ok(passage_in(&version, first, output));
+        let newest = content.tx.unwrap_or_else(|| self.client.newest());
+        let mut shown = None;
+        self.walk(file, newest, |version| {
+            let is_it = version.document.source_hash() == content.hash;
+            if is_it {
+                shown = passage_in(version, first, output);
             }
-        }
-        Ok(None)
+            is_it
+        })
+        .await?;
+        Ok(shown)
     }
 
     /// Recorded bytes as a version of this store: the newest one with them up to a transaction.
-    pub async fn content_of(&self, bytes: &Bytes, mut tx: TxId) -> Result<Content> {
-        for _ in 0..LOOKED_BACK {
-            let Some(version) = self.version_at(&bytes.file, tx).await? else { break };
-            tx = TxId(version.tx_id.0.saturating_sub(1));
-            if version.document.source_hash() == Some(bytes.hash) {
-                return Ok(Content::stored(Some(bytes.hash), version.tx_id));
+    pub async fn content_of(&self, bytes: &Bytes, tx: TxId) -> Result<Content> {
+        let mut content = Content::lost(bytes.hash);
+        self.walk(&bytes.file, tx, |version| {
+            let is_it = version.document.source_hash() == Some(bytes.hash);
+            if is_it {
+                content = Content::stored(Some(bytes.hash), version.tx_id);
             }
-        }
-        Ok(Content::lost(bytes.hash))
+            is_it
+        })
+        .await?;
+        Ok(content)
     }
 }
 

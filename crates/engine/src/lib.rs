@@ -24,7 +24,6 @@ mod inflight;
 mod job;
 mod notices;
 mod open;
-mod passages;
 mod paths;
 mod project;
 mod query;

@@ -38,6 +38,13 @@ pub(crate) struct Taking {
     pub now: Moment,
 }
 
+impl Taking {
+    /// Returns whether what is taken in is recorded only after the process that has made it has ended.
+    pub fn is_late(self) -> bool {
+        self.again && self.record
+    }
+}
+
 impl Inner {
     /// Takes in one result: records it if that has not been done, and finds out what it shows.
     #[instrument(level = "debug", skip_all)]
@@ -122,7 +129,7 @@ impl Inner {
         let is_gated = is_full && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
-        if taking.record && taking.again && input.status == Status::Ok && is_control(&input.tool) {
+        if taking.is_late() && input.status == Status::Ok && is_control(&input.tool) {
             self.steer_again(state, &input.tool, &args).await?;
         }
         let carries = self.carried(state, &input.tool, &args, &output).await?;

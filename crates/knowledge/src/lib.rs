@@ -24,6 +24,7 @@ pub mod archive;
 pub mod difference;
 pub mod evidence;
 pub mod in_flight;
+pub mod inferred;
 pub mod known;
 #[cfg(test)]
 mod known_tests;

@@ -1,0 +1,394 @@
+//! What a result says of a file whose tool has passed nothing in: its text is compared with the file's versions, the
+//! newest first. Each version is looked at once, and a search says when no older one can fit better.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+use crate::evidence::Evidence;
+use crate::passage::{Shows, adorns, beginning, lost, nothing_of, passage_of};
+use crate::statement::{Content, Passage};
+use crate::wrapped::Tool::Reader;
+use crate::written::{Fit, Leaves};
+
+/// How many versions of a file are looked at.
+pub const LOOKED_BACK: usize = 8;
+
+/// What is known of the time of a read.
+#[derive(Clone, Copy, Default)]
+pub struct ReadAt {
+    /// The version that the request mentioned last.
+    pub likely: Option<Digest>,
+    /// It is recorded after its process has ended.
+    pub late: bool,
+    /// The transaction of the version that the model knew before it.
+    pub before: Option<TxId>,
+}
+
+/// A read as its result has it.
+#[derive(Clone, Copy)]
+pub struct ReadResult<'a> {
+    /// The first line that it asks for, counted from 1.
+    pub first: usize,
+    /// It asks for a part of the file.
+    pub is_limited: bool,
+    /// What it shows.
+    pub output: &'a str,
+    /// The tool has adorned the lines, and `output` has them without that.
+    pub is_bare: bool,
+    /// The tool has passed in a read of the file, so the output is the file's own text.
+    pub is_passed_in: bool,
+    /// What is known of its time.
+    pub at: ReadAt,
+}
+
+/// The search for the version that a read shows. If several match, the likely one is taken, else the newest. Of a call
+/// that is recorded late it is the oldest that is no older than what the request said before: what came after the call
+/// must not count as seen.
+pub struct ReadSearch<'a> {
+    read: ReadResult<'a>,
+    best: Option<Match>,
+    newest: Option<Newest>,
+    /// How many versions were looked at.
+    looked: usize,
+    /// The newest version, or the one before it, has bytes.
+    has_bytes: bool,
+    /// A version that does not match has text.
+    has_text: bool,
+    /// The output's first line has that of such a version in it.
+    is_alike: bool,
+    /// The output has such a version's lines with something beside each.
+    is_adorned: bool,
+}
+
+/// A version that matches.
+struct Match {
+    lines: Passage,
+    shows: Shows,
+    is_likely: bool,
+}
+
+/// The newest version.
+struct Newest {
+    is_text: bool,
+    has_bytes: bool,
+    /// All of it, if it has nothing to show and the output shows nothing.
+    nothing: Option<Passage>,
+}
+
+impl<'a> ReadSearch<'a> {
+    /// Begins with no version looked at.
+    pub fn new(read: ReadResult<'a>) -> Self {
+        let (has_bytes, has_text, is_alike, is_adorned) = (false, false, false, false);
+        Self { read, best: None, newest: None, looked: 0, has_bytes, has_text, is_alike, is_adorned }
+    }
+
+    /// Looks at a version, which is the newest or the one before that looked at last. Returns whether an older one could
+    /// fit better.
+    pub fn look(&mut self, content: Content, text: Option<&str>) -> bool {
+        let ReadResult { first, output, at: ReadAt { likely, late, before }, .. } = self.read;
+        self.has_bytes |= self.looked < 2 && content.hash.is_some();
+        self.looked += 1;
+        self.newest.get_or_insert_with(|| Newest {
+            is_text: text.is_some(),
+            has_bytes: content.hash.is_some(),
+            nothing: text.and_then(|text| nothing_of(text, content, output)),
+        });
+        let Some(text) = text else { return true };
+        let Some((lines, shows)) = passage_of(text, content, first, output, Reader) else {
+            self.compare(text);
+            return true;
+        };
+        let is_likely = likely.is_some() && likely == content.hash;
+        let is_before = before.is_some_and(|before| content.tx < Some(before));
+        let rank = (shows, lines.last, is_likely);
+        if self.best.as_ref().is_none_or(|best| {
+            let so_far = (best.shows, best.lines.last, best.is_likely);
+            rank > so_far || (late && !is_before && rank == so_far)
+        }) {
+            self.best = Some(Match { lines, shows, is_likely });
+        }
+        late || shows != Shows::All || !(is_likely || likely.is_none())
+    }
+
+    /// Looks for what an output has of a version that it does not show.
+    fn compare(&mut self, text: &str) {
+        let ReadResult { first, output, .. } = self.read;
+        self.has_text = true;
+        let shown = output.lines().next().unwrap_or_default();
+        self.is_alike |= text.split('\n').nth(first - 1).is_some_and(|line| shown.contains(line.trim()));
+        let lines = beginning(text, first);
+        self.is_adorned |= !lines.trim().is_empty() && adorns(output, &lines);
+    }
+
+    /// The lines that the output shows, and whether it shows nothing else.
+    #[must_use]
+    pub fn lines(&self) -> Option<(Passage, bool)> {
+        if let Some(Match { lines, shows, .. }) = &self.best {
+            return Some((*lines, *shows != Shows::More));
+        }
+        let nothing = self.newest.as_ref().filter(|_| self.read.first == 1)?.nothing;
+        nothing.map(|lines| (lines, true))
+    }
+
+    /// What the result says of the file. `passed_in` are the lines of a read that its tool has passed in.
+    #[must_use]
+    pub fn evidence(&self, file: &ObjectId, passed_in: Option<Passage>) -> Option<Evidence> {
+        let ReadResult { first, is_limited, output, is_bare, is_passed_in, at } = self.read;
+        let shown = passed_in.map(|lines| (lines, true)).or_else(|| self.lines());
+        // A read that may have come before anything was stored, and that goes to the end of another text than this.
+        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && output.ends_with('\n');
+        let is_other = at.late && shown.as_ref().is_some_and(is_cut);
+        let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
+            // What nobody could store before the process ended, and what is gone by now.
+            let is_gone = at.late && self.looked > 0 && !self.has_bytes;
+            // Otherwise the tool may have numbered or decorated the lines.
+            let is_plain = self.has_text && !self.is_alike;
+            if is_bare || !(is_passed_in || is_other || is_gone || is_plain) || !is_other && self.is_adorned {
+                return None;
+            }
+            // What a tool makes of bytes that are no text says nothing of the file's text.
+            let is_no_text = self.newest.as_ref().is_some_and(|newest| newest.has_bytes && !newest.is_text);
+            // The tool gives files as they are, and this is none of the versions that anybody has seen.
+            return if is_no_text { None } else { unstored(file, first, output) };
+        };
+        // A tool that adorns lines may have left out some of their characters.
+        if is_all || is_bare {
+            return lines.of(file).map(Evidence::Shows);
+        }
+        // There is text that no version has.
+        let like = lines.content.hash;
+        let lines = Passage { content: Content::lost(Digest::of(output.as_bytes())), ..lines }.of(file)?;
+        Some(Evidence::Unstored { lines, like })
+    }
+}
+
+/// What a read from a line on has shown of a version that nobody has stored.
+#[must_use]
+pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {
+    let lines = lost(Digest::of(output.as_bytes()), first, output).of(file)?;
+    Some(Evidence::Unstored { lines, like: None })
+}
+
+/// The search for the version that a `write` or `edit` has left. It may have been stored before the call was, and something
+/// newer since. Where nobody has stored exactly that, an edit in messages that are read again has made it of the text that
+/// the model knew, or else it is the version in which what the call has put in came up: the oldest if the process ended
+/// before the call was recorded, because one notice too many is better than none.
+pub struct WriteSearch<'a> {
+    leaves: Leaves<'a>,
+    /// What the call makes of the text that the model knew.
+    made: Option<Digest>,
+    late: bool,
+    found: Option<Content>,
+    perhaps: Option<Content>,
+}
+
+impl<'a> WriteSearch<'a> {
+    /// Begins with no version looked at. `known` is the text that the model knew; `late`: the call is recorded after its
+    /// process has ended.
+    pub fn new(leaves: Leaves<'a>, known: Option<&str>, late: bool) -> Self {
+        let made = leaves.makes_of(known).map(|text| Digest::of(text.as_bytes()));
+        Self { leaves, made, late, found: None, perhaps: None }
+    }
+
+    /// Looks at a version, the newest or the one before that looked at last. `before` is the text of the one before it.
+    /// Returns whether an older one could fit better.
+    pub fn look(&mut self, content: Content, text: Option<&str>, before: Option<&str>) -> bool {
+        let fit = self.leaves.fits(before, text.unwrap_or_default());
+        // Otherwise others had changed the file before, and the model does not know that.
+        let is_it = if self.made.is_some() { self.made == content.hash } else { fit == Fit::Yes };
+        if is_it {
+            self.found = Some(content);
+        } else if fit != Fit::No && (self.perhaps.is_none() || self.is_oldest_taken()) {
+            self.perhaps = Some(content);
+        }
+        !is_it
+    }
+
+    fn is_oldest_taken(&self) -> bool {
+        self.late && !matches!(self.leaves, Leaves::Unsaid)
+    }
+
+    /// What the call has left; bytes that nobody has stored have no transaction.
+    #[must_use]
+    pub fn content(&self) -> Option<Content> {
+        self.found.or(self.made.map(Content::lost)).or(self.perhaps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::evidence::Lines;
+
+    const NOW: &str = "a\nb\nc\n";
+    const BEFORE: &str = "a\nb\nx\n";
+
+    /// Versions of transaction 9 and, counted backwards, earlier ones: a text, bytes that are none, or a file that was gone.
+    fn versions(texts: &[Option<&'static str>]) -> Vec<(Content, Option<&'static str>)> {
+        let content = |at: usize, text: Option<&str>| {
+            let hash = text.filter(|text| *text != "gone").map(|text| Digest::of(text.as_bytes()));
+            Content::stored(hash, TxId(9 - at as u64))
+        };
+        let text = |text: Option<&'static str>| text.filter(|text| !["gone", "binary"].contains(text));
+        texts.iter().enumerate().map(|(at, one)| (content(at, *one), text(*one))).collect()
+    }
+
+    /// What a read of the whole file says.
+    fn read<'a>(output: &'a str) -> ReadResult<'a> {
+        let (is_limited, is_bare, is_passed_in, at) = (false, false, false, ReadAt::default());
+        ReadResult { first: 1, is_limited, output, is_bare, is_passed_in, at }
+    }
+
+    /// Returns what a search finds, and how many versions it has looked at.
+    fn found(read: ReadResult<'_>, texts: &[&'static str]) -> (Option<Evidence>, usize) {
+        let texts: Vec<_> = texts.iter().copied().map(Some).collect();
+        let mut search = ReadSearch::new(read);
+        for (content, text) in versions(&texts) {
+            if !search.look(content, text) {
+                break;
+            }
+        }
+        (search.evidence(&ObjectId::new("f"), None), search.looked)
+    }
+
+    fn shown(evidence: Option<Evidence>) -> Option<(Digest, usize, usize)> {
+        match evidence? {
+            Evidence::Shows(Lines { bytes, first, last, .. }) => Some((bytes.hash, first, last)),
+            _ => None,
+        }
+    }
+
+    #[rstest]
+    #[case::the_newest(NOW, &[NOW, BEFORE], Some((NOW, 1, 4)), 1)]
+    #[case::the_one_before(BEFORE, &[NOW, BEFORE, "z"], Some((BEFORE, 1, 4)), 2)]
+    #[case::most_of_the_lines("a\nb\n\n[1 more line]", &["a\n", NOW, BEFORE], Some((NOW, 1, 2)), 2)]
+    #[case::an_empty_file("", &["", "x"], Some(("", 1, 1)), 1)]
+    #[case::behind_one_without_text(NOW, &["binary", NOW], Some((NOW, 1, 4)), 2)]
+    #[case::none("other\n", &[NOW, BEFORE], None, 2)]
+    fn the_version_that_a_read_shows(
+        #[case] output: &str,
+        #[case] texts: &[&'static str],
+        #[case] expected: Option<(&str, usize, usize)>,
+        #[case] looked: usize,
+    ) {
+        let (evidence, count) = found(read(output), texts);
+        let expected = expected.map(|(text, first, last)| (Digest::of(text.as_bytes()), first, last));
+        assert_eq!((shown(evidence), count), (expected, looked));
+    }
+
+    #[rstest]
+    #[case::text_of_no_version("other\n", &[NOW, BEFORE], Some(None))]
+    #[case::text_after_lines_of_a_version("a\nb\nmore\n", &[NOW], Some(Some(NOW)))]
+    #[case::numbers("1: a\n2: b", &[NOW], None)]
+    #[case::a_line_with_something_beside_it("> a <\nq", &[NOW], None)]
+    #[case::lines_of_an_older_version_with_something_beside_them("> x <\n> y <", &[NOW, "x\ny\n"], None)]
+    #[case::bytes_that_are_no_text("[image]", &["binary", NOW], None)]
+    #[case::only_such("[image]", &["binary"], None)]
+    #[case::no_version("other\n", &[], None)]
+    #[case::a_file_that_is_gone("other\n", &["gone"], None)]
+    fn text_that_nobody_has_stored(
+        #[case] output: &str,
+        #[case] texts: &[&'static str],
+        #[case] expected: Option<Option<&str>>,
+    ) {
+        let like = match found(read(output), texts).0 {
+            Some(Evidence::Unstored { lines, like }) => {
+                assert_eq!(lines.bytes.hash, Digest::of(output.as_bytes()));
+                Some(like)
+            }
+            Some(other) => panic!("{other:?}"),
+            None => None,
+        };
+        assert_eq!(like, expected.map(|text| text.map(|text| Digest::of(text.as_bytes()))));
+    }
+
+    #[test]
+    fn of_several_versions_the_likely_one_is_taken() {
+        let at = ReadAt { likely: Some(Digest::of(BEFORE.as_bytes())), ..ReadAt::default() };
+        let texts = [NOW, BEFORE, "a\nb\ny\n"];
+        let (evidence, looked) = found(ReadResult { is_limited: true, at, ..read("a\nb") }, &texts);
+        assert_eq!((shown(evidence), looked), (Some((Digest::of(BEFORE.as_bytes()), 1, 2)), 2));
+    }
+
+    /// Of versions 9, 8, 7 and 6 the last three have its lines.
+    #[rstest]
+    #[case::the_oldest(None, 6)]
+    #[case::no_older_than_what_was_known_before(Some(7), 7)]
+    #[case::what_was_known_is_newer(Some(9), 8)]
+    fn of_a_late_call_an_old_version_is_taken(#[case] before: Option<u64>, #[case] expected: u64) {
+        let at = ReadAt { late: true, before: before.map(TxId), likely: None };
+        let texts = ["z", "a\nb\n1\n", "a\nb\n2\n", "a\nb\n3\n"];
+        let (evidence, looked) = found(ReadResult { is_limited: true, at, ..read("a\nb") }, &texts);
+        let hash = Digest::of(texts[9 - expected as usize].as_bytes());
+        assert_eq!((shown(evidence), looked), (Some((hash, 1, 2)), 4));
+    }
+
+    #[rstest]
+    #[case::gone("other\n", &["gone"], true)]
+    #[case::never_stored("other\n", &["gone", "gone"], true)]
+    #[case::stored_before("1: a", &["gone", NOW], false)]
+    #[case::to_the_end_of_another_text("a\nb\n", &[NOW], true)]
+    #[case::without_any_version("other\n", &[], false)]
+    fn a_late_read_may_have_come_before_anything_was_stored(
+        #[case] output: &str,
+        #[case] texts: &[&'static str],
+        #[case] is_unstored: bool,
+    ) {
+        let at = ReadAt { late: true, ..ReadAt::default() };
+        let evidence = found(ReadResult { at, ..read(output) }, texts).0;
+        assert_eq!(matches!(evidence, Some(Evidence::Unstored { like: None, .. })), is_unstored);
+    }
+
+    #[rstest]
+    #[case::all_of_it(json!({ "content": NOW }), None, &[NOW, BEFORE], Some((NOW, Some(9))))]
+    #[case::stored_before(json!({ "content": BEFORE }), None, &[NOW, BEFORE], Some((BEFORE, Some(8))))]
+    #[case::never_stored(json!({ "content": "q" }), None, &[NOW, BEFORE], Some(("q", None)))]
+    #[case::an_edit(json!({ "oldText": "x", "newText": "c" }), None, &[NOW, BEFORE], Some((NOW, Some(9))))]
+    #[case::an_edit_of_what_was_known(json!({ "oldText": "x", "newText": "c" }), Some("x\n"), &[NOW, BEFORE], Some(("c\n", None)))]
+    #[case::nothing_is_said(json!({}), None, &[NOW, BEFORE], Some((NOW, Some(9))))]
+    #[case::no_version(json!({}), None, &[], None)]
+    fn the_version_that_a_write_has_left(
+        #[case] args: serde_json::Value,
+        #[case] known: Option<&str>,
+        #[case] texts: &[&'static str],
+        #[case] expected: Option<(&str, Option<u64>)>,
+    ) {
+        let args = args.as_object().cloned().unwrap();
+        let content = left(&args, known, false, texts);
+        let hash = expected.map(|(text, _)| Digest::of(text.as_bytes()));
+        let tx = expected.and_then(|(_, tx)| tx).map(TxId);
+        assert_eq!(content, hash.map(|hash| Content { hash: Some(hash), tx }));
+    }
+
+    /// What it has put in comes up in both.
+    #[rstest]
+    #[case(false, 9)]
+    #[case(true, 8)]
+    fn of_a_late_edit_the_oldest_version_is_taken(#[case] late: bool, #[case] expected: u64) {
+        let args = json!({ "newText": "b" }).as_object().cloned().unwrap();
+        let texts = ["a\nb\nb\nb\n", "a\nb\nb\n", "a\nb\n", "a\n"];
+        let content = left(&args, None, late, &texts[..2]);
+        assert_eq!(content.and_then(|content| content.tx), Some(TxId(expected)));
+    }
+
+    fn left(
+        args: &serde_json::Map<String, serde_json::Value>,
+        known: Option<&str>,
+        late: bool,
+        texts: &[&'static str],
+    ) -> Option<Content> {
+        let texts: Vec<_> = texts.iter().copied().map(Some).collect();
+        let versions = versions(&texts);
+        let mut search = WriteSearch::new(Leaves::of(args), known, late);
+        for (at, (content, text)) in versions.iter().enumerate() {
+            if !search.look(*content, *text, versions.get(at + 1).and_then(|(_, text)| *text)) {
+                break;
+            }
+        }
+        search.content()
+    }
+}
