@@ -1,12 +1,11 @@
 //! From JavaScript's shapes to the core's, and back.
 
 use context_engine::{
-    Assembled, Block, Found, IndexResult, Indexed, Part, SessionSets, SetChange, Stay, Stays, ToolcallInput,
-    Wanted,
+    Assembled, Block, Found, IndexResult, Indexed, Part, SessionSets, SetChange, Stay, Stays, Wanted,
 };
 use context_model::collapse::Window;
 use context_model::id::ObjectId;
-use context_model::object::{ObjectType, Status};
+use context_model::object::{ObjectType, Status, Toolcall};
 use context_model::time::TxId;
 use context_store::{AsOf, Known};
 use napi::bindgen_prelude::Either;
@@ -121,13 +120,13 @@ impl From<context_engine::Stats> for js::Stats {
     }
 }
 
-pub fn toolcall(call: js::Toolcall) -> Result<ToolcallInput, Coded> {
+pub fn toolcall(call: js::Toolcall) -> Result<Toolcall, Coded> {
     let status = match call.status.as_str() {
         "ok" => Status::Ok,
         "fail" => Status::Fail,
         _ => return Err(Coded::invalid("status is 'ok' or 'fail'")),
     };
-    Ok(ToolcallInput {
+    Ok(Toolcall {
         call_id: call.id,
         tool: call.tool,
         args: json::object(call.args, "args")?,

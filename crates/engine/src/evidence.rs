@@ -9,6 +9,7 @@ use context_knowledge::statement::{Content, Passage, Says};
 use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::object::Toolcall;
 use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
 use context_projection::request::segment::{Carried, ShownLines};
@@ -20,7 +21,7 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State, Written};
-use crate::job::{ToolcallInput, Unread};
+use crate::job::Unread;
 use crate::results::Taking;
 
 impl Inner {
@@ -67,7 +68,7 @@ impl Inner {
         &self,
         state: &mut State,
         call: &ObjectId,
-        input: &ToolcallInput,
+        input: &Toolcall,
         (args, output): (&Map<String, Value>, &str),
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
@@ -107,7 +108,7 @@ impl Inner {
         &self,
         state: &mut State,
         (call, tx): (&ObjectId, TxId),
-        input: &ToolcallInput,
+        input: &Toolcall,
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<()> {
@@ -135,7 +136,7 @@ impl Inner {
         &self,
         state: &mut State,
         call: &ObjectId,
-        (input, args): (&ToolcallInput, &Map<String, Value>),
+        (input, args): (&Toolcall, &Map<String, Value>),
         taking: Taking,
     ) -> Result<()> {
         if path_of(&input.tool, args).is_some()

@@ -16,7 +16,7 @@ use context_knowledge::wrapped::wrapped_lines;
 use context_knowledge::written::Leaves;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Status, Toolcall};
 use context_model::time::TxId;
 use context_projection::Moment;
 use context_session::error::Result;
@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State, Written};
 use crate::evidence::{first_line, path_of};
-use crate::job::{ToolcallInput, Unread};
+use crate::job::Unread;
 use crate::results::Taking;
 
 impl Inner {
@@ -37,7 +37,7 @@ impl Inner {
         state: &State,
         way: &Way,
         (call, tx): (&ObjectId, TxId),
-        input: &ToolcallInput,
+        input: &Toolcall,
         (args, output): (&Map<String, Value>, &str),
         taking: Taking,
     ) -> Result<Option<Evidence>> {

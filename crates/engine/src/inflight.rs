@@ -10,7 +10,7 @@ use context_knowledge::statement::{Content, Passage};
 use context_knowledge::wrapped::Tool::{Reader, Shell};
 use context_knowledge::written::Leaves;
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Status, Toolcall};
 use context_model::observe::shown_by_shell;
 use context_model::outcome::outcome;
 use context_model::time::TxId;
@@ -20,7 +20,6 @@ use serde_json::Value;
 use crate::engine::Inner;
 use crate::evidence::first_line;
 use crate::inferred::passage_in;
-use crate::job::ToolcallInput;
 
 impl Inner {
     /// Notes what a tool has passed in. Returns its number.
@@ -42,8 +41,8 @@ impl Inner {
 
     /// Returns what a call that is about to be recorded shows of a file, or has made of it: found by the call's ID
     /// where the harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
-    pub async fn evidence_for(&self, input: &ToolcallInput) -> Result<Option<Evidence>> {
-        let ToolcallInput { tool, args, content: output, call_id, .. } = input;
+    pub async fn evidence_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
+        let Toolcall { tool, args, content: output, call_id, .. } = input;
         if matches!(tool.as_str(), "read" | "write" | "edit" | "activate") {
             let answer = self.archive().of_answer(call_id, output).cloned();
             if answer.is_some() {
@@ -103,8 +102,8 @@ impl Inner {
 
     /// What a call has made of files that its path does not name, as a patch does: of those that were passed in with its ID,
     /// or that the patch names.
-    async fn several_for(&self, input: &ToolcallInput) -> Result<Option<Evidence>> {
-        let ToolcallInput { args, call_id, .. } = input;
+    async fn several_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
+        let Toolcall { args, call_id, .. } = input;
         let waiting = self.in_flight().clone();
         let mut all = Vec::new();
         for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &one.way)) {
@@ -122,8 +121,8 @@ impl Inner {
     }
 
     /// The lines of a file that a shell command has shown as they are on disk.
-    pub fn shown_by_shell(&self, input: &ToolcallInput, observed: &Observed) -> Option<Evidence> {
-        let ToolcallInput { tool, args, content: output, call_id, .. } = input;
+    pub fn shown_by_shell(&self, input: &Toolcall, observed: &Observed) -> Option<Evidence> {
+        let Toolcall { tool, args, content: output, call_id, .. } = input;
         let shown = shown_by_shell(tool, args).filter(|_| input.status == Status::Ok)?;
         let way = self.way_of(&shown.path)?;
         let (seen, _) = observed.files.iter().find(|(seen, _)| seen.id == way.file)?;
@@ -185,8 +184,8 @@ impl Inner {
 
 /// The outcome of a call, without secrets: they are taken out whether or not the store keeps them, because the line would
 /// otherwise read differently after a restart.
-pub(crate) fn outcome_of(input: &ToolcallInput, evidence: Option<&Evidence>) -> Option<String> {
-    let ToolcallInput { tool, args, content, status, .. } = input;
+pub(crate) fn outcome_of(input: &Toolcall, evidence: Option<&Evidence>) -> Option<String> {
+    let Toolcall { tool, args, content, status, .. } = input;
     let shows = match evidence {
         Some(Evidence::Shows(lines) | Evidence::Points { lines, .. } | Evidence::Unstored { lines, .. }) => {
             Some((lines.first, lines.last))
@@ -210,9 +209,9 @@ mod tests {
     fn a_secret_in_an_error_is_taken_out() {
         let secret = concat!("AKIA", "QYLPMN5HHHFPZAM2");
         let args = json!({ "command": "./deploy" }).as_object().cloned().unwrap();
-        let input = ToolcallInput {
+        let input = Toolcall {
             status: Status::Fail,
-            ..ToolcallInput::new(
+            ..Toolcall::new(
                 "call",
                 "bash",
                 args,

@@ -10,49 +10,13 @@ use context_model::canonical;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
-use context_model::object::Status;
+use context_model::object::Toolcall;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_store::StoreError;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
-
-/// A tool execution as the harness reports it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolcallInput {
-    /// The harness's call ID, verbatim; may be empty or repeated.
-    pub call_id: String,
-    /// The tool's name.
-    pub tool: String,
-    /// The arguments as the model gave them.
-    pub args: Map<String, Value>,
-    /// A short form of the arguments for people.
-    pub args_display: Option<String>,
-    /// The complete output text.
-    pub content: String,
-    /// How the tool ended.
-    pub status: Status,
-    /// File objects that the caller knows the call concerns; the engine adds those that it finds itself.
-    pub file_refs: Vec<ObjectId>,
-    /// The call ID of the call whose program made this call. The output then goes to the program and not to the
-    /// model: it is recorded and can be found by search, but takes no place in pool, window or chat.
-    pub parent: Option<String>,
-}
-
-impl ToolcallInput {
-    /// A call of the model that has succeeded, with nothing besides.
-    pub fn new(
-        call_id: impl Into<String>,
-        tool: impl Into<String>,
-        args: Map<String, Value>,
-        content: impl Into<String>,
-    ) -> Self {
-        let (call_id, tool, content) = (call_id.into(), tool.into(), content.into());
-        let (status, file_refs) = (Status::Ok, Vec::new());
-        Self { call_id, tool, args, args_display: None, content, status, file_refs, parent: None }
-    }
-}
 
 /// The object of a tool call.
 pub(crate) struct CallObject {
@@ -64,7 +28,7 @@ pub(crate) struct CallObject {
 /// A read of a file that nobody has stored yet.
 pub(crate) struct Unread {
     pub call: ObjectId,
-    pub input: ToolcallInput,
+    pub input: Toolcall,
     pub args: Map<String, Value>,
     pub output: String,
 }
@@ -72,7 +36,7 @@ pub(crate) struct Unread {
 /// Something to record, with the outcome that its caller waits for.
 pub(crate) enum Job {
     /// A tool call, the files that it shows, and the object that it becomes. The outcome is that object.
-    Toolcall(Box<ToolcallInput>, Observed, CallObject, Reply<ObjectId>),
+    Toolcall(Box<Toolcall>, Observed, CallObject, Reply<ObjectId>),
     /// Files that were looked at. The outcome is what indexing did, in the order of the files.
     Files(Vec<Seen>, Entry, Reply<Vec<IndexResult>>),
 }
@@ -254,8 +218,8 @@ pub(crate) fn correct(jobs: &mut [Job], written: &[(ObjectId, bool)]) {
 }
 
 /// Distinguishes two calls with the same ID.
-pub(crate) fn fingerprint(input: &ToolcallInput) -> Digest {
-    let ToolcallInput { tool, args, content, status, .. } = input;
+pub(crate) fn fingerprint(input: &Toolcall) -> Digest {
+    let Toolcall { tool, args, content, status, .. } = input;
     let what = json!({ "tool": tool, "args": args, "content": content, "status": status.as_str() });
     Digest::of(canonical::to_string(&what).as_bytes())
 }
@@ -266,7 +230,7 @@ mod tests {
 
     /// A call with an output of so many bytes.
     fn text(bytes: usize, reply: Reply<ObjectId>) -> Job {
-        let input = ToolcallInput::new("call", "bash", Map::new(), "x".repeat(bytes));
+        let input = Toolcall::new("call", "bash", Map::new(), "x".repeat(bytes));
         let object = CallObject { id: ObjectId::toolcall("call"), is_new: true };
         Job::Toolcall(Box::new(input), Observed::default(), object, reply)
     }

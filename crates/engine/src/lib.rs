@@ -49,7 +49,6 @@ pub use control::{Part, SetChange};
 pub use engine::{Engine, SessionSets};
 pub use guard::{Answer, EditGuard};
 pub use index::Indexed;
-pub use job::ToolcallInput;
 pub use query::{Found, Query, Stats, Wanted};
 pub use query::{find_objects, search_store, session_objects, source_path, stored_path};
 pub use view::{Assembled, Block};

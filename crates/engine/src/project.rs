@@ -6,6 +6,7 @@ use std::time::Instant;
 use context_knowledge::statement::Says;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
+use context_model::object::Toolcall;
 use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
 use context_projection::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
@@ -16,7 +17,6 @@ use serde_json::Value;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
-use crate::job::ToolcallInput;
 use crate::results::Taking;
 
 /// What other machines wrote is not fetched again for this many milliseconds.
@@ -33,7 +33,7 @@ impl Engine {
     /// As [`Engine::record_toolcall`], except for arguments that are nested too deeply: the part that is too deep is
     /// kept as JSON text.
     #[instrument(level = "debug", skip_all, fields(call = ?input.call_id, tool = ?input.tool), err(level = "debug"))]
-    pub async fn receive(&self, input: ToolcallInput) -> Result<Received> {
+    pub async fn receive(&self, input: Toolcall) -> Result<Received> {
         let excerpt = first_excerpt(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
         let is_nested = input.parent.is_some();

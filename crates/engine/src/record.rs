@@ -26,7 +26,7 @@ use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
 use crate::inflight::outcome_of;
-use crate::job::{CallObject, Job, Reply, ToolcallInput, abandoned, answered, correct, depend, fingerprint};
+use crate::job::{CallObject, Job, Reply, abandoned, answered, correct, depend, fingerprint};
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the
@@ -37,7 +37,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn record_toolcall(&self, input: ToolcallInput) -> Result<ObjectId> {
+    pub async fn record_toolcall(&self, input: Toolcall) -> Result<ObjectId> {
         if input.args.values().any(|value| is_deeper_than(value, MAX_DEPTH)) {
             let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
             return Err(EngineError::Invalid(wrong));
@@ -87,19 +87,14 @@ impl Engine {
 
 impl Inner {
     /// Records a tool call together with the jobs that are waiting.
-    pub async fn record(&self, input: ToolcallInput, durability: Durability) -> Result<ObjectId> {
+    pub async fn record(&self, input: Toolcall, durability: Durability) -> Result<ObjectId> {
         self.check_open()?;
         let (job, answer) = self.toolcall_job(input, false).await?;
         self.perform(job, answer, durability).await
     }
 
     /// The same for a caller that already holds the state. `is_late`: what is on disk now is not what the call has left.
-    pub async fn record_now(
-        &self,
-        state: &mut State,
-        input: ToolcallInput,
-        is_late: bool,
-    ) -> Result<ObjectId> {
+    pub async fn record_now(&self, state: &mut State, input: Toolcall, is_late: bool) -> Result<ObjectId> {
         let (mut job, answer) = self.toolcall_job(input, is_late).await?;
         let done = self.perform_now(state, Durability::WithSettle, &mut job).await;
         job.reply(done);
@@ -147,7 +142,7 @@ impl Inner {
 
     async fn toolcall_job(
         &self,
-        mut input: ToolcallInput,
+        mut input: Toolcall,
         is_late: bool,
     ) -> Result<(Job, Receiver<Result<ObjectId>>)> {
         if input.tool.is_empty() {
@@ -156,7 +151,7 @@ impl Inner {
         for value in input.args.values_mut().filter(|value| is_deeper_than(value, MAX_DEPTH)) {
             *value = flattened(value, MAX_DEPTH);
         }
-        let ToolcallInput { tool, args, content, status, .. } = &input;
+        let Toolcall { tool, args, content, status, .. } = &input;
         let mut observed = self.file_reader().observe(tool, args, content, *status).await?;
         observed.evidence = match self.evidence_for(&input).await? {
             None => self.shown_by_shell(&input, &observed),
@@ -323,7 +318,7 @@ impl Intent for Recording<'_> {
 fn add_toolcall(
     client: &Client,
     session: &mut Session,
-    input: &ToolcallInput,
+    input: &Toolcall,
     (mut file_refs, (evidence, outcome)): (Vec<ObjectId>, (Option<Value>, Option<&str>)),
     CallObject { id, is_new }: &CallObject,
     work: &mut Work,
@@ -335,17 +330,9 @@ fn add_toolcall(
     }
     if *is_new {
         work.expected.entry(id.clone()).or_insert(None);
-        let call = Toolcall {
-            tool: input.tool.clone(),
-            args: input.args.clone(),
-            args_display: input.args_display.clone(),
-            content: input.content.clone(),
-            status: input.status,
-            chat_ref: client.chat_id.clone(),
-            file_refs,
-            parent: input.parent.as_deref().map(ObjectId::toolcall),
-        };
-        work.documents.push(Document::toolcall_with(id.clone(), call, evidence, outcome));
+        let call = Toolcall { file_refs, ..input.clone() };
+        let document = Document::toolcall_with(id.clone(), &client.chat_id, call, evidence, outcome);
+        work.documents.push(document);
         // The window also decides about this call, so the catalog must know it before it is saved.
         let outcome = outcome.map(str::to_owned);
         let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status, outcome };
@@ -363,7 +350,7 @@ fn add_toolcall(
 
 /// The object that a call becomes. Its ID is the harness's own, verbatim, unless the store has a
 /// different call under it.
-async fn object_of(client: &Client, session: &mut Session, input: &ToolcallInput) -> Result<CallObject> {
+async fn object_of(client: &Client, session: &mut Session, input: &Toolcall) -> Result<CallObject> {
     let id = ObjectId::toolcall(&input.call_id);
     // The cheap query first: most calls are new.
     if client.store().outlines(std::slice::from_ref(&id)).await? == [None] {

@@ -4,7 +4,7 @@ use context_knowledge::evidence::Evidence;
 use context_knowledge::passage::{adorns, brings_back};
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Status, Toolcall};
 use context_model::outcome::is_said_by;
 use context_model::tokens;
 use context_projection::Moment;
@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
-use crate::job::{ToolcallInput, fingerprint};
+use crate::job::fingerprint;
 
 /// How messages are taken in.
 #[derive(Clone, Copy)]
@@ -171,7 +171,7 @@ impl Inner {
     async fn recorded_as(
         &self,
         state: &mut State,
-        input: &ToolcallInput,
+        input: &Toolcall,
         text: &str,
         taking: Taking,
     ) -> Result<Option<ObjectId>> {
@@ -258,7 +258,7 @@ impl Inner {
         &self,
         state: &State,
         object: &ObjectId,
-        input: &ToolcallInput,
+        input: &Toolcall,
         output: &str,
     ) -> Result<Option<String>> {
         if !matches!(input.tool.as_str(), "read" | "activate") {
@@ -287,11 +287,11 @@ impl Inner {
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.
-fn input_of(state: &State, message: &Value, text: &str) -> ToolcallInput {
+fn input_of(state: &State, message: &Value, text: &str) -> Toolcall {
     let call_id = text_of(message, "toolCallId");
-    let mut input = ToolcallInput {
+    let mut input = Toolcall {
         status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
-        ..ToolcallInput::new(
+        ..Toolcall::new(
             call_id.to_owned(),
             match text_of(message, "toolName") {
                 "" => "unknown".to_owned(),

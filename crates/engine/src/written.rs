@@ -13,13 +13,13 @@ use context_knowledge::statement::{Content, Says};
 use context_knowledge::written::{After, Leaves};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::object::Toolcall;
 use context_model::time::TxId;
 use context_session::error::Result;
 use context_store::{AsOf, Version};
 use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State};
-use crate::job::ToolcallInput;
 
 /// A write of a file whose result the model has not seen.
 pub(crate) enum Unreported {
@@ -158,7 +158,7 @@ impl Inner {
     }
 
     /// What the model knew before a call whose result tells how the file had changed.
-    pub fn told_with(&self, input: &ToolcallInput, way: &Way) -> Option<Base> {
+    pub fn told_with(&self, input: &Toolcall, way: &Way) -> Option<Base> {
         let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.call_id, way));
         let told = told.filter_map(|one| match one.what {
             Taken::Told { text, content } if input.content.contains(&text) => {
@@ -173,7 +173,7 @@ impl Inner {
     pub async fn note_written(
         &self,
         state: &mut State,
-        input: &ToolcallInput,
+        input: &Toolcall,
         observed: &Observed,
         id: &ObjectId,
     ) {
@@ -209,7 +209,7 @@ impl Inner {
     async fn found_written(
         &self,
         state: &State,
-        input: &ToolcallInput,
+        input: &Toolcall,
         (file, now): (&ObjectId, Content),
         id: &ObjectId,
     ) -> Result<Option<Digest>> {

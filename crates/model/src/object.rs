@@ -88,10 +88,10 @@ impl Document {
         Self::hashed(id, ObjectType::File, Some(source), identity, payload)
     }
 
-    /// The result of a tool execution.
+    /// The result of a tool execution, which belongs to a chat.
     #[must_use]
-    pub fn toolcall(id: ObjectId, call: Toolcall) -> Self {
-        Self::toolcall_with(id, call, None, None)
+    pub fn toolcall(id: ObjectId, chat_ref: &ObjectId, call: Toolcall) -> Self {
+        Self::toolcall_with(id, chat_ref, call, None, None)
     }
 
     /// The same with what is known about it beside the specification's fields: the client's evidence of which lines of which
@@ -99,6 +99,7 @@ impl Document {
     #[must_use]
     pub fn toolcall_with(
         id: ObjectId,
+        chat_ref: &ObjectId,
         call: Toolcall,
         evidence: Option<Value>,
         outcome: Option<&str>,
@@ -106,7 +107,7 @@ impl Document {
         let mut payload = fields(json!({
             "tool": call.tool,
             "status": call.status,
-            "chat_ref": call.chat_ref,
+            "chat_ref": chat_ref,
         }));
         payload.insert("content".into(), call.content.into());
         payload.insert("args".into(), call.args.into());
@@ -117,7 +118,7 @@ impl Document {
             payload.insert("file_refs".into(), json!(call.file_refs));
         }
         if let Some(parent) = call.parent {
-            payload.insert("parent_ref".into(), json!(parent));
+            payload.insert("parent_ref".into(), json!(ObjectId::toolcall(&parent)));
         }
         if let Some(evidence) = evidence {
             payload.insert("evidence".into(), evidence);

@@ -1,16 +1,18 @@
-//! What is recorded of a tool execution.
+//! A tool execution, from the harness's report to the record.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::ObjectId;
 
-/// The record of a tool execution: the fields of a `toolcall` object.
+/// A tool execution as the harness reports it, which becomes the fields of a `toolcall` object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toolcall {
+    /// The harness's call ID, verbatim; may be empty or repeated.
+    pub call_id: String,
     /// The tool's name.
     pub tool: String,
-    /// The arguments, as the model gave them.
+    /// The arguments as the model gave them.
     pub args: Map<String, Value>,
     /// A short form of the arguments for people.
     pub args_display: Option<String>,
@@ -18,33 +20,25 @@ pub struct Toolcall {
     pub content: String,
     /// How the tool ended.
     pub status: Status,
-    /// The chat object that the call belongs to.
-    pub chat_ref: ObjectId,
-    /// The file objects that the call read, wrote or named.
+    /// The file objects that the call read, wrote or named. The caller of an engine gives those that it knows; the engine adds
+    /// those that it finds itself.
     pub file_refs: Vec<ObjectId>,
-    /// The call that made this one, if a program and not the model made it (field `parent_ref`).
-    pub parent: Option<ObjectId>,
+    /// The call ID of the call whose program made this call (field `parent_ref`). The output then goes to the program and
+    /// not to the model: it is recorded and can be found by search, but takes no place in pool, window or chat.
+    pub parent: Option<String>,
 }
 
 impl Toolcall {
-    /// A call that has succeeded, with nothing besides.
+    /// A call of the model that has succeeded, with nothing besides.
     pub fn new(
+        call_id: impl Into<String>,
         tool: impl Into<String>,
         args: Map<String, Value>,
         content: impl Into<String>,
-        chat_ref: ObjectId,
     ) -> Self {
-        let (tool, content, status) = (tool.into(), content.into(), Status::Ok);
-        Self {
-            tool,
-            args,
-            args_display: None,
-            content,
-            status,
-            chat_ref,
-            file_refs: Vec::new(),
-            parent: None,
-        }
+        let (call_id, tool, content) = (call_id.into(), tool.into(), content.into());
+        let (status, file_refs) = (Status::Ok, Vec::new());
+        Self { call_id, tool, args, args_display: None, content, status, file_refs, parent: None }
     }
 }
 

@@ -70,14 +70,14 @@ proptest! {
     #[test]
     fn a_tool_call_survives_its_json_text(args in object(), content: String, tool: String, display in any::<Option<String>>()) {
         let call = Toolcall {
+            call_id: "call_1".into(),
             tool, args, content,
             args_display: display,
             status: Status::Fail,
-            chat_ref: ObjectId::new("chat:s"),
             file_refs: vec![ObjectId::new("a")],
             parent: None,
         };
-        let document = Document::toolcall(ObjectId::new("call_1"), call);
+        let document = Document::toolcall(ObjectId::new("call_1"), &ObjectId::new("chat:s"), call);
         let back: Document = serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap();
         prop_assert_eq!(back, document);
     }

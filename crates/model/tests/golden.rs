@@ -114,7 +114,9 @@ fn made(golden: &Value, make: &Value) -> Document {
             let hash = content.as_ref().map(|text| Digest::of(text.as_bytes()));
             Document::file(source, content, hash)
         }
-        "toolcall" => Document::toolcall(ObjectId::new(text(make, "id")), toolcall(make, &session)),
+        "toolcall" => {
+            Document::toolcall(ObjectId::new(text(make, "id")), &ObjectId::chat(&session), toolcall(make))
+        }
         "chat" => Document::chat(&session),
         "system_prompt" => Document::system_prompt(&session, text(make, "text")),
         "session" => Sets::default().document(&session),
@@ -122,16 +124,16 @@ fn made(golden: &Value, make: &Value) -> Document {
     }
 }
 
-fn toolcall(make: &Value, session: &SessionId) -> Toolcall {
+fn toolcall(make: &Value) -> Toolcall {
     let args: Map<String, Value> = make["args"].as_object().unwrap().clone();
     let refs = make.get("fileRefs").and_then(Value::as_array);
     Toolcall {
+        call_id: text(make, "id").into(),
         tool: text(make, "tool").into(),
         args,
         args_display: make.get("argsDisplay").and_then(Value::as_str).map(str::to_owned),
         content: text(make, "content").into(),
         status: serde_json::from_value(make["status"].clone()).unwrap(),
-        chat_ref: ObjectId::chat(session),
         file_refs: refs.into_iter().flatten().map(|id| ObjectId::new(id.as_str().unwrap())).collect(),
         parent: None,
     }

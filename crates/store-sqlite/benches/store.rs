@@ -223,11 +223,12 @@ fn turn(words: &mut Words, session: &SessionId, n: usize) -> (Vec<Write>, usize)
         distinct += content.len() + command.len() + id.len();
         writes.push(Write::put(Document::toolcall(
             ObjectId::new(id.clone()),
+            &ObjectId::chat(session),
             Toolcall::new(
+                id.clone(),
                 "bash",
                 Map::from_iter([("command".to_owned(), json!(command))]),
                 content,
-                ObjectId::chat(session),
             ),
         )));
         chat.append(&["toolcall_refs"], json!(id));

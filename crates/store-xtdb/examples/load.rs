@@ -134,10 +134,10 @@ async fn session(store: &dyn Store, name: &str, turns: usize, until: Instant) ->
         let text = format!("turn {n} of {name}\n").repeat(100);
         let call = ObjectId::new(format!("{name}-call-{n}"));
         let toolcall = Toolcall::new(
+            call.as_str(),
             "bash",
             Map::from_iter([("command".to_owned(), json!("make test"))]),
             text.chars().take(2_000).collect::<String>(),
-            chat.clone(),
         );
         let source = FilesystemSource { filesystem_id: name.to_owned(), path: format!("/src/{}.rs", n % 20) };
         let content: String = text.repeat(3).chars().take(4_000).collect();
@@ -149,7 +149,7 @@ async fn session(store: &dyn Store, name: &str, turns: usize, until: Instant) ->
         let mut of_session = Patch::new();
         of_session.append(&["session_index"], json!(call));
         let writes = vec![
-            Write::put(Document::toolcall(call, toolcall)),
+            Write::put(Document::toolcall(call, &chat, toolcall)),
             Write::put(Document::file(source, Some(content), Some(hash))),
             Write::patch(chat.clone(), of_chat),
             Write::patch(wrapper.clone(), of_session),

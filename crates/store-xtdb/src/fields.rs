@@ -49,12 +49,18 @@ mod tests {
         let call = Toolcall {
             args_display: Some("a.rs".into()),
             file_refs: vec![ObjectId::new("file")],
-            parent: Some(ObjectId::new("parent")),
-            ..Toolcall::new("read", serde_json::Map::new(), "text", ObjectId::chat(&session))
+            parent: Some("parent".into()),
+            ..Toolcall::new("call", "read", serde_json::Map::new(), "text")
         };
         let documents = [
             Document::file(source, Some("text".into()), None),
-            Document::toolcall_with(ObjectId::new("call"), call, Some(json!({})), Some("1 line")),
+            Document::toolcall_with(
+                ObjectId::new("call"),
+                &ObjectId::chat(&session),
+                call,
+                Some(json!({})),
+                Some("1 line"),
+            ),
             Document::chat(&session),
             Document::system_prompt(&session, "be brief"),
             Sets::default().document(&session),

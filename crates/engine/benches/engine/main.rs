@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use context_engine::{Engine, FileEventKind, Options, ToolcallInput};
+use context_engine::{Engine, FileEventKind, Options};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
+use context_model::object::Toolcall;
 use context_store::{AsOf, Store};
 use context_store_sqlite::{Durability, SqliteStore};
 use notify::{RecursiveMode, Watcher as _};
@@ -84,9 +85,9 @@ impl Place {
     }
 }
 
-fn call(id: String, content: String) -> ToolcallInput {
+fn call(id: String, content: String) -> Toolcall {
     let args = Map::from_iter([("pattern".to_owned(), json!("x"))]);
-    ToolcallInput::new(id, "custom", args, content)
+    Toolcall::new(id, "custom", args, content)
 }
 
 /// G2: a file that is known and has not changed, beside reading and hashing it.
@@ -264,7 +265,7 @@ fn at_once(runtime: &Runtime) {
     let mut words = Words(6);
     let (mut together, mut one_by_one) = (Vec::new(), Vec::new());
     for round in 0..rounds(30) {
-        let mut calls = |kind: &str| -> Vec<ToolcallInput> {
+        let mut calls = |kind: &str| -> Vec<Toolcall> {
             (0..20).map(|n| call(format!("{kind}{round}_{n}"), words.text(2_000))).collect()
         };
         let (first, second) = (calls("a"), calls("b"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use context_engine::{Call, Engine, Incoming, Options, ToolcallInput};
+use context_engine::{Call, Engine, Incoming, Options};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Toolcall};
@@ -63,8 +63,7 @@ impl Agent {
         self.engine.index_file(path, Some(bytes), Some(&call_id)).await.unwrap();
         let (tool, output) = ("bash", self.words.text(2_000));
         let args = Map::from_iter([("command".to_owned(), json!(format!("make part-{n}")))]);
-        let born =
-            self.engine.receive(ToolcallInput::new(call_id.clone(), tool, args.clone(), output.clone()));
+        let born = self.engine.receive(Toolcall::new(call_id.clone(), tool, args.clone(), output.clone()));
         let header = born.await.unwrap().header.unwrap_or_default();
         let text = format!("{header}\n{output}");
         let now = 1_700_000_000_000 + n as i64 * 2_000;
@@ -170,17 +169,17 @@ fn turn_of(made: usize, share: usize, words: &mut Words) -> Vec<Write> {
     let (chat, wrapper) = (ObjectId::chat(&session), ObjectId::session(&session));
     let call = ObjectId::new(format!("other-call-{made}"));
     let toolcall = Toolcall::new(
+        call.as_str(),
         "bash",
         Map::from_iter([("command".to_owned(), json!("make test"))]),
         words.text(2_000),
-        chat.clone(),
     );
     let filesystem_id = if made % 100 < HERE { machine(0) } else { machine(made % 900 + 100) };
     let path = format!("/src/{}.rs", made % 1_000);
     let content = words.text(4_000);
     let hash = Digest::of(content.as_bytes());
     let file = Document::file(FilesystemSource { filesystem_id, path }, Some(content), Some(hash));
-    let mut writes = vec![Write::put(Document::toolcall(call.clone(), toolcall)), Write::put(file)];
+    let mut writes = vec![Write::put(Document::toolcall(call.clone(), &chat, toolcall)), Write::put(file)];
     if made % 2_000 == share {
         writes.push(Write::put(Document::chat(&session)));
         writes.push(Write::put(Sets::default().document(&session)));

@@ -1,8 +1,9 @@
 //! Rules that a defect could break without any other test noticing: each test fails with the change that it names.
 
-use context_engine::{Edit, Engine, Incoming, ToolcallInput};
+use context_engine::{Edit, Engine, Incoming};
 use context_model::excerpt::{Gate, excerpt};
 use context_model::marker::collapse_args;
+use context_model::object::Toolcall;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -57,8 +58,8 @@ fn notices(client: &Client) -> Vec<String> {
     said.map(|message| message.raw["content"].as_str().unwrap().to_owned()).collect()
 }
 
-fn custom(call_id: &str, content: &str) -> ToolcallInput {
-    ToolcallInput::new(call_id, "custom", serde_json::Map::new(), content)
+fn custom(call_id: &str, content: &str) -> Toolcall {
+    Toolcall::new(call_id, "custom", serde_json::Map::new(), content)
 }
 
 #[tokio::test(flavor = "multi_thread")]

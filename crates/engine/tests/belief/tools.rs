@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use context_engine::ToolcallInput;
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Status, Toolcall};
 use serde_json::{Map, Value, json};
 
 use crate::belief::{self, Note, What};
@@ -123,10 +122,10 @@ pub async fn act(
 }
 
 /// A result as the harness reports it.
-pub fn input(one: &Open) -> ToolcallInput {
-    ToolcallInput {
+pub fn input(one: &Open) -> Toolcall {
+    Toolcall {
         status: if one.is_error { Status::Fail } else { Status::Ok },
-        ..ToolcallInput::new(one.call_id.clone(), one.tool, one.args.clone(), one.output.clone())
+        ..Toolcall::new(one.call_id.clone(), one.tool, one.args.clone(), one.output.clone())
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use context_engine::{Engine, Options, SessionSets, ToolcallInput, Wanted};
+use context_engine::{Engine, Options, SessionSets, Wanted};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::mounts::MountMapping;
-use context_model::object::Document;
+use context_model::object::{Document, Toolcall};
 use context_store::memory::MemoryStore;
 use context_store::{AsOf, Store};
 use context_store_sqlite::{Durability, SqliteStore};
@@ -160,12 +160,12 @@ fn database(directory: &Path) -> PathBuf {
 }
 
 /// A tool call of a tool that the engine does not look into.
-pub fn call(id: &str, content: &str) -> ToolcallInput {
-    ToolcallInput::new(id, "custom", serde_json::Map::new(), content)
+pub fn call(id: &str, content: &str) -> Toolcall {
+    Toolcall::new(id, "custom", serde_json::Map::new(), content)
 }
 
-pub fn tool(id: &str, tool: &str, args: Value, content: &str) -> ToolcallInput {
-    ToolcallInput { tool: tool.into(), args: args.as_object().unwrap().clone(), ..call(id, content) }
+pub fn tool(id: &str, tool: &str, args: Value, content: &str) -> Toolcall {
+    Toolcall { tool: tool.into(), args: args.as_object().unwrap().clone(), ..call(id, content) }
 }
 
 pub fn user(text: &str) -> Value {

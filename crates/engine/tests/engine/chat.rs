@@ -1,8 +1,8 @@
 //! A harness on an engine: its messages, each handed over once, and the request that the model gets.
 
-use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, ToolcallInput};
+use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Status, Toolcall};
 use context_projection::Prices;
 use serde_json::{Value, json};
 
@@ -70,8 +70,7 @@ impl Chat {
 
     /// The result of a call, reported and then kept with its header.
     pub async fn reports(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
-        let birth =
-            self.engine.receive(ToolcallInput { status, ..tool(id, name, args, output) }).await.unwrap();
+        let birth = self.engine.receive(Toolcall { status, ..tool(id, name, args, output) }).await.unwrap();
         let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
         self.results(id, name, &text, status);
     }

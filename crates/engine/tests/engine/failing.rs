@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use context_engine::{Engine, Options, ToolcallInput, caught};
+use context_engine::{Engine, Options, caught};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
+use context_model::object::Toolcall;
 use context_model::time::TxId;
 use context_store::Store;
 use rstest::rstest;
@@ -264,7 +265,7 @@ async fn read_that_could_not_be_stored_is_not_past_the_end_of_an_older_version()
     engine.index_file(&path, Some(b"one\ntwo\nthree\n".to_vec()), Some("read")).await.unwrap_err();
     assert_eq!(engine.answer_read(&path, Some(4), Some(12), Some("read")).await.unwrap(), None);
     let args = json!({ "path": path, "offset": 4, "limit": 12 }).as_object().cloned().unwrap();
-    engine.receive(ToolcallInput::new("read", "read", args, "")).await.unwrap();
+    engine.receive(Toolcall::new("read", "read", args, "")).await.unwrap();
     let call = bench.latest(&ObjectId::new("read")).await.unwrap();
     assert_eq!(call.field("evidence").unwrap()["shows"]["first"], 4);
 }

@@ -1,8 +1,8 @@
 //! Calls that arrive together share a write, and end as if they had come one after the other.
 
-use context_engine::{Engine, EngineError, SessionSets, ToolcallInput};
+use context_engine::{Engine, EngineError, SessionSets};
 use context_model::id::ObjectId;
-use context_model::object::Document;
+use context_model::object::{Document, Toolcall};
 use context_store::StoreError;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -14,7 +14,7 @@ use crate::bench::{Backend, Bench, call, session, tool};
 /// Starts all calls before the first one has ended; on one thread they begin in this order.
 async fn at_once(
     engine: &Engine,
-    calls: impl IntoIterator<Item = ToolcallInput>,
+    calls: impl IntoIterator<Item = Toolcall>,
 ) -> Vec<Result<ObjectId, EngineError>> {
     let mut running = JoinSet::new();
     for (number, input) in calls.into_iter().enumerate() {

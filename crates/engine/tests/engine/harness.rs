@@ -4,9 +4,10 @@ use crate::bench::{Backend, Bench};
 use crate::bound::Provider;
 use crate::edits::{Message, apply, incoming};
 use crate::forms;
-use context_engine::{Call, Edit, Engine, Plan, ToolcallInput};
+use context_engine::{Call, Edit, Engine, Plan};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
+use context_model::object::Toolcall;
 use context_model::time::TxId;
 use context_projection::{Binding, Prices};
 use proptest::prelude::*;
@@ -252,12 +253,7 @@ impl Harness {
             if reported {
                 let birth = self
                     .engine
-                    .receive(ToolcallInput::new(
-                        id.clone(),
-                        tool,
-                        args.as_object().unwrap().clone(),
-                        text.clone(),
-                    ))
+                    .receive(Toolcall::new(id.clone(), tool, args.as_object().unwrap().clone(), text.clone()))
                     .await
                     .unwrap();
                 if let Some(header) = birth.header {

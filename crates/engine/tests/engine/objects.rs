@@ -180,7 +180,7 @@ async fn strange_call_ids_are_ids_like_others(#[case] call_id: &str, #[case] exp
 #[case::no_tool(tool("c", "", json!({}), ""))]
 #[case::too_deep(tool("c", "t", serde_json::from_str(&format!("{{\"a\":{}{}}}", "[".repeat(101), "]".repeat(101))).unwrap(), ""))]
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_can_not_be_stored_are_refused(#[case] input: context_engine::ToolcallInput) {
+async fn calls_that_can_not_be_stored_are_refused(#[case] input: context_model::object::Toolcall) {
     let (bench, engine) = session(Sqlite).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.record_toolcall(input)).await;
 }

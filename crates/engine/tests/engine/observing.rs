@@ -1,8 +1,8 @@
 //! Files that a tool call read, wrote or named: the engine finds them by itself.
 
-use context_engine::{Engine, Options, SessionSets, ToolcallInput};
+use context_engine::{Engine, Options, SessionSets};
 use context_model::id::ObjectId;
-use context_model::object::Status;
+use context_model::object::{Status, Toolcall};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ async fn a_command_that_removes_a_known_file_makes_a_deletion_and_no_reference_t
 async fn a_failed_tool_shows_nothing_and_is_recorded_all_the_same() {
     let (_bench, engine) = with_tree(Backend::Memory).await;
     let call = tool("call", "read", json!({ "path": "a.ts" }), "no such file");
-    let input = ToolcallInput { status: Status::Fail, ..call };
+    let input = Toolcall { status: Status::Fail, ..call };
     engine.record_toolcall(input).await.unwrap();
     assert_eq!(engine.session_sets().await.unwrap().session_index, [ObjectId::new("call")]);
 }

@@ -33,14 +33,9 @@ pub fn call(id: &str, command: &str, output: &str) -> Document {
     let args = json!({ "command": command });
     let call = Toolcall {
         args_display: Some(command.into()),
-        ..Toolcall::new(
-            "bash",
-            args.as_object().unwrap().clone(),
-            output,
-            ObjectId::chat(&SessionId::new("s").unwrap()),
-        )
+        ..Toolcall::new(id, "bash", args.as_object().unwrap().clone(), output)
     };
-    Document::toolcall(ObjectId::new(id), call)
+    Document::toolcall(ObjectId::new(id), &ObjectId::chat(&SessionId::new("s").unwrap()), call)
 }
 
 pub fn open(path: &Path) -> Arc<SqliteStore> {

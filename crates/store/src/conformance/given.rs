@@ -46,12 +46,8 @@ pub fn file_in(filesystem: &str, path: &str, text: Option<&str>) -> Document {
 pub(super) fn toolcall(id: &str, session: &SessionId, content: &str) -> Document {
     Document::toolcall(
         ObjectId::new(id),
-        Toolcall::new(
-            "bash",
-            Map::from_iter([("command".to_owned(), json!("ls"))]),
-            content,
-            ObjectId::chat(session),
-        ),
+        &ObjectId::chat(session),
+        Toolcall::new(id, "bash", Map::from_iter([("command".to_owned(), json!("ls"))]), content),
     )
 }
 

@@ -30,14 +30,9 @@ fn session() -> SessionId {
 fn call(id: &str) -> Document {
     let call = Toolcall {
         file_refs: vec![file("/a", "").id().clone()],
-        ..Toolcall::new(
-            "bash",
-            Map::from_iter([("command".to_owned(), json!("ls"))]),
-            "a\nb",
-            ObjectId::chat(&session()),
-        )
+        ..Toolcall::new(id, "bash", Map::from_iter([("command".to_owned(), json!("ls"))]), "a\nb")
     };
-    Document::toolcall(ObjectId::new(id), call)
+    Document::toolcall(ObjectId::new(id), &ObjectId::chat(&session()), call)
 }
 
 fn sets() -> Sets {
