@@ -10,11 +10,9 @@ mod forms;
 mod life_tests;
 pub mod messages;
 pub mod plan;
-pub mod rolled;
 pub mod rolls;
 pub mod segment;
 pub mod segments;
-mod steps;
 mod visible;
 pub mod words;
 
@@ -24,7 +22,7 @@ use context_model::id::ObjectId;
 use context_model::marker;
 use forms::Executed;
 use plan::{Call, Edit, Plan};
-use rolled::Rolled;
+use rolls::Rolled;
 use segments::Segments;
 use serde_json::{Map, Value};
 

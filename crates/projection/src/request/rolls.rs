@@ -1,9 +1,11 @@
-//! How rolls are remembered.
+//! What was rolled, as the chat records it.
 //!
-//! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what
-//! it showed before, even in a harness that keeps only its raw messages.
+//! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what it showed
+//! before, even in a harness that keeps only its raw messages.
 
-use context_model::chat::RollEntry;
+use std::collections::HashSet;
+
+use context_model::chat::{Chat, Receipt, RollEntry, Turn};
 use context_model::id::ObjectId;
 
 use super::Request;
@@ -11,6 +13,128 @@ use super::forms::Shape;
 use super::segment::{Form, Segment, SegmentKind};
 use super::segments::Segments;
 use crate::Objects;
+
+/// What was rolled in the visible part of the conversation, with the receipts.
+#[derive(Clone, Debug, Default)]
+pub struct Rolled {
+    /// The rolls that are in effect, oldest first.
+    entries: Vec<RollEntry>,
+    sets: Sets,
+    receipts: Vec<Receipt>,
+    /// The rolls that a person undid, and the number of the user turn in which that was.
+    undone: Vec<(RollEntry, usize)>,
+}
+
+/// The same by object.
+#[derive(Clone, Debug, Default)]
+struct Sets {
+    results: HashSet<ObjectId>,
+    /// Calls whose arguments are collapsed.
+    arguments: HashSet<ObjectId>,
+    /// Edits without their old text.
+    old_texts: HashSet<ObjectId>,
+    /// Words that are shortened or left out, by their ID.
+    words: HashSet<String>,
+    /// Calls whose file had changed by the time their results became references.
+    changed: HashSet<ObjectId>,
+}
+
+impl Sets {
+    fn take_in(&mut self, entry: &RollEntry) {
+        self.results.extend(entry.results.iter().cloned());
+        self.arguments.extend(entry.arguments.iter().cloned());
+        self.old_texts.extend(entry.old_texts.iter().cloned());
+        self.words.extend(entry.words.iter().cloned());
+        self.changed.extend(entry.changed.iter().cloned());
+    }
+}
+
+impl Rolled {
+    /// Reads what is rolled from a chat's turns.
+    pub fn of(chat: Chat<'_>) -> Self {
+        let mut rolled = Self::default();
+        for (turn, rolls) in chat.turns().map(Turn::rolls).enumerate() {
+            rolls.for_each(|entry| rolled.note(entry, turn));
+        }
+        rolled
+    }
+
+    /// The receipts of the rolls that are in effect, oldest first.
+    pub fn receipts(&self) -> &[Receipt] {
+        &self.receipts
+    }
+
+    /// Returns what rolls have made of a call's result.
+    pub fn form_of(&self, object: &ObjectId) -> Form {
+        if self.sets.results.contains(object) { Form::Reference } else { Form::Full }
+    }
+
+    /// Returns what rolls have made of the arguments of a call.
+    pub fn arguments_of(&self, object: &ObjectId) -> Form {
+        match object {
+            id if self.sets.arguments.contains(id) => Form::Reference,
+            id if self.sets.old_texts.contains(id) => Form::WithoutOldText,
+            _ => Form::Full,
+        }
+    }
+
+    /// Returns whether rolls have shortened the arguments of an object's call.
+    pub fn hides_arguments(&self, object: &ObjectId) -> bool {
+        self.arguments_of(object) != Form::Full
+            || self.entries.iter().flat_map(|entry| &entry.pages).flatten().any(|id| id == object)
+    }
+
+    /// Returns whether rolls have shortened words or left them out.
+    pub fn hides_words(&self, id: &str) -> bool {
+        self.sets.words.contains(id)
+    }
+
+    /// Returns whether a call's file had changed by the time its result became a reference.
+    pub fn had_changed(&self, object: &ObjectId) -> bool {
+        self.sets.changed.contains(object)
+    }
+
+    /// The rolls that are in effect, oldest first.
+    pub fn entries(&self) -> &[RollEntry] {
+        &self.entries
+    }
+
+    /// The rolls that a person undid less than `turns` user turns before this one, and for how many more their text
+    /// stays.
+    pub fn brought_back(&self, turn: usize, turns: usize) -> impl Iterator<Item = (&RollEntry, usize)> {
+        let left = move |at: &usize| turns.max(1).saturating_sub(turn.saturating_sub(*at));
+        self.undone.iter().map(move |(entry, at)| (entry, left(at))).filter(|(_, left)| *left > 0)
+    }
+
+    /// What leads from these rolls to those of a conversation that has gone further: which were undone, the last one first,
+    /// and which were added.
+    pub fn towards(&self, later: &Self) -> Vec<RollEntry> {
+        let same = self.entries.iter().zip(&later.entries).take_while(|(one, other)| one == other).count();
+        let undone = self.entries[same..].iter().rev().filter(|entry| entry.receipt.is_some());
+        let undone = undone.map(|entry| RollEntry { undone: true, ..entry.clone() });
+        undone.chain(later.entries[same..].iter().cloned()).collect()
+    }
+
+    /// Takes in the latest roll, or that it was undone, and the number of the user turn in which that was.
+    pub fn note(&mut self, entry: RollEntry, turn: usize) {
+        if !entry.undone {
+            self.sets.take_in(&entry);
+            self.receipts.extend(entry.receipt.clone());
+            self.entries.push(entry);
+            return;
+        }
+        self.undone.push((entry, turn));
+        // What only took reasoning along stays in effect.
+        if let Some(last) = self.entries.iter().rposition(|entry| entry.receipt.is_some()) {
+            self.entries.remove(last);
+            self.receipts.pop();
+        }
+        self.sets = Sets::default();
+        for entry in &self.entries {
+            self.sets.take_in(entry);
+        }
+    }
+}
 
 impl Request {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
@@ -150,174 +274,5 @@ impl Segments {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::Prices;
-
-    use super::*;
-    use crate::objects::TestObjects;
-    use crate::request::segment::{Line, Output};
-
-    /// A result whose reference has these lines after it.
-    fn result(name: &str, lines: &[bool]) -> Output {
-        let line = |stays: &bool| Line { text: format!("stays: {stays}"), stays: *stays };
-        Output { lines: lines.iter().map(line).collect(), ..Output::of_test(name, 900) }
-    }
-
-    #[test]
-    fn lines_that_had_left_leave_again_where_there_are_any() {
-        let objects = TestObjects::default();
-        let mut request = Request::default();
-        for (name, lines) in [("a", &[true, false][..]), ("b", &[]), ("c", &[false])] {
-            let place = request.segments.push_result(name, result(name, lines), &objects);
-            request.segments.take_form(place, Form::Reference);
-        }
-        let lines = ["a", "b"].map(ObjectId::new).to_vec();
-        request.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
-        request.repeat_pages(&objects);
-        assert_eq!(request.pending.iter().copied().collect::<Vec<_>>(), [0]);
-        let text = |place| request.segments.text_at(place).unwrap();
-        assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
-        assert_eq!(text(2), "toolcall_ref id=c\nstays: false");
-    }
-
-    #[test]
-    fn what_a_person_brought_back_is_held_in_a_later_process_too() {
-        let objects = TestObjects::default();
-        let mut request = Request::default();
-        request.segments.need = Some(crate::Need { prices: Prices::default(), lambda: 1.0 });
-        for name in ["a", "b"] {
-            request.segments.push_result(name, result(name, &[]), &objects);
-        }
-        let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
-        request.rolled.note(entry.clone(), 0);
-        request.rolled.note(RollEntry { undone: true, ..entry }, 0);
-        request.keep_what_was_brought_back(0, 3, &objects);
-        assert_eq!([0, 1].map(|place| request.segments.is_brought_back(place)), [false, true]);
-    }
-
-    /// Two results, and two answers with a call each: prose and an edit's arguments, then those of a write.
-    fn of_each_kind(objects: &TestObjects) -> Request {
-        let mut request = Request::default();
-        request.segments.set_shortens(true);
-        request.segments.push_result("r", result("r", &[]), objects);
-        request.segments.push_result("l", result("l", &[true, false]), objects);
-        let long = "word ".repeat(500);
-        let call = |id: &str, tool: &str, args: serde_json::Value| serde_json::json!({ "type": "toolCall", "id": id, "name": tool, "arguments": args });
-        let text = serde_json::json!({ "type": "text", "text": long });
-        let edit = call("e", "edit", serde_json::json!({ "path": "/a", "oldText": long, "newText": long }));
-        let write = call("w", "write", serde_json::json!({ "path": "/b", "content": long }));
-        for (id, content) in [("e", vec![text, edit]), ("w", vec![write])] {
-            request.push_answer(id, &serde_json::json!({ "content": content }), "/", (true, objects));
-            let object = ObjectId::new(id);
-            request.segments.answer(id, &object, true, objects, "/");
-            request.segments.push_result(id, result(id, &[]), objects);
-        }
-        request
-    }
-
-    fn ids(names: &[&str]) -> Vec<ObjectId> {
-        names.iter().map(|name| ObjectId::new(*name)).collect()
-    }
-
-    /// The roll of everything that [`of_each_kind`] has.
-    fn of_everything(pages: &[&[&str]]) -> RollEntry {
-        RollEntry {
-            results: ids(&["r"]),
-            lines: ids(&["l"]),
-            words: vec![context_model::chat::said_id(&"word ".repeat(500))],
-            old_texts: ids(&["e"]),
-            arguments: ids(&["w"]),
-            changed: ids(&["r"]),
-            pages: pages.iter().map(|page| ids(page)).collect(),
-            ..RollEntry::default()
-        }
-    }
-
-    #[test]
-    fn the_record_of_a_roll_names_what_it_changed() {
-        use super::super::plan::Edit;
-        let objects = TestObjects::default();
-        for binding in [crate::Binding::None, crate::Binding::Drops] {
-            let mut request = of_each_kind(&objects);
-            request.segments.set_binding(binding, false);
-            let forms = vec![
-                (0, Form::Reference),
-                (1, Form::Compact),
-                (2, Form::Reference),
-                (3, Form::WithoutOldText),
-                (4, Form::Removed),
-                (5, Form::Reference),
-            ];
-            let shape = Shape { forms, pages: vec![vec![0, 1]], changed: vec![0] };
-            let entry = RollEntry { bound: binding.is_strict(), ..of_everything(&[&["e", "w"]]) };
-            assert_eq!(entry_of(&request.segments, &shape), entry);
-        }
-        let gone = of_each_kind(&objects).segments.edits_of([4]);
-        assert!(matches!(gone.as_slice(), [Edit::Result { text: None, .. }]), "nothing was applied");
-    }
-
-    /// The host may have kept an edit of an earlier process.
-    #[test]
-    fn what_was_rolled_is_replaced_again_unless_the_host_has_kept_that() {
-        let objects = TestObjects::default();
-        let texts = ["as it came", "toolcall_ref id=r, changed since", "toolcall_ref id=r"];
-        for (text, pending) in texts.into_iter().zip([true, false, true]) {
-            let mut request = of_each_kind(&objects);
-            request.rolled.note(of_everything(&[]), 0);
-            request.repeat_rolls(&ObjectId::new("r"), 0, text, &objects);
-            assert_eq!(request.pending.contains(&0), pending, "{text}");
-            assert_eq!(request.segments.text_at(0).unwrap(), texts[1]);
-            for (name, place) in [("e", 4), ("w", 6), ("l", 1)] {
-                request.repeat_rolls(&ObjectId::new(name), place, "as it came", &objects);
-            }
-            let forms = request.segments.segments.iter().map(|segment| segment.form).collect::<Vec<_>>();
-            let [full, without, short] = [Form::Full, Form::WithoutOldText, Form::Reference];
-            assert_eq!(forms, [short, full, full, without, full, short, full]);
-            assert_eq!((request.pending.contains(&3), request.pending.contains(&5)), (true, true));
-            assert!([1, 2, 4, 6].iter().all(|place| !request.pending.contains(place)));
-        }
-    }
-
-    /// Reasoning behind a change stays only on a model that does not bind it.
-    #[test]
-    fn the_first_change_that_left_reasoning_behind_it() {
-        let objects = TestObjects::default();
-        for (changes, bound, expected) in [
-            (&[3, 5][..], &[false][..], Some(3)),
-            (&[0], &[true, false], Some(0)),
-            (&[3], &[true], None),
-            (&[], &[false], None),
-        ] {
-            let mut request = of_each_kind(&objects);
-            for bound in bound {
-                request.rolled.note(RollEntry { bound: *bound, ..RollEntry::default() }, 0);
-            }
-            changes.iter().for_each(|place| request.segments.take_form(*place, Form::Reference));
-            request.note_unbound();
-            assert_eq!(request.segments.unbound, expected, "{changes:?}, {bound:?}");
-        }
-    }
-
-    /// Of an answer that carried lines only the result comes back: nothing else of it had left.
-    #[test]
-    fn what_an_undone_roll_had_replaced_is_brought_back() {
-        let objects = TestObjects::default();
-        let cases: [(RollEntry, &[usize]); 3] = [
-            (of_everything(&[]), &[0, 1, 2, 3, 5]),
-            (RollEntry { pages: vec![ids(&["e", "w"])], ..RollEntry::default() }, &[4, 5, 6]),
-            (RollEntry { pages: vec![ids(&["other"])], ..RollEntry::default() }, &[]),
-        ];
-        for (entry, expected) in cases {
-            let mut request = of_each_kind(&objects);
-            request.segments.calls = 9;
-            request.rolled.note(RollEntry { undone: true, ..entry }, 3);
-            request.keep_what_was_brought_back(4, 2, &objects);
-            let kept: Vec<usize> = (0..7).filter(|place| request.segments.is_brought_back(*place)).collect();
-            assert_eq!(kept, expected);
-            assert!(kept.iter().all(|place| request.segments.segments[*place].since == 9));
-            // One user turn is left of two.
-            request.segments.start_turn(&objects);
-            assert!((0..7).all(|place| !request.segments.is_brought_back(place)));
-        }
-    }
-}
+#[path = "rolls_tests.rs"]
+mod tests;

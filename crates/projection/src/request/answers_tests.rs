@@ -1,3 +1,5 @@
+//! Answers with their calls, texts of users, and the lines that old answers become.
+
 use rstest::rstest;
 use serde_json::json;
 
@@ -6,6 +8,133 @@ use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::segment::Output;
 use crate::{Binding, Need, Prices};
+
+/// Providers look for a cached prefix so many blocks back, and each segment counts as one.
+#[test]
+fn a_message_that_is_one_long_text_is_one_segment() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    let long = "word ".repeat(5000);
+    request.push_user("a", &json!({ "role": "user", "content": long }), true, &objects);
+    assert_eq!(request.segments.segments.len(), 1);
+    let blocks =
+        json!([{ "type": "text", "text": format!("other {long}") }, { "type": "text", "text": "short" }]);
+    request.push_user("b", &json!({ "role": "user", "content": blocks }), true, &objects);
+    assert_eq!(request.segments.segments.len(), 3);
+    request.push_user("c", &json!({ "role": "user", "content": "" }), true, &objects);
+    assert_eq!(request.segments.segments.len(), 4, "each message has one");
+}
+
+/// Whether an answer can become lines, and how many of its calls have arguments that can be shortened.
+#[test]
+fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
+    let objects = TestObjects::default();
+    let long = "word ".repeat(200);
+    let call = |id: &str, signature: Value| {
+        let arguments = json!({ "path": "/a", "content": long });
+        json!({ "type": "toolCall", "id": id, "name": "write", "arguments": arguments, "thoughtSignature": signature })
+    };
+    let text = json!({ "type": "text", "text": "x" });
+    for (content, steps, shorter) in [
+        (json!([text, call("a", Value::Null)]), 1, 1),
+        (json!([call("a", Value::Null), call("b", Value::Null)]), 1, 2),
+        (json!([call("a", json!("s"))]), 0, 0),
+        (json!([call("a", Value::Null), call("b", json!("s"))]), 0, 1),
+        (json!([call("", Value::Null)]), 0, 1),
+        (json!([text]), 0, 0),
+    ] {
+        let mut request = Request::default();
+        request.push_answer("m", &json!({ "content": content }), "/", (true, &objects));
+        assert_eq!(request.segments.steps.len(), steps, "{content}");
+        let calls = request.segments.segments.iter().find_map(|segment| match &segment.kind {
+            super::super::segment::SegmentKind::Arguments(all) => Some(all.calls.len()),
+            _ => None,
+        });
+        assert_eq!(calls.unwrap_or(0), shorter, "{content}");
+    }
+}
+
+#[test]
+fn what_is_no_text_counts_too() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    let image = json!({ "type": "image" });
+    request.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &objects));
+    assert_eq!((request.segments.segments.len(), request.segments.tokens()), (1, 2_400));
+    request.push_answer(
+        "n",
+        &json!({ "content": [{ "type": "text", "text": "abcd" }] }),
+        "/",
+        (true, &objects),
+    );
+    assert_eq!(
+        (request.segments.segments.len(), request.segments.tokens()),
+        (2, 2_401),
+        "nothing is left over"
+    );
+}
+
+#[test]
+fn of_equal_texts_the_first_is_shortened() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    let long = "word ".repeat(5000);
+    for key in ["a", "b"] {
+        request.push_user(key, &json!({ "role": "user", "content": long }), true, &objects);
+    }
+    let is_whole = request.segments.segments.iter().map(|segment| match &segment.kind {
+        super::super::segment::SegmentKind::Words(words) => words.short == Short::Whole,
+        _ => panic!("a long text"),
+    });
+    assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);
+}
+
+/// Where the text of an answer with calls is part of its reasoning, it stays as it is.
+#[test]
+fn text_that_belongs_to_the_reasoning_is_not_shortened() {
+    let objects = TestObjects::default();
+    let text = json!({ "type": "text", "text": "word ".repeat(500) });
+    let call = json!({ "type": "toolCall", "id": "c", "name": "bash", "arguments": {} });
+    for (content, is_reasoning, stays) in
+        [(json!([text, call]), true, true), (json!([text, call]), false, false), (json!([text]), true, false)]
+    {
+        let mut request = Request::default();
+        request.segments.text_is_reasoning = is_reasoning;
+        request.push_answer("m", &json!({ "content": content }), "/", (true, &objects));
+        let super::super::segment::SegmentKind::Words(words) = &request.segments.segments[0].kind else {
+            panic!("words")
+        };
+        assert_eq!(words.short == Short::Whole, stays, "{content}, {is_reasoning}");
+        assert_eq!(request.segments.turn_is_over, content.as_array().unwrap().len() == 1);
+    }
+}
+
+#[test]
+fn calls_are_known_by_their_position_tool_and_gist() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    let call = |id: &str| {
+        let arguments = json!({ "path": format!("/w/{id}"), "content": "word ".repeat(200) });
+        json!({ "type": "toolCall", "id": id, "name": "write", "arguments": arguments })
+    };
+    let content = ["a", "b", "c"].map(call);
+    request.push_answer("m", &json!({ "content": content }), "/w", (true, &objects));
+    let super::super::segment::SegmentKind::Arguments(all) = &request.segments.segments[0].kind else {
+        panic!("arguments")
+    };
+    assert_eq!(all.calls.iter().map(|call| call.position).collect::<Vec<_>>(), [0, 1, 2]);
+    let calls = request.segments.steps[0].calls.iter();
+    let known = calls.map(|call| (call.call_id.as_str(), call.tool.as_str(), call.gist.as_str()));
+    assert_eq!(known.collect::<Vec<_>>(), ["a", "b", "c"].map(|name| (name, "write", name)));
+}
+
+#[test]
+fn a_large_output_is_shown_as_an_excerpt_from_the_start() {
+    let large = (0..5_000).map(|n| format!("line {n}\n")).collect::<String>();
+    let excerpt = first_excerpt("bash", &large).unwrap();
+    assert!(excerpt.contains("line 0\n") && excerpt.len() < large.len() / 2);
+    assert_eq!([first_excerpt("bash", "line 0"), first_excerpt("read", &large)], [None, None]);
+}
 
 /// A user's message, and an answer with reasoning of 300 chars, prose, a call and its result: segments 1 to 4.
 struct Answer {

@@ -1,0 +1,261 @@
+//! How rolls are remembered, undone and repeated.
+
+use super::*;
+use crate::Prices;
+use crate::objects::TestObjects;
+use crate::request::segment::{Line, Output};
+
+/// A result whose reference has these lines after it.
+fn result(name: &str, lines: &[bool]) -> Output {
+    let line = |stays: &bool| Line { text: format!("stays: {stays}"), stays: *stays };
+    Output { lines: lines.iter().map(line).collect(), ..Output::of_test(name, 900) }
+}
+
+#[test]
+fn lines_that_had_left_leave_again_where_there_are_any() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    for (name, lines) in [("a", &[true, false][..]), ("b", &[]), ("c", &[false])] {
+        let place = request.segments.push_result(name, result(name, lines), &objects);
+        request.segments.take_form(place, Form::Reference);
+    }
+    let lines = ["a", "b"].map(ObjectId::new).to_vec();
+    request.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
+    request.repeat_pages(&objects);
+    assert_eq!(request.pending.iter().copied().collect::<Vec<_>>(), [0]);
+    let text = |place| request.segments.text_at(place).unwrap();
+    assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
+    assert_eq!(text(2), "toolcall_ref id=c\nstays: false");
+}
+
+#[test]
+fn what_a_person_brought_back_is_held_in_a_later_process_too() {
+    let objects = TestObjects::default();
+    let mut request = Request::default();
+    request.segments.need = Some(crate::Need { prices: Prices::default(), lambda: 1.0 });
+    for name in ["a", "b"] {
+        request.segments.push_result(name, result(name, &[]), &objects);
+    }
+    let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
+    request.rolled.note(entry.clone(), 0);
+    request.rolled.note(RollEntry { undone: true, ..entry }, 0);
+    request.keep_what_was_brought_back(0, 3, &objects);
+    assert_eq!([0, 1].map(|place| request.segments.is_brought_back(place)), [false, true]);
+}
+
+/// Two results, and two answers with a call each: prose and an edit's arguments, then those of a write.
+fn of_each_kind(objects: &TestObjects) -> Request {
+    let mut request = Request::default();
+    request.segments.set_shortens(true);
+    request.segments.push_result("r", result("r", &[]), objects);
+    request.segments.push_result("l", result("l", &[true, false]), objects);
+    let long = "word ".repeat(500);
+    let call = |id: &str, tool: &str, args: serde_json::Value| serde_json::json!({ "type": "toolCall", "id": id, "name": tool, "arguments": args });
+    let text = serde_json::json!({ "type": "text", "text": long });
+    let edit = call("e", "edit", serde_json::json!({ "path": "/a", "oldText": long, "newText": long }));
+    let write = call("w", "write", serde_json::json!({ "path": "/b", "content": long }));
+    for (id, content) in [("e", vec![text, edit]), ("w", vec![write])] {
+        request.push_answer(id, &serde_json::json!({ "content": content }), "/", (true, objects));
+        let object = ObjectId::new(id);
+        request.segments.answer(id, &object, true, objects, "/");
+        request.segments.push_result(id, result(id, &[]), objects);
+    }
+    request
+}
+
+fn ids(names: &[&str]) -> Vec<ObjectId> {
+    names.iter().map(|name| ObjectId::new(*name)).collect()
+}
+
+/// The roll of everything that [`of_each_kind`] has.
+fn of_everything(pages: &[&[&str]]) -> RollEntry {
+    RollEntry {
+        results: ids(&["r"]),
+        lines: ids(&["l"]),
+        words: vec![context_model::chat::said_id(&"word ".repeat(500))],
+        old_texts: ids(&["e"]),
+        arguments: ids(&["w"]),
+        changed: ids(&["r"]),
+        pages: pages.iter().map(|page| ids(page)).collect(),
+        ..RollEntry::default()
+    }
+}
+
+#[test]
+fn the_record_of_a_roll_names_what_it_changed() {
+    use super::super::plan::Edit;
+    let objects = TestObjects::default();
+    for binding in [crate::Binding::None, crate::Binding::Drops] {
+        let mut request = of_each_kind(&objects);
+        request.segments.set_binding(binding, false);
+        let forms = vec![
+            (0, Form::Reference),
+            (1, Form::Compact),
+            (2, Form::Reference),
+            (3, Form::WithoutOldText),
+            (4, Form::Removed),
+            (5, Form::Reference),
+        ];
+        let shape = Shape { forms, pages: vec![vec![0, 1]], changed: vec![0] };
+        let entry = RollEntry { bound: binding.is_strict(), ..of_everything(&[&["e", "w"]]) };
+        assert_eq!(entry_of(&request.segments, &shape), entry);
+    }
+    let gone = of_each_kind(&objects).segments.edits_of([4]);
+    assert!(matches!(gone.as_slice(), [Edit::Result { text: None, .. }]), "nothing was applied");
+}
+
+/// The host may have kept an edit of an earlier process.
+#[test]
+fn what_was_rolled_is_replaced_again_unless_the_host_has_kept_that() {
+    let objects = TestObjects::default();
+    let texts = ["as it came", "toolcall_ref id=r, changed since", "toolcall_ref id=r"];
+    for (text, pending) in texts.into_iter().zip([true, false, true]) {
+        let mut request = of_each_kind(&objects);
+        request.rolled.note(of_everything(&[]), 0);
+        request.repeat_rolls(&ObjectId::new("r"), 0, text, &objects);
+        assert_eq!(request.pending.contains(&0), pending, "{text}");
+        assert_eq!(request.segments.text_at(0).unwrap(), texts[1]);
+        for (name, place) in [("e", 4), ("w", 6), ("l", 1)] {
+            request.repeat_rolls(&ObjectId::new(name), place, "as it came", &objects);
+        }
+        let forms = request.segments.segments.iter().map(|segment| segment.form).collect::<Vec<_>>();
+        let [full, without, short] = [Form::Full, Form::WithoutOldText, Form::Reference];
+        assert_eq!(forms, [short, full, full, without, full, short, full]);
+        assert_eq!((request.pending.contains(&3), request.pending.contains(&5)), (true, true));
+        assert!([1, 2, 4, 6].iter().all(|place| !request.pending.contains(place)));
+    }
+}
+
+/// Reasoning behind a change stays only on a model that does not bind it.
+#[test]
+fn the_first_change_that_left_reasoning_behind_it() {
+    let objects = TestObjects::default();
+    for (changes, bound, expected) in [
+        (&[3, 5][..], &[false][..], Some(3)),
+        (&[0], &[true, false], Some(0)),
+        (&[3], &[true], None),
+        (&[], &[false], None),
+    ] {
+        let mut request = of_each_kind(&objects);
+        for bound in bound {
+            request.rolled.note(RollEntry { bound: *bound, ..RollEntry::default() }, 0);
+        }
+        changes.iter().for_each(|place| request.segments.take_form(*place, Form::Reference));
+        request.note_unbound();
+        assert_eq!(request.segments.unbound, expected, "{changes:?}, {bound:?}");
+    }
+}
+
+/// Of an answer that carried lines only the result comes back: nothing else of it had left.
+#[test]
+fn what_an_undone_roll_had_replaced_is_brought_back() {
+    let objects = TestObjects::default();
+    let cases: [(RollEntry, &[usize]); 3] = [
+        (of_everything(&[]), &[0, 1, 2, 3, 5]),
+        (RollEntry { pages: vec![ids(&["e", "w"])], ..RollEntry::default() }, &[4, 5, 6]),
+        (RollEntry { pages: vec![ids(&["other"])], ..RollEntry::default() }, &[]),
+    ];
+    for (entry, expected) in cases {
+        let mut request = of_each_kind(&objects);
+        request.segments.calls = 9;
+        request.rolled.note(RollEntry { undone: true, ..entry }, 3);
+        request.keep_what_was_brought_back(4, 2, &objects);
+        let kept: Vec<usize> = (0..7).filter(|place| request.segments.is_brought_back(*place)).collect();
+        assert_eq!(kept, expected);
+        assert!(kept.iter().all(|place| request.segments.segments[*place].since == 9));
+        // One user turn is left of two.
+        request.segments.start_turn(&objects);
+        assert!((0..7).all(|place| !request.segments.is_brought_back(place)));
+    }
+}
+
+fn receipt() -> Receipt {
+    Receipt {
+        items: 1,
+        reasoning_lost: 0,
+        reasoning_lost_running: 0,
+        removed_tokens: 1,
+        cost: 0.0,
+        gain: 0.0,
+        pays_back_after_calls: None,
+        reason: context_model::chat::RollReason::Free,
+    }
+}
+
+fn entry() -> RollEntry {
+    RollEntry {
+        results: ids(&["result"]),
+        arguments: ids(&["arguments"]),
+        old_texts: ids(&["old", "arguments"]),
+        words: vec!["word".into()],
+        pages: vec![ids(&["first", "second"])],
+        receipt: Some(receipt()),
+        ..RollEntry::default()
+    }
+}
+
+#[test]
+fn what_a_roll_has_made_of_each_thing() {
+    let mut rolled = Rolled::default();
+    rolled.note(entry(), 0);
+    let of =
+        |form: &dyn Fn(&ObjectId) -> Form, names: &[&str]| ids(names).iter().map(form).collect::<Vec<_>>();
+    assert_eq!(of(&|id| rolled.form_of(id), &["result", "other"]), [Form::Reference, Form::Full]);
+    let names = ["arguments", "old", "second", "other"];
+    assert_eq!(
+        of(&|id| rolled.arguments_of(id), &names),
+        [Form::Reference, Form::WithoutOldText, Form::Full, Form::Full]
+    );
+    let hides: Vec<bool> = ids(&names).iter().map(|id| rolled.hides_arguments(id)).collect();
+    assert_eq!(hides, [true, true, true, false]);
+    assert!(rolled.hides_words("word") && !rolled.hides_words("other"));
+    assert_eq!(rolled.entries(), [entry()]);
+    // And nothing of it once it is undone.
+    rolled.note(RollEntry { undone: true, ..entry() }, 1);
+    assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Full]);
+    assert!(!rolled.hides_words("word") && rolled.entries().is_empty());
+    // But for reasoning that a change had taken along.
+    let along = RollEntry { words: vec!["thought".into()], bound: true, ..RollEntry::default() };
+    rolled.note(entry(), 2);
+    rolled.note(along.clone(), 2);
+    rolled.note(RollEntry { undone: true, ..entry() }, 3);
+    assert!(rolled.hides_words("thought") && !rolled.hides_words("word"));
+    assert_eq!(rolled.entries(), [along]);
+}
+
+#[test]
+fn from_the_rolls_of_one_point_to_those_of_another() {
+    let named =
+        |name: &str| RollEntry { results: ids(&[name]), receipt: Some(receipt()), ..RollEntry::default() };
+    let of = |names: &[&str]| {
+        let mut rolled = Rolled::default();
+        names.iter().for_each(|name| rolled.note(named(name), 0));
+        rolled
+    };
+    let cases = [
+        (&["a"][..], &["a", "b"][..], 1),
+        (&[], &["a", "b"], 2),
+        (&["a", "b"], &["a", "b"], 0),
+        (&["a", "b", "c"], &["a", "d"], 3),
+        (&["a"], &[], 1),
+    ];
+    for (from, to, steps) in cases {
+        let (mut point, later) = (of(from), of(to));
+        assert_eq!(point.towards(&later).len(), steps, "{from:?} to {to:?}");
+        assert_eq!(later.receipts().len(), to.len());
+        for entry in point.towards(&later) {
+            point.note(entry, 1);
+        }
+        assert_eq!(point.entries(), later.entries(), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn what_a_person_brought_back_stays_for_some_turns() {
+    let mut rolled = Rolled::default();
+    rolled.note(entry(), 3);
+    rolled.note(RollEntry { undone: true, ..entry() }, 4);
+    let left = |turn, turns| rolled.brought_back(turn, turns).map(|(_, left)| left).collect::<Vec<_>>();
+    assert_eq!([left(4, 3), left(5, 3), left(6, 3), left(7, 3)], [vec![3], vec![2], vec![1], vec![]]);
+    assert_eq!([left(4, 0), left(5, 0)], [vec![1], vec![]], "for this turn at least");
+}
