@@ -1,11 +1,12 @@
 //! The only way to change what is stored of a session that has begun: a transaction under construction, how it is saved, and
 //! the only loop that retries after a conflict. A session's first documents are written by `engine/open.rs`.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use context_model::chat::ChatPatch;
 use context_model::id::ObjectId;
-use context_model::object::ObjectType;
+use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
 use context_model::session::Change;
 use context_model::time::TxId;
@@ -13,11 +14,9 @@ use context_store::{Receipt, StoreError, Transaction, Write};
 use indexmap::IndexMap;
 use serde_json::json;
 
-use super::Session;
 use super::catalog::Meta;
-use super::documents::Documents;
-use super::refresh;
 use super::session::{SessionChange, Written};
+use super::{Session, refresh};
 use crate::client::{Client, Durability};
 use crate::error::{EngineError, Result};
 
@@ -308,61 +307,52 @@ impl Work {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use context_model::time::Timestamp;
+/// Documents in write order. Adding one takes constant time.
+#[derive(Default)]
+pub struct Documents {
+    all: Vec<Document>,
+    places: HashMap<ObjectId, Vec<usize>>,
+    /// How many comparisons between documents were made.
+    #[cfg(test)]
+    compared: usize,
+}
 
-    use super::*;
-
-    /// Only what a transaction has made a version of is noted as written by it.
-    #[tokio::test]
-    async fn what_is_noted_of_ones_own_transaction() {
-        let client = Client::of_test(|options| options).await;
-        let ids = [client.session_object.clone(), client.chat_id.clone(), ObjectId::new("call")];
-        for (written, session_tx, chat_tx) in [
-            ([true, true, true], Some(TxId(8)), Some(TxId(8))),
-            ([true, false, false], Some(TxId(8)), Some(TxId(3))),
-            ([false, true, false], Some(TxId(2)), Some(TxId(8))),
-            ([false, false, true], Some(TxId(2)), Some(TxId(3))),
-        ] {
-            for (seen, then) in [(7, 8), (6, 6), (8, 8)] {
-                let mut session = Session {
-                    session_tx: Some(TxId(2)),
-                    chat_tx: Some(TxId(3)),
-                    seen: TxId(seen),
-                    ..Session::default()
-                };
-                let receipt =
-                    Receipt { tx_id: TxId(8), tx_time: Timestamp::from_millis(0), written: written.to_vec() };
-                note_written(&client, &mut session, &receipt, &ids);
-                assert_eq!((session.session_tx, session.chat_tx), (session_tx, chat_tx), "{written:?}");
-                assert_eq!(
-                    (session.seen, session.point),
-                    (TxId(then), TxId(8)),
-                    "others have written until {seen}"
-                );
-            }
-        }
-        let mut session = Session { seen: TxId(7), ..Session::default() };
-        let receipt = Receipt { tx_id: TxId(8), tx_time: Timestamp::from_millis(0), written: vec![false; 3] };
-        note_written(&client, &mut session, &receipt, &ids);
-        assert_eq!((session.seen, session.point), (TxId(7), TxId(0)), "it is another client's transaction");
+impl Documents {
+    /// Adds a document.
+    pub fn push(&mut self, document: Document) {
+        self.places.entry(document.id().clone()).or_default().push(self.all.len());
+        self.all.push(document);
     }
 
-    #[test]
-    fn the_first_path_brings_the_field_that_has_them() {
-        let id = ObjectId::new("f");
-        for (has_displays, is_first) in [(false, true), (true, false)] {
-            let session = Session { has_displays, ..Session::default() };
-            let (mut work, mut expected) = (Work::default(), Patch::new());
-            if is_first {
-                expected.put(&["display_paths"], json!({}));
-            }
-            for path in ["./f", "../f"] {
-                work.show_as(&session, &id, path);
-                expected.put(&["display_paths", "f"], json!(path));
-            }
-            assert_eq!(work.session, expected);
+    /// Adds a document unless an equal one is already there.
+    pub fn push_new(&mut self, document: Document) {
+        let places = self.places.get(document.id()).map_or(&[][..], Vec::as_slice);
+        #[cfg(test)]
+        {
+            self.compared += places.len();
         }
+        if !places.iter().any(|place| self.all[*place] == document) {
+            self.push(document);
+        }
+    }
+
+    /// Returns whether there is a version of this object.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        self.places.contains_key(id)
+    }
+
+    /// The objects, each once.
+    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.places.keys()
+    }
+
+    /// Takes the documents out.
+    pub fn take(&mut self) -> Vec<Document> {
+        self.places.clear();
+        std::mem::take(&mut self.all)
     }
 }
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

@@ -9,7 +9,6 @@ pub mod blocking;
 pub mod catalog;
 pub mod client;
 pub mod commit;
-pub mod documents;
 pub mod error;
 pub mod options;
 pub mod paths;
