@@ -12,7 +12,7 @@
 
 use std::path::Path;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
 use context_model::id::ObjectId;
@@ -20,17 +20,14 @@ use context_model::time::{Timestamp, TxId};
 use context_store::clock::{self, Clock};
 use context_store::sessions::Limits;
 use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
-use rusqlite::Connection;
-use tokio::sync::oneshot;
 
 use self::checkpointer::Gate;
-use self::error::stopped;
 use self::negative_cache::NegativeCache;
 use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
 pub use self::settle::Durability;
-use self::settle::{Settled, may_wait};
+use self::settle::Settled;
 pub use self::verify::Size;
 use self::writer::Writer;
 use self::writer_queue::{Job, WriterQueue};
@@ -178,59 +175,5 @@ impl SqliteStore {
         let (id, valid_time) = (version.document.id().clone(), version.valid_time);
         let mark = (version.document.content_hash(), version.document.source_hash());
         self.pool.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
-    }
-
-    /// Fails if the store is closed or its files are missing.
-    fn in_place(&self) -> Result<()> {
-        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
-            return Err(StoreError::Closed);
-        }
-        self.place.check()
-    }
-
-    fn send(&self, job: Job) -> Result<()> {
-        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
-        if self.queue.send(jobs, job) { Ok(()) } else { Err(stopped()) }
-    }
-
-    #[tracing::instrument(name = "store_write", level = "debug", skip_all)]
-    async fn write(&self, work: Prepared) -> Result<Receipt> {
-        self.settled.as_ref().map_or(Ok(()), Settled::check)?;
-        if let Some(result) = self.write_here(&work) {
-            return result;
-        }
-        let (reply, answer) = oneshot::channel();
-        self.send(Job::Transact(work, reply))?;
-        answer.await.map_err(|_| stopped())?
-    }
-
-    /// Writes on this thread, if that can be done at once.
-    fn write_here(&self, work: &Prepared) -> Option<Result<Receipt>> {
-        if !may_wait() {
-            return None;
-        }
-        // Held until the transaction is done, so that closing waits for it.
-        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.queue.try_transact(jobs, work))
-    }
-
-    /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
-    /// wrote, while each commit invalidates the page caches of the others.
-    #[tracing::instrument(name = "store_read", level = "debug", skip_all)]
-    fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
-        self.queue.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
-    }
-
-    #[tracing::instrument(name = "store_call", level = "debug", skip_all)]
-    async fn call<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Job::Call(Box::new(move |writer| {
-            let _ = reply.send(work(writer).map_err(StoreError::from));
-        })))?;
-        answer.await.map_err(|_| stopped())?
     }
 }

@@ -14,13 +14,15 @@ use context_store::{
     Search, Store, StoreError, Transaction, Version,
 };
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
-use super::error::stopped;
+use super::error::{self, stopped};
 use super::pool::Limit;
 use super::prepare::Prepared;
 use super::read::Quick;
+use super::settle::{Settled, may_wait};
 use super::writer::Writer;
-use super::writer_queue::INDEX_TIME;
+use super::writer_queue::{INDEX_TIME, Job};
 use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, prune, read, search, verify};
 
 #[async_trait]
@@ -232,5 +234,61 @@ impl OwnedStore for SqliteStore {
         let left = self.call(move |writer| writer.prune(&which, is_dry_run, true)).await?;
         let named = |id: &_| summaries.iter().find(|summary| summary.id == *id).cloned();
         Ok(Pruned { sessions: left.sessions.iter().filter_map(named).collect(), ..left.pruned })
+    }
+}
+
+impl SqliteStore {
+    /// Fails if the store is closed or its files are missing.
+    fn in_place(&self) -> Result<()> {
+        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Err(StoreError::Closed);
+        }
+        self.place.check()
+    }
+
+    fn send(&self, job: Job) -> Result<()> {
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
+        if self.queue.send(jobs, job) { Ok(()) } else { Err(stopped()) }
+    }
+
+    #[tracing::instrument(name = "store_write", level = "debug", skip_all)]
+    pub(super) async fn write(&self, work: Prepared) -> Result<Receipt> {
+        self.settled.as_ref().map_or(Ok(()), Settled::check)?;
+        if let Some(result) = self.write_here(&work) {
+            return result;
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Transact(work, reply))?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Writes on this thread, if that can be done at once.
+    fn write_here(&self, work: &Prepared) -> Option<Result<Receipt>> {
+        if !may_wait() {
+            return None;
+        }
+        // Held until the transaction is done, so that closing waits for it.
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.queue.try_transact(jobs, work))
+    }
+
+    /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
+    /// wrote, while each commit invalidates the page caches of the others.
+    #[tracing::instrument(name = "store_read", level = "debug", skip_all)]
+    pub(super) fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
+        self.queue.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
+    }
+
+    #[tracing::instrument(name = "store_call", level = "debug", skip_all)]
+    pub(super) async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call(Box::new(move |writer| {
+            let _ = reply.send(work(writer).map_err(StoreError::from));
+        })))?;
+        answer.await.map_err(|_| stopped())?
     }
 }
