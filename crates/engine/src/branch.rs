@@ -10,7 +10,7 @@ use context_model::index::Action;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
-use context_projection::request::rolled::Rolled;
+use context_projection::request::rolls::Rolled;
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;

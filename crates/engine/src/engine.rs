@@ -15,8 +15,9 @@ use context_knowledge::notices::PendingNotice;
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
+use context_model::time::TxId;
 use context_projection::request::Request;
-use context_projection::request::rolled::Rolled;
+use context_projection::request::rolls::Rolled;
 use context_projection::request::segments::Segments;
 use context_session::catalog::Names;
 use context_session::client::{Client, Durability};
@@ -24,7 +25,7 @@ use context_session::commit::{self, Intent, Transacted, Work};
 use context_session::error::Result;
 use context_session::refresh;
 use context_session::{Session, SessionChange};
-use context_store::{AsOf, Store, Version};
+use context_store::{AsOf, Known as Bound, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
@@ -252,6 +253,13 @@ impl Inner {
     /// A version as it was before secrets were taken out; see [`recorded::version`].
     pub async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         recorded::version(&self.client, id, at).await
+    }
+
+    /// The text of a file's latest version, or of the version as of a transaction.
+    pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
+        let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
+        let version = self.recorded(id, at).await?;
+        Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 
     /// Returns what looks at files.

@@ -4,18 +4,16 @@
 use context_knowledge::difference::{touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
-use context_knowledge::notices::{PendingNotice, Sentences, filled};
-use context_knowledge::statement::{Content, Knowledge};
+use context_knowledge::notices::{Sentences, filled};
+use context_knowledge::statement::Content;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
 use context_model::{marker, render};
 use context_projection::request::segment::ShownLines;
 use context_session::Session;
 use context_session::client::Durability;
 use context_session::commit::Work;
 use context_session::error::Result;
-use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 use tracing::instrument;
 
@@ -248,35 +246,6 @@ pub enum EditGuard {
     Refused(String),
 }
 
-impl State {
-    /// Returns what the model knows about a file. What has left its sight no longer counts if something else is in
-    /// sight.
-    pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
-        let known = self.known.get(file)?;
-        if !known.from_results {
-            return Some(known.content);
-        }
-        let sum = self.sum(file);
-        let is_there = sum.contents.contains(&known.content.hash);
-        Some(if is_there { known.content } else { sum.base.unwrap_or(known.content) })
-    }
-
-    /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
-    /// newest.
-    pub fn say(&mut self) -> Vec<String> {
-        let pending = std::mem::take(&mut self.pending).into_iter();
-        let is_true = |one: &PendingNotice| self.session.hash_of(&one.notice.file) == one.notice.hash;
-        let mut lines: Vec<String> = pending.filter(is_true).map(|one| one.line).collect();
-        lines.sort();
-        lines
-    }
-
-    /// Returns what the request says about a file, as far as it is in sight.
-    pub fn sum(&self, file: &ObjectId) -> Knowledge {
-        self.known.sum(file, |call| self.request.segments.shows(call))
-    }
-}
-
 impl Inner {
     /// For a read whose lines are visible in an older version: the difference, if that is shorter.
     async fn changed_since(
@@ -336,12 +305,5 @@ impl Inner {
     async fn give(&self, state: &mut State, call: Option<&str>, text: &str, evidence: Evidence) {
         self.archive().gives(call, text, evidence);
         self.keep_evidence(state).await;
-    }
-
-    /// The text of a file's latest version, or of the version as of a transaction.
-    pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
-        let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
-        let version = self.recorded(id, at).await?;
-        Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 }

@@ -3,7 +3,7 @@
 use context_files::index::display_of;
 use context_knowledge::difference::counted;
 use context_knowledge::notices::{self, Change, PendingNotice};
-use context_knowledge::statement::{Content, Outstanding, Passage, Says};
+use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, Says};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -14,6 +14,35 @@ use context_session::error::Result;
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
+
+impl State {
+    /// Returns what the model knows about a file. What has left its sight no longer counts if something else is in
+    /// sight.
+    pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
+        let known = self.known.get(file)?;
+        if !known.from_results {
+            return Some(known.content);
+        }
+        let sum = self.sum(file);
+        let is_there = sum.contents.contains(&known.content.hash);
+        Some(if is_there { known.content } else { sum.base.unwrap_or(known.content) })
+    }
+
+    /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
+    /// newest.
+    pub fn say(&mut self) -> Vec<String> {
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let is_true = |one: &PendingNotice| self.session.hash_of(&one.notice.file) == one.notice.hash;
+        let mut lines: Vec<String> = pending.filter(is_true).map(|one| one.line).collect();
+        lines.sort();
+        lines
+    }
+
+    /// Returns what the request says about a file, as far as it is in sight.
+    pub fn sum(&self, file: &ObjectId) -> Knowledge {
+        self.known.sum(file, |call| self.request.segments.shows(call))
+    }
+}
 
 impl Inner {
     /// Adds what the model must be told about files to the pending notices, and records that with the turn.

@@ -30,7 +30,7 @@ impl Engine {
         let prompt = options.system_prompt.clone();
         let inner = Arc::new(Inner::new(Client::new(options).await?));
         inner.load_or_start().await?;
-        inner.tracking.start(&inner.client, Box::new(Receiver::new(&inner)));
+        inner.tracking.start(&inner.client, Receiver::new(&inner));
         let engine = Self { inner };
         engine.inner.reconcile(None).await?;
         if let Some(prompt) = prompt {

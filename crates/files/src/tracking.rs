@@ -92,12 +92,12 @@ impl Tracking {
     }
 
     /// Starts the tracker. The session also works without one: reads and resumes index.
-    pub fn start(&self, client: &Client, sink: Box<dyn Sink>) {
+    pub fn start(&self, client: &Client, sink: impl Sink) {
         if !self.wanted {
             return;
         }
         let started = match &client.options.tracker {
-            Some(start) => start(sink),
+            Some(start) => start(Box::new(sink)),
             None => {
                 // A flush is confirmed by an event in a directory of our own; without such a directory it costs a
                 // rescan.

@@ -40,7 +40,7 @@ async fn client() -> Client {
 
 async fn tracking() -> Tracking {
     let tracking = Tracking::new(true, 1_024);
-    tracking.start(&client().await, Box::new(Blind));
+    tracking.start(&client().await, Blind);
     tracking
 }
 
