@@ -1,6 +1,6 @@
 //! The projection's methods of `ContextManager`, and the conversion of what they take and give.
 
-use context_engine::{Call, CollapsedCall, Edit, Incoming, Received, TextEdit};
+use context_engine::{Call, CollapsedCall, Edit, IncomingMessage, Received, TextEdit};
 use context_model::chat::{Receipt, RollReason};
 use context_model::id::SessionId;
 use context_model::time::Timestamp;
@@ -173,8 +173,11 @@ fn point_times(times: Vec<String>) -> Outcome<[Timestamp; 2]> {
     Ok([session.parse()?, chat.parse()?])
 }
 
-fn incoming(messages: Vec<js::IncomingMessage>) -> Outcome<Vec<Incoming>> {
-    messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: json::value(m.message)? })).collect()
+fn incoming(messages: Vec<js::IncomingMessage>) -> Outcome<Vec<IncomingMessage>> {
+    messages
+        .into_iter()
+        .map(|m| Ok(IncomingMessage { key: m.key, message: json::value(m.message)? }))
+        .collect()
 }
 
 fn circumstances(call: js::ModelCall) -> Outcome<Call> {

@@ -74,7 +74,7 @@ pub(crate) struct State {
     /// The last assembled view, as far as it is still valid.
     pub view: View,
     /// Messages that a call took in before it failed.
-    pub taken: Vec<context_projection::request::plan::Incoming>,
+    pub taken: Vec<context_projection::request::plan::IncomingMessage>,
     /// Notices that no plan has carried yet.
     pub pending: Vec<PendingNotice>,
     /// Reads of files that nobody has stored yet.

@@ -37,7 +37,7 @@ pub use context_files::index::IndexResult;
 pub use context_files::stamps::Stamp;
 pub use context_files::tracking::{FileEvent, FileEventKind};
 pub use context_knowledge::notices::Sentences;
-pub use context_projection::request::plan::{Call, Edit, Incoming, Plan, Received, TextEdit};
+pub use context_projection::request::plan::{Call, Edit, IncomingMessage, Plan, Received, TextEdit};
 pub use context_projection::request::segment::CollapsedCall;
 pub use context_projection::{Stay, Stays};
 pub use context_session::error::{EngineError, Result, caught};

@@ -9,7 +9,7 @@ use context_model::chat::Notice;
 use context_model::object::Toolcall;
 use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
-use context_projection::request::plan::{Call, Incoming, Plan, Received, is_as_sent};
+use context_projection::request::plan::{Call, IncomingMessage, Plan, Received, is_as_sent};
 use context_projection::{Binding, Moment, Policy};
 use context_session::client::Durability;
 use context_session::error::Result;
@@ -58,7 +58,7 @@ impl Engine {
     /// What the store reports. The harness then sends its own messages unchanged and passes them in again, with
     /// [`Engine::resync`] or this method: what was taken in before the failure is not taken in twice.
     #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
-    pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
+    pub async fn advance(&self, incoming: Vec<IncomingMessage>, call: &Call) -> Result<Plan> {
         let begins = incoming.iter().any(|one| one.message["role"] == "user");
         // A file that can't be stored now keeps waiting, and the model is told about it once it is stored.
         let looked =
@@ -130,7 +130,7 @@ impl Engine {
     /// the harness stored the edit, or the harness stores no edits) are replaced by the next [`Engine::advance`] that
     /// may roll.
     #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
-    pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
+    pub async fn resync(&self, incoming: Vec<IncomingMessage>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         state.request.forget();
@@ -196,11 +196,11 @@ impl Inner {
     async fn take_in(
         &self,
         state: &mut State,
-        incoming: &Incoming,
+        incoming: &IncomingMessage,
         policy: &Policy,
         taking: Taking,
     ) -> Result<()> {
-        let Incoming { key, message } = incoming;
+        let IncomingMessage { key, message } = incoming;
         let flat = is_deeper_than(message, MAX_DEPTH).then(|| flattened(message, MAX_DEPTH));
         let message = flat.as_ref().unwrap_or(message);
         match text_of(message, "role") {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use context_engine::{Call, Engine, Incoming, Options};
+use context_engine::{Call, Engine, IncomingMessage, Options};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Toolcall};
@@ -82,8 +82,9 @@ impl Agent {
             "content": [{ "type": "text", "text": text }],
         });
         let messages = prompt.into_iter().chain([answer, result]).enumerate();
-        let incoming =
-            messages.map(|(place, message)| Incoming { key: format!("{n}-{place}"), message }).collect();
+        let incoming = messages
+            .map(|(place, message)| IncomingMessage { key: format!("{n}-{place}"), message })
+            .collect();
         let call = Call {
             model: "m".into(),
             prices: Prices::new(0.1, 1.25),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use context_engine::{Call, CollapsedCall, Edit, Engine, EngineError, Incoming, Plan, TextEdit};
+use context_engine::{Call, CollapsedCall, Edit, Engine, EngineError, IncomingMessage, Plan, TextEdit};
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::{Timestamp, TxId};
 use context_projection::Prices;
@@ -220,17 +220,17 @@ impl Client {
     }
 
     /// Returns what is handed over to the engine: the messages from a place on, after the summary of those before them.
-    pub fn incoming(&self, from: usize) -> Vec<Incoming> {
+    pub fn incoming(&self, from: usize) -> Vec<IncomingMessage> {
         let summary = self.compactions.last().filter(|_| from == 0).map(|compaction| {
             let Compaction { key, now, .. } = compaction;
             let message = json!({ "role": "compactionSummary", "summary": "so far", "timestamp": now });
-            Incoming { key: key.clone(), message }
+            IncomingMessage { key: key.clone(), message }
         });
         summary.into_iter().chain(self.handed(from.max(self.cut()), self.messages.len())).collect()
     }
 
     /// The messages between two places as they are handed over.
-    pub fn handed(&self, from: usize, to: usize) -> Vec<Incoming> {
+    pub fn handed(&self, from: usize, to: usize) -> Vec<IncomingMessage> {
         let all = self.messages.iter().take(to).skip(from);
         let is_raw = self.style == Style::Raw;
         let left = |message: &&Message| message.gone || !is_raw && message.shown.is_null();
@@ -238,7 +238,7 @@ impl Client {
         handed
             .map(|message| {
                 let kept = if self.style == Style::Raw { &message.raw } else { &message.shown };
-                Incoming { key: message.key.clone(), message: kept.clone() }
+                IncomingMessage { key: message.key.clone(), message: kept.clone() }
             })
             .collect()
     }

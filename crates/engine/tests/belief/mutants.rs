@@ -1,6 +1,6 @@
 //! Rules that a defect could break without any other test noticing: each test fails with the change that it names.
 
-use context_engine::{Edit, Engine, Incoming};
+use context_engine::{Edit, Engine, IncomingMessage};
 use context_model::excerpt::{Gate, excerpt};
 use context_model::marker::collapse_args;
 use context_model::object::Toolcall;
@@ -76,7 +76,7 @@ async fn an_output_that_begins_like_a_header_of_another_call_is_a_call_of_its_ow
         json!({ "role": "toolResult", "toolCallId": "call_0", "toolName": "custom", "content": result }),
     ];
     let incoming = messages.into_iter().enumerate();
-    let incoming = incoming.map(|(n, message)| Incoming { key: format!("k{n}"), message }).collect();
+    let incoming = incoming.map(|(n, message)| IncomingMessage { key: format!("k{n}"), message }).collect();
     engine(client).advance(incoming, &client.call(false)).await.unwrap();
     let stored = engine(client).get("call_0").await.unwrap().unwrap();
     assert_eq!(stored.content(), Some(text.as_str()));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use context_engine::{Call, Incoming};
+use context_engine::{Call, IncomingMessage};
 use context_model::hash::Digest;
 use context_projection::Binding;
 use proptest::prelude::*;
@@ -131,7 +131,7 @@ async fn turn_of_80_calls(binding: Binding) -> (usize, usize) {
         let plan = engine.advance(std::mem::take(&mut fresh), &call(now)).await.unwrap();
         left.extend(edited(&plan.edits));
         fresh = vec![
-            Incoming {
+            IncomingMessage {
                 key: format!("a{n}"),
                 message: json!({ "role": "assistant", "model": "m", "stopReason": "toolUse", "timestamp": now,
                     "provider": "anthropic", "api": "anthropic-messages", "content": [
@@ -139,7 +139,7 @@ async fn turn_of_80_calls(binding: Binding) -> (usize, usize) {
                     { "type": "toolCall", "id": format!("c{n}"), "name": "bash", "arguments": { "command": "x" } },
                 ] }),
             },
-            Incoming {
+            IncomingMessage {
                 key: format!("r{n}"),
                 message: json!({ "role": "toolResult", "toolCallId": format!("c{n}"), "toolName": "bash",
                     "isError": false, "timestamp": now,
@@ -158,8 +158,8 @@ fn now_text() -> String {
     "lorem ipsum dolor sit amet\n".repeat(400)
 }
 
-fn user(key: &str, text: String) -> Incoming {
-    Incoming { key: key.into(), message: json!({ "role": "user", "content": text, "timestamp": 1 }) }
+fn user(key: &str, text: String) -> IncomingMessage {
+    IncomingMessage { key: key.into(), message: json!({ "role": "user", "content": text, "timestamp": 1 }) }
 }
 
 fn edited(edits: &[context_engine::Edit]) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! A harness on an engine: its messages, each handed over once, and the request that the model gets.
 
-use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
+use context_engine::{Call, CollapsedCall, Edit, Engine, IncomingMessage, Plan};
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use context_projection::Prices;
@@ -11,7 +11,7 @@ use crate::bench::{Backend, Bench, tool};
 /// A harness with its messages, each handed over once.
 pub struct Chat {
     pub engine: Engine,
-    pub messages: Vec<Incoming>,
+    pub messages: Vec<IncomingMessage>,
     pub told: usize,
     pub now_ms: i64,
     /// What all plans have told the model.
@@ -46,7 +46,7 @@ impl Chat {
 
     pub fn say(&mut self, message: Value) {
         let key = format!("m{}", self.messages.len());
-        self.messages.push(Incoming { key, message });
+        self.messages.push(IncomingMessage { key, message });
     }
 
     pub fn user(&mut self, text: &str) {

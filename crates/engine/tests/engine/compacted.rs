@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use context_engine::{Edit, Incoming, Part, Plan};
+use context_engine::{Edit, IncomingMessage, Part, Plan};
 use rstest::rstest;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn compact(chat: &mut Chat, first: usize) -> Plan {
     chat.advance().await;
     chat.now_ms += 1;
     let summary = json!({ "role": "compactionSummary", "summary": "so far", "timestamp": chat.now_ms });
-    chat.messages.splice(..first, [Incoming { key: "summary".into(), message: summary }]);
+    chat.messages.splice(..first, [IncomingMessage { key: "summary".into(), message: summary }]);
     chat.reads_again().await;
     chat.advance().await
 }

@@ -1,6 +1,6 @@
 //! Applies a plan's edits to a harness's messages.
 
-use context_engine::{CollapsedCall, Edit, Incoming, Plan, TextEdit};
+use context_engine::{CollapsedCall, Edit, IncomingMessage, Plan, TextEdit};
 use serde_json::{Value, json};
 
 /// A message as the harness keeps it, and as the model is shown it.
@@ -11,10 +11,10 @@ pub struct Message {
     pub shown: Value,
 }
 
-pub fn incoming(messages: &[Message], raw: bool) -> Vec<Incoming> {
+pub fn incoming(messages: &[Message], raw: bool) -> Vec<IncomingMessage> {
     let message = |m: &Message| if raw { m.raw.clone() } else { m.shown.clone() };
     let there = messages.iter().filter(|m| raw || !m.shown.is_null());
-    there.map(|m| Incoming { key: m.key.clone(), message: message(m) }).collect()
+    there.map(|m| IncomingMessage { key: m.key.clone(), message: message(m) }).collect()
 }
 
 pub fn apply(messages: &mut [Message], plan: &Plan) {

@@ -1,6 +1,6 @@
 //! What leaves the model's sight, and when: by its age in model calls and its length, whatever the sets say.
 
-use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stays};
+use context_engine::{Call, Edit, Engine, IncomingMessage, Options, Plan, Stays};
 use context_model::id::SessionId;
 use context_model::tokens;
 use context_projection::{Binding, Curve, Need, Prices};
@@ -187,7 +187,7 @@ async fn a_rebuilt_request_has_the_same_forms(
 
     chat.engine = bench.open("s").await;
     if stored {
-        for Incoming { key, message } in &mut chat.messages {
+        for IncomingMessage { key, message } in &mut chat.messages {
             let edit = plan.edits.iter().find(|e| matches!(e, Edit::Result { key: k, .. } if k == key));
             if let Some(Edit::Result { text: Some(text), .. }) = edit {
                 message["content"] = json!([{ "type": "text", "text": text }]);
@@ -297,7 +297,7 @@ async fn form_that_an_earlier_process_sent_counts_as_cached(
     let call = Call { sent_ms: ago.map(|ms| chat.now_ms - ms), ..chat.call() };
     engine.resync(chat.messages.clone(), chat.messages.len(), &call).await.unwrap();
     // The answer to that request, in which the host waited for its user, is new to the record.
-    let new = |key: &str, role: &str| Incoming {
+    let new = |key: &str, role: &str| IncomingMessage {
         key: key.into(),
         message: json!({ "role": role, "content": [{ "type": "text", "text": "go on" }] }),
     };

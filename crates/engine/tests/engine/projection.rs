@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use context_engine::{Call, Incoming};
+use context_engine::{Call, IncomingMessage};
 use context_model::error::ErrorCode;
 use context_projection::Prices;
 use proptest::prelude::*;
@@ -101,9 +101,9 @@ fn whatever_a_harness_hands_over_is_taken_or_refused_and_never_a_panic() {
         runtime.block_on(async {
             let (bench, engine) = session(Backend::Memory).await;
             for (batch, recorded, (now, window, read, write, flags, lookback)) in batches {
-                let incoming: Vec<Incoming> = batch
+                let incoming: Vec<IncomingMessage> = batch
                     .into_iter()
-                    .map(|(key, message)| Incoming { key: key.to_string(), message })
+                    .map(|(key, message)| IncomingMessage { key: key.to_string(), message })
                     .collect();
                 let call = Call {
                     prices: Prices::new(read, write),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stay, Stays};
+use context_engine::{Call, Edit, Engine, IncomingMessage, Options, Plan, Stay, Stays};
 use context_model::chat::Receipt;
 use context_projection::Prices;
 use rstest::rstest;
@@ -22,7 +22,7 @@ struct Recorder {
     bench: Bench,
     options: Options,
     engine: Engine,
-    messages: Vec<Incoming>,
+    messages: Vec<IncomingMessage>,
     told: usize,
     call: Call,
     made: usize,
@@ -54,7 +54,7 @@ impl Recorder {
 
     fn say(&mut self, message: Value) {
         let key = format!("m{}", self.messages.len());
-        self.messages.push(Incoming { key, message });
+        self.messages.push(IncomingMessage { key, message });
     }
 
     fn user(&mut self, lines: usize) {

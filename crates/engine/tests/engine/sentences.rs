@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use context_engine::{Edit, EditGuard, Engine, Incoming, Options, Sentences};
+use context_engine::{Edit, EditGuard, Engine, IncomingMessage, Options, Sentences};
 use context_model::hash::Digest;
 use context_model::object::Status;
 use rstest::rstest;
@@ -182,7 +182,7 @@ async fn resumed_session_knows_the_same(
 async fn results_with_other_texts_say_the_same(#[values(true, false)] has_ids: bool) {
     let mut told = Told::new(Sentences::default(), has_ids).await;
     let engine = told.reopened(0).await;
-    for Incoming { message, .. } in &mut told.chat.messages {
+    for IncomingMessage { message, .. } in &mut told.chat.messages {
         let id = message["toolCallId"].as_str().unwrap_or_default();
         if matches!(id, "d2" | "r2" | "p2") {
             message["content"] = json!([{ "type": "text", "text": "Cette phrase n'est pas de nous." }]);

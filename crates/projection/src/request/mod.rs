@@ -324,12 +324,8 @@ mod tests {
         let text = "long ".repeat(100);
         let args = serde_json::json!({ "path": "/a", "content": text });
         let collapsed = marker::collapse_args("write", args.as_object().unwrap(), "0a1b2c3d", "/").unwrap();
-        let call = segment::CollapsedCall {
-            call_id: "c".into(),
-            position: 0,
-            object: None,
-            args: collapsed.args.clone(),
-        };
+        let args = collapsed.args.clone();
+        let call = segment::CollapsedCall { call_id: "c".into(), position: 0, args };
         request.issue(&[Edit::Message { key: "m".into(), calls: vec![call], texts: Vec::new() }]);
         let tags = marker::tags_in(&collapsed.args);
         assert_eq!(tags.len(), 1);

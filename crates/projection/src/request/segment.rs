@@ -225,8 +225,6 @@ pub struct CollapsedCall {
     pub call_id: String,
     /// The call's position among the calls of its message.
     pub position: usize,
-    /// The object of the call, once its result is known.
-    pub object: Option<ObjectId>,
     /// The arguments that replace the full ones.
     pub args: Map<String, Value>,
 }
@@ -273,7 +271,6 @@ impl Arguments {
             Some(CollapsedCall {
                 call_id: call.call_id.clone(),
                 position: call.position,
-                object: call.object.clone(),
                 args: call.shown(form)?.clone(),
             })
         });
