@@ -7,7 +7,7 @@ use context_model::collapse::Window;
 use context_model::id::ObjectId;
 use context_model::object::{ObjectType, Status, Toolcall};
 use context_model::time::TxId;
-use context_store::{AsOf, Known};
+use context_store::{AsOf, KnownAt};
 use napi::bindgen_prelude::Either;
 
 use crate::error::Coded;
@@ -169,8 +169,8 @@ pub fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {
     };
     let valid_time = at.valid_time.map(|t| t.parse()).transpose()?;
     let known = match (at.tx_id, at.tx_time) {
-        (Some(id), None) => Some(Known::Tx(tx(id)?)),
-        (None, Some(time)) => Some(Known::Time(time.parse()?)),
+        (Some(id), None) => Some(KnownAt::Tx(tx(id)?)),
+        (None, Some(time)) => Some(KnownAt::Time(time.parse()?)),
         (None, None) => None,
         (Some(_), Some(_)) => return Err(Coded::invalid("give either txId or txTime, not both")),
     };

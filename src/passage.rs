@@ -1,7 +1,6 @@
 //! Parts of a text, for callers that have the text already.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
-use context_engine::Part;
 use context_model::excerpt;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
@@ -37,10 +36,8 @@ pub fn text_part(
 ) -> napi::Result<PromiseRaw<'_, Passage>> {
     let work = async move {
         let most = convert::whole(max_units, "maxUnits")?;
-        let part = match convert::part(Some(part))? {
-            Some(Part::Lines(first, last)) => excerpt::Part::Lines(first, last),
-            Some(Part::Grep(pattern)) => excerpt::Part::Grep(pattern),
-            None => return Err(Coded::invalid("give lines or grep")),
+        let Some(part) = convert::part(Some(part))? else {
+            return Err(Coded::invalid("give lines or grep"));
         };
         let found = tokio::task::spawn_blocking(move || excerpt::part(&text, &part, most)).await;
         let found = found.map_err(|error| Coded::failed(error.to_string()))??;

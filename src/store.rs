@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use context_engine::{find_objects, search_store, source_path};
 use context_model::id::ObjectId;
-use context_secrets::{self as secrets, Place};
+use context_secrets::{self as secrets, SecretPlace};
 use context_store::sessions::{self, SessionSummary};
-use context_store::{AsOf, Hit, Known, Outline};
+use context_store::{AsOf, Hit, KnownAt, Outline};
 use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
@@ -70,7 +70,7 @@ impl Store {
             let sessions = sessions::of_objects(store, &ids).await?;
             let mut found = Vec::with_capacity(hits.len());
             for (one, outline) in hits {
-                let at = AsOf { valid_time: None, known: Some(Known::Tx(one.tx_id)) };
+                let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(one.tx_id)) };
                 let time = store.get(&one.id, at).await?.map(|version| version.valid_time.to_string());
                 let session = sessions.get(&one.id).map(AsRef::as_ref);
                 found.push(js::StoreHit { time, ..hit(one, outline, session)? });
@@ -125,7 +125,7 @@ impl Store {
             {
                 return Ok(None);
             }
-            let known = tx.map(Known::Tx);
+            let known = tx.map(KnownAt::Tx);
             let found = opened.store.get(&ObjectId::new(id), AsOf { valid_time: None, known }).await?;
             found.map(|version| json::version(&version)).transpose()
         })
@@ -178,7 +178,10 @@ fn without(name: String, values: &HashSet<String>) -> String {
     secrets::redacted(&name, None).map_or(name, |(name, _)| name)
 }
 
-fn named((place, outline): (Place, Option<Outline>), hidden: &dyn Fn(String) -> String) -> js::SecretPlace {
+fn named(
+    (place, outline): (SecretPlace, Option<Outline>),
+    hidden: &dyn Fn(String) -> String,
+) -> js::SecretPlace {
     let tool = outline.as_ref().and_then(|outline| outline.payload.get("tool")?.as_str().map(str::to_owned));
     js::SecretPlace {
         id: hidden(place.id.to_string()),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use context_files::index::{Entry, IndexResult};
+use context_files::index::{FileEntry, IndexResult};
 use context_files::reconcile::{compare_all, stored_files};
 use context_model::chat::{Chat, adopt, begun};
 use context_model::id::{ObjectId, SessionId};
@@ -12,12 +12,12 @@ use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
 use context_projection::request::rolls::Rolled;
 use context_session::Session;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::Place;
 use context_session::refresh;
-use context_store::{AsOf, Known, StoreError, Version};
+use context_store::{AsOf, KnownAt, StoreError, Version};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -101,7 +101,7 @@ impl Engine {
             }
             Ok(())
         };
-        inner.commit(&mut state, Durability::Now, restore).await?;
+        inner.commit(&mut state, Fsync::Now, restore).await?;
         state.session.read_chat(&chat);
         inner.read_chat(&mut state, Some(&chat));
         state.leave_branch();
@@ -136,7 +136,7 @@ impl Inner {
         }
         let mut indexed = Vec::new();
         if !compared.changed.is_empty() {
-            indexed = self.index(compared.changed, Entry::Tracked).await?;
+            indexed = self.index(compared.changed, FileEntry::Tracked).await?;
             indexed.retain(|result| result.action != Action::Unchanged);
         }
         Ok(Reconciled { indexed, unreachable: compared.unreachable })
@@ -153,7 +153,7 @@ impl Inner {
         let mut places = Vec::new();
         // A transaction later than the newest belongs to another store, for instance one that was removed.
         if tx <= self.store().latest_tx().await? {
-            places.push(AsOf { known: Some(Known::Tx(tx)), valid_time: None });
+            places.push(AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None });
         }
         let newest = times.and_then(|times| times.into_iter().max());
         places.extend(newest.map(|time| AsOf { known: None, valid_time: Some(time) }));

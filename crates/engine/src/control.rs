@@ -3,12 +3,12 @@
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
 
-use context_files::index::{Entry, Need};
+use context_files::index::{FileEntry, Need};
 use context_files::observed::Seen;
 use context_files::reading::FileState;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
-use context_model::excerpt;
+use context_model::excerpt::{self, Part};
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 use context_model::render;
@@ -16,11 +16,11 @@ use context_model::time::TxId;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::catalog::Meta;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
-use context_store::{AsOf, Known, Version};
+use context_store::{AsOf, KnownAt, Version};
 use serde_json::{Map, Value};
 use tracing::instrument;
 
@@ -47,15 +47,6 @@ pub struct SetChange {
     /// After an activation: whether the whole content is still visible in the last projection, so that it need not be
     /// shown again.
     pub visible: bool,
-}
-
-/// A part of a content, for `activate`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Lines, counted from 1, both included.
-    Lines(usize, usize),
-    /// The lines that match a regular expression.
-    Grep(String),
 }
 
 impl Engine {
@@ -106,7 +97,7 @@ impl Engine {
             session.activate(&id, work);
             Ok(())
         };
-        self.inner.commit(&mut state, Durability::Now, activate).await?;
+        self.inner.commit(&mut state, Fsync::Now, activate).await?;
         let text = version.document.content().unwrap_or_default();
         let within = state.request.segments.whole_in(&id, version.document.source_hash(), text);
         let within = within.cloned();
@@ -191,7 +182,7 @@ impl Engine {
             Err(refusal) => return Ok(refusal),
         };
         let decide = |session: &mut Session, work: &mut Work| Ok(apply(session, &id, work));
-        Ok(match self.inner.commit(&mut state, Durability::Now, decide).await? {
+        Ok(match self.inner.commit(&mut state, Fsync::Now, decide).await? {
             Ok(outcome) => done(id, name, outcome, None),
             Err((code, why)) => {
                 if code == ErrorCode::NotActive {
@@ -259,7 +250,7 @@ impl Inner {
         // A text that a harness has passed in need not be on this disk.
         let is_certain = file.is_file() || (is_null && file == FileState::Gone);
         if let Some(seen) = Seen::of(place, file, since).ok().filter(|_| is_certain) {
-            self.index(vec![seen], Entry::Tracked).await?;
+            self.index(vec![seen], FileEntry::Tracked).await?;
         }
         Ok(reason)
     }
@@ -301,7 +292,7 @@ impl Inner {
             let message = format!("{label} does not exist: the store's newest transaction is {newest}");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         }
-        let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
+        let at = AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
         let Some(version) = self.recorded(&id, at).await? else {
             let message = format!("{label} does not exist: the object's first version is newer");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
@@ -352,12 +343,8 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
 }
 
 fn text_part(content: &str, part: Option<&Part>) -> std::result::Result<String, String> {
-    let part = match part {
-        None => return Ok(content.to_owned()),
-        Some(Part::Lines(first, last)) => excerpt::Part::Lines(*first, *last),
-        Some(Part::Grep(pattern)) => excerpt::Part::Grep(pattern.clone()),
-    };
-    let passage = excerpt::part(content, &part, MAX_PART_CHARS).map_err(|e| e.to_string())?;
+    let Some(part) = part else { return Ok(content.to_owned()) };
+    let passage = excerpt::part(content, part, MAX_PART_CHARS).map_err(|e| e.to_string())?;
     Ok(passage.text)
 }
 

@@ -20,12 +20,12 @@ use context_projection::request::Request;
 use context_projection::request::rolls::Rolled;
 use context_projection::request::segments::Segments;
 use context_session::catalog::Names;
-use context_session::client::{Client, Durability};
+use context_session::client::{Client, Fsync};
 use context_session::commit::{self, Intent, Transacted, Work};
 use context_session::error::Result;
 use context_session::refresh;
 use context_session::{Session, SessionChange};
-use context_store::{AsOf, Known as Bound, Store, Version};
+use context_store::{AsOf, KnownAt, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
@@ -61,7 +61,7 @@ pub(crate) struct Inner {
 }
 
 /// What tools have written to files, oldest first.
-pub(crate) type Written = HashMap<ObjectId, VecDeque<Wrote>>;
+pub(crate) type UnclaimedWrites = HashMap<ObjectId, VecDeque<Wrote>>;
 
 /// What changes while a session is open, layer by layer.
 #[derive(Default)]
@@ -81,7 +81,7 @@ pub(crate) struct State {
     pub unread: Vec<Unread>,
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
-    pub written: Written,
+    pub written: UnclaimedWrites,
     /// The session has returned to an earlier point, and what is visible has not been read again yet.
     pub came_back: bool,
 }
@@ -257,7 +257,7 @@ impl Inner {
 
     /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
-        let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
+        let at = AsOf { known: tx.map(KnownAt::Tx), valid_time: None };
         let version = self.recorded(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
@@ -272,10 +272,10 @@ impl Inner {
     pub async fn commit<T: Send>(
         &self,
         state: &mut State,
-        durability: Durability,
+        fsync: Fsync,
         decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
     ) -> Result<T> {
-        let outcome = commit::commit(&self.client, &mut state.session, durability, decide).await;
+        let outcome = commit::commit(&self.client, &mut state.session, fsync, decide).await;
         self.apply(state);
         outcome
     }
@@ -285,10 +285,10 @@ impl Inner {
     pub async fn transact<I: Intent>(
         &self,
         state: &mut State,
-        durability: Durability,
+        fsync: Fsync,
         intent: &mut I,
     ) -> Result<Transacted<I>> {
-        let outcome = commit::transact(&self.client, &mut state.session, durability, intent).await;
+        let outcome = commit::transact(&self.client, &mut state.session, fsync, intent).await;
         self.apply(state);
         outcome
     }
@@ -338,7 +338,7 @@ impl Inner {
 
 impl Inner {
     /// Judges again what a transaction of the session has changed for the request.
-    fn follow(segments: &mut Segments, written: &context_session::Written, session: &Session) {
+    fn follow(segments: &mut Segments, written: &context_session::SessionWrite, session: &Session) {
         if written.starts_turn {
             segments.start_turn(session);
         }

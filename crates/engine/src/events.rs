@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_files::due::PendingRead;
-use context_files::index::{Entry, IndexResult, Need, display_of};
+use context_files::index::{FileEntry, IndexResult, Need, display_of};
 use context_files::observed::{Seen, file_id};
 use context_files::reading::FileState;
 use context_files::tracking::{FileEvent, FileEventKind};
@@ -198,7 +198,7 @@ impl Inner {
             recall_lost(&self.client, session, read.map(|one| &one.id)).await?;
             seen.iter().map(|one| session.is_first_read(&one.id)).collect()
         };
-        let results = self.index(seen, Entry::Tracked).await?;
+        let results = self.index(seen, FileEntry::Tracked).await?;
         let now = Instant::now();
         for ((read, rest), result) in looked.into_iter().zip(&results) {
             self.tracking.due().looked(read, result.action != Action::Unchanged, rest, now);
@@ -263,7 +263,7 @@ impl Inner {
         let from: Utf8PathBuf = path.to_owned();
         let place = blocking(path.as_str(), move || paths.reached(&from)).await?;
         let Some(place) = place.filter(|place| matches!(place.disk, Disk::At(_))) else { return Ok(()) };
-        for result in self.index(vec![Seen::discovered(place)], Entry::Discovered).await? {
+        for result in self.index(vec![Seen::discovered(place)], FileEntry::Discovered).await? {
             self.announce_first(&result).await?;
         }
         Ok(())

@@ -14,13 +14,13 @@ use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
 use context_projection::request::segment::{Carried, ShownLines};
 use context_session::Session;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use crate::engine::{Inner, State, Written};
+use crate::engine::{Inner, State, UnclaimedWrites};
 use crate::job::Unread;
 use crate::results::Taking;
 
@@ -289,7 +289,7 @@ impl Inner {
             return;
         }
         let add = |_: &mut Session, work: &mut Work| Ok(work.chat.evidence(&entries));
-        match self.commit(state, Durability::WithSettle, add).await {
+        match self.commit(state, Fsync::WithSettle, add).await {
             Ok(true) => self.archive().kept(entries.len()),
             Ok(false) => {}
             Err(error) => tracing::debug!(%error, "what results say of files is recorded later"),
@@ -343,7 +343,7 @@ fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> b
 
 /// Returns what a call has written that is noted already; those before it never came as a result.
 fn claimed(
-    written: &mut Written,
+    written: &mut UnclaimedWrites,
     file: &ObjectId,
     (call, args): (&ObjectId, &Map<String, Value>),
     hash: Digest,

@@ -11,7 +11,7 @@ use context_model::id::ObjectId;
 use context_model::{marker, render};
 use context_projection::request::segment::ShownLines;
 use context_session::Session;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ const DIFF_SHARE: usize = 2;
 
 /// What a tool should answer instead of what it was about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReadAnswer {
     /// The text for the model.
     pub text: String,
     /// The tool call in whose result the lines are still visible.
@@ -49,7 +49,7 @@ impl Engine {
         offset: Option<usize>,
         limit: Option<usize>,
         call_id: Option<&str>,
-    ) -> Result<Option<Answer>> {
+    ) -> Result<Option<ReadAnswer>> {
         let place = self.inner.client.paths.resolve(path)?;
         let way = self.inner.way(&place);
         let id = way.file.clone();
@@ -79,7 +79,7 @@ impl Engine {
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
             let text = self.inner.lines_at(&state, sentences.lines_above, (path, first, last), &object);
-            Some(Answer { text, object })
+            Some(ReadAnswer { text, object })
         } else {
             self.inner.changed_since(&state, &lines, path, &text).await?
         };
@@ -100,7 +100,7 @@ impl Engine {
                 session.activate(&answer.object, work);
                 Ok(())
             };
-            self.inner.commit(&mut state, Durability::Now, renew).await?;
+            self.inner.commit(&mut state, Fsync::Now, renew).await?;
             self.inner.give(&mut state, call_id, &answer.text, evidence).await;
             if is_change {
                 state.wrote(&id);
@@ -152,7 +152,7 @@ impl Engine {
         let id = way.file.clone();
         {
             let mut state = self.inner.lock().await?;
-            self.inner.follow_path(&mut state, Durability::Now, place.clone()).await?;
+            self.inner.follow_path(&mut state, Fsync::Now, place.clone()).await?;
             if state.known.get(&id).is_none() {
                 return Ok(ALLOWED);
             }
@@ -229,7 +229,7 @@ impl Engine {
         self.inner.look_at_due(true).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        self.inner.notices(&mut state, Durability::Now).await?;
+        self.inner.notices(&mut state, Fsync::Now).await?;
         Ok(state.say())
     }
 }
@@ -254,7 +254,7 @@ impl Inner {
         lines: &ShownLines,
         path: &str,
         new: &str,
-    ) -> Result<Option<Answer>> {
+    ) -> Result<Option<ReadAnswer>> {
         let whole = lines.first == 1 && lines.last == new.split('\n').count();
         let Some(known) = state.known_now(&lines.file).filter(|_| whole) else { return Ok(None) };
         let Content { hash: Some(hash), tx: Some(tx) } = known else { return Ok(None) };
@@ -269,7 +269,7 @@ impl Inner {
         }
         let values = [("path", &*render::text(path)), ("id", &*handle), ("diff", &*diff)];
         let text = filled(self.client.options.sentences.difference, &values);
-        Ok(Some(Answer { text, object: object.clone() }))
+        Ok(Some(ReadAnswer { text, object: object.clone() }))
     }
 
     /// A sentence about lines of a file and the result in which they are, or were.

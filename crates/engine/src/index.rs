@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use context_files::index::{Entry, IndexResult, Need, refusal};
+use context_files::index::{FileEntry, IndexResult, Need, refusal};
 use context_files::many::{Portion, Readers};
 use context_files::observed::{Seen, file_id};
 use context_files::reading::FileState;
@@ -13,7 +13,7 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_session::catalog::Meta;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 use context_session::refresh;
@@ -57,7 +57,7 @@ impl Engine {
             return Err(refusal(path, &state));
         }
         let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
-        let entry = if is_gone { Entry::Gone } else { Entry::Read };
+        let entry = if is_gone { FileEntry::Gone } else { FileEntry::Read };
         let (way, hash) = (self.inner.way(&seen.place), seen.observation.source_hash());
         let indexed = self.inner.index(vec![seen], entry).await;
         if let (Some(hash), Some(text)) = (hash, text) {
@@ -93,7 +93,7 @@ impl Engine {
         let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
         let way = self.inner.way(&seen.place);
         let before = self.inner.lock().await?.base(&way);
-        let indexed = self.inner.index(vec![seen], Entry::Written).await;
+        let indexed = self.inner.index(vec![seen], FileEntry::Written).await;
         let mut state = self.inner.lock().await?;
         if let Some(hash) = hash {
             // The model wrote it, even if it could not be stored.
@@ -121,7 +121,7 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let seen = Seen::deleted(place);
-        let mut results = self.inner.index(vec![seen], Entry::Gone).await?;
+        let mut results = self.inner.index(vec![seen], FileEntry::Gone).await?;
         Ok(results.remove(0))
     }
 
@@ -135,7 +135,7 @@ impl Engine {
         self.inner.check_open()?;
         let places = paths.iter().map(|p| self.inner.client.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
         let seen = places.into_iter().map(Seen::discovered).collect();
-        self.inner.index(seen, Entry::Discovered).await
+        self.inner.index(seen, FileEntry::Discovered).await
     }
 
     /// Indexes many files, for instance a whole project, so that they can be searched and the model knows about them.
@@ -159,7 +159,7 @@ impl Engine {
             repeated.extend(again);
             let (numbers, seen): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
             if !seen.is_empty() {
-                results.extend(numbers.into_iter().zip(self.inner.index(seen, Entry::Touched).await?));
+                results.extend(numbers.into_iter().zip(self.inner.index(seen, FileEntry::Touched).await?));
             }
         }
         let indexed: HashSet<ObjectId> = results.iter().map(|(_, result)| result.id.clone()).collect();
@@ -186,7 +186,7 @@ impl Inner {
     pub async fn look_at_one(&self, place: Place) -> Result<Option<Digest>> {
         let Some(seen) = self.read_now(place).await? else { return Ok(None) };
         let hash = seen.observation.source_hash();
-        self.index(vec![seen], Entry::Tracked).await?;
+        self.index(vec![seen], FileEntry::Tracked).await?;
         Ok(hash)
     }
 
@@ -202,7 +202,7 @@ impl Inner {
 
     /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need
     /// the text has only stored the hash.
-    pub async fn read_waived(&self, state: &mut State, durability: Durability) -> Result<()> {
+    pub async fn read_waived(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
@@ -212,7 +212,7 @@ impl Inner {
             let disk = self.locate(source.clone()).await?;
             let place = Place { agent_path: self.client.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {
-                self.perform_now(state, durability, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+                self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
             }
         }
         Ok(())
@@ -221,7 +221,7 @@ impl Inner {
     /// Meets the files that the request speaks of and the session does not know, once the store has them: while it could not
     /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
     /// the disk, and so is each file of which others have stored another version: that may have come late.
-    pub async fn meet_spoken_of(&self, state: &mut State, durability: Durability) -> Result<()> {
+    pub async fn meet_spoken_of(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
         if !unknown.is_empty() {
@@ -235,7 +235,7 @@ impl Inner {
                 let disk = self.locate(source.clone()).await?;
                 let place = Place { agent_path: self.client.paths.display(&source), source, disk };
                 if let Some(seen) = self.read_now(place).await? {
-                    self.perform_now(state, durability, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+                    self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
                 }
             }
             state.session.foreign.remove(&file);

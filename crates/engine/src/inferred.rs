@@ -22,10 +22,10 @@ use context_projection::Moment;
 use context_session::error::Result;
 use context_session::references::named_object;
 use context_session::{Session, refresh};
-use context_store::{AsOf, Known as Bound, Version};
+use context_store::{AsOf, KnownAt, Version};
 use serde_json::{Map, Value};
 
-use crate::engine::{Inner, State, Written};
+use crate::engine::{Inner, State, UnclaimedWrites};
 use crate::evidence::{first_line, path_of};
 use crate::job::Unread;
 use crate::results::Taking;
@@ -163,7 +163,7 @@ impl Inner {
 }
 
 /// Returns what a call has written that is noted already.
-fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
+fn waiting(written: &UnclaimedWrites, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();
     waiting.find(|wrote| text.is_none() || wrote.content.hash == text).map(|wrote| wrote.content)
@@ -322,7 +322,7 @@ impl Inner {
 
     /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
-        let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
+        let at = AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
         self.recorded(file, at).await
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use context_files::index::{Entry, IndexResult};
+use context_files::index::{FileEntry, IndexResult};
 use context_files::observed::{Observed, Seen};
 use context_model::canonical;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::object::Toolcall;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_store::StoreError;
@@ -38,12 +38,12 @@ pub(crate) enum Job {
     /// A tool call, the files that it shows, and the object that it becomes. The outcome is that object.
     Toolcall(Box<Toolcall>, Observed, CallObject, Reply<ObjectId>),
     /// Files that were looked at. The outcome is what indexing did, in the order of the files.
-    Files(Vec<Seen>, Entry, Reply<Vec<IndexResult>>),
+    Files(Vec<Seen>, FileEntry, Reply<Vec<IndexResult>>),
 }
 
 impl Job {
     /// Files that were looked at, recorded for a caller that needs no outcome.
-    pub fn files(seen: Vec<Seen>, entry: Entry) -> Self {
+    pub fn files(seen: Vec<Seen>, entry: FileEntry) -> Self {
         Self::Files(seen, entry, Reply::default())
     }
 
@@ -86,7 +86,7 @@ impl Job {
 
     /// Returns whether it comes from an event and not from somebody's look.
     pub fn is_tracked(&self) -> bool {
-        matches!(self, Self::Files(_, Entry::Tracked, _))
+        matches!(self, Self::Files(_, FileEntry::Tracked, _))
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Waiting {
     /// What to record.
     pub job: Job,
     /// When it is to survive a power loss.
-    pub durability: Durability,
+    pub fsync: Fsync,
 }
 
 /// The waiting jobs, in order of arrival.
@@ -142,8 +142,8 @@ pub(crate) struct Queue(Mutex<Vec<Waiting>>);
 
 impl Queue {
     /// Adds a job. Its answer comes once somebody has carried it out.
-    pub fn push(&self, job: Job, durability: Durability) {
-        self.waiting().push(Waiting { job, durability });
+    pub fn push(&self, job: Job, fsync: Fsync) {
+        self.waiting().push(Waiting { job, fsync });
     }
 
     /// Takes the oldest jobs, as many as one transaction may hold, and at least one.
@@ -243,7 +243,7 @@ mod tests {
     fn a_write_has_as_many_jobs_as_a_transaction_may_hold() {
         let queue: Queue = Queue::default();
         let push = |all: &[usize]| {
-            all.iter().for_each(|bytes| queue.push(text(*bytes, Reply::default()), Durability::Now))
+            all.iter().for_each(|bytes| queue.push(text(*bytes, Reply::default()), Fsync::Now))
         };
         push(&[BYTES - 1, 1, 1]);
         assert_eq!([taken(&queue), taken(&queue), taken(&queue)], [vec![BYTES - 1, 1], vec![1], vec![]]);
@@ -257,7 +257,7 @@ mod tests {
     fn the_callers_of_jobs_that_were_abandoned_learn_of_it() {
         let queue: Queue = Queue::default();
         let (reply, mut answer) = Reply::new();
-        queue.push(text(1, reply), Durability::Now);
+        queue.push(text(1, reply), Fsync::Now);
         assert!(answered(&mut answer).is_none());
         queue.clear();
         assert!(matches!(answered(&mut answer), Some(Err(_))));

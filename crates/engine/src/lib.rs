@@ -37,6 +37,7 @@ pub use context_files::index::IndexResult;
 pub use context_files::stamps::Stamp;
 pub use context_files::tracking::{FileEvent, FileEventKind};
 pub use context_knowledge::notices::Sentences;
+pub use context_model::excerpt::Part;
 pub use context_projection::request::plan::{Call, Edit, IncomingMessage, Plan, Received, TextEdit};
 pub use context_projection::request::segment::CollapsedCall;
 pub use context_projection::{Stay, Stays};
@@ -45,9 +46,9 @@ pub use context_session::options::{
     DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
 };
 pub use context_session::paths::{Disk, Paths, Place};
-pub use control::{Part, SetChange};
+pub use control::SetChange;
 pub use engine::{Engine, SessionSets};
-pub use guard::{Answer, EditGuard};
+pub use guard::{EditGuard, ReadAnswer};
 pub use index::Indexed;
 pub use query::{Found, Query, Stats, Wanted};
 pub use query::{find_objects, search_store, session_objects, source_path, stored_path};

@@ -2,13 +2,13 @@
 
 use context_files::index::display_of;
 use context_knowledge::difference::counted;
-use context_knowledge::notices::{self, Change, PendingNotice};
+use context_knowledge::notices::{self, FileChange, PendingNotice};
 use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, Says};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_session::Session;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use tracing::instrument;
@@ -50,14 +50,14 @@ impl Inner {
     /// # Errors
     /// What the store reports; nothing then counts as told.
     #[instrument(level = "debug", skip_all)]
-    pub async fn notices(&self, state: &mut State, durability: Durability) -> Result<()> {
+    pub async fn notices(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         self.unclaimed(state).await?;
         self.note_unread(state).await?;
         self.keep_evidence(state).await;
-        self.follow_paths(state, durability).await?;
+        self.follow_paths(state, fsync).await?;
         loop {
-            self.meet_spoken_of(state, durability).await?;
-            self.read_waived(state, durability).await?;
+            self.meet_spoken_of(state, fsync).await?;
+            self.read_waived(state, fsync).await?;
             let open = state.known.open();
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {
@@ -88,7 +88,7 @@ impl Inner {
                 state.known.settle(&known);
                 return Ok(());
             }
-            if !self.commit(state, durability, note).await? {
+            if !self.commit(state, fsync, note).await? {
                 continue;
             }
             for notice in told {
@@ -159,14 +159,16 @@ impl Inner {
         let now = session.hash_of(id);
         let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
         let change = if is_gone {
-            Change::Deleted
+            FileChange::Deleted
         } else if base.hash == now {
-            Change::SameAgain
+            FileChange::SameAgain
         } else {
             let old = self.text_known(state, id, &base).await?;
             match (old, self.text_at(id, None).await?) {
-                (Some(old), Some(new)) => counted(&old, &new).map_or(Change::Unknown, Change::Counted),
-                _ => Change::Unknown,
+                (Some(old), Some(new)) => {
+                    counted(&old, &new).map_or(FileChange::Unknown, FileChange::Counted)
+                }
+                _ => FileChange::Unknown,
             }
         };
         Ok(notices::line(&self.client.options.sentences, &session.handle(id), path, now, &change))

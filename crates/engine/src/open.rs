@@ -7,7 +7,7 @@ use context_model::chat::begun;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_projection::request::segments::Segments;
-use context_session::client::{Client, Durability};
+use context_session::client::{Client, Fsync};
 use context_session::error::{EngineError, Result};
 use context_session::options::Options;
 use context_session::refresh;
@@ -76,7 +76,7 @@ impl Inner {
             writes: documents.into_iter().map(Write::put).collect(),
             expected: vec![(self.client.session_object.clone(), None)],
         };
-        match self.client.write(transaction, Durability::Now).await {
+        match self.client.write(transaction, Fsync::Now).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
                 self.client.note_newest(receipt.tx_id);

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use context_files::index::{Entry, Need};
+use context_files::index::{FileEntry, Need};
 use context_files::observed::{Seen, file_id};
 use context_knowledge::known::Way;
 use context_model::id::ObjectId;
 use context_session::Session;
 use context_session::blocking::blocking;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
@@ -21,7 +21,7 @@ use crate::engine::{Inner, State};
 use crate::job::Job;
 
 /// What is at a path that the model knows, if that asks for something.
-enum Found {
+enum AtPath {
     /// The path leads to another object.
     Elsewhere,
     /// No file, where nobody has stored what the model knows.
@@ -33,7 +33,7 @@ enum Found {
 impl Inner {
     /// Finds out which paths that the model knows lead elsewhere now. Asks the disk only about paths through links, and
     /// about those of files that are gone.
-    pub async fn follow_paths(&self, state: &mut State, durability: Durability) -> Result<()> {
+    pub async fn follow_paths(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let session = &state.session;
         let doubtful = state.known.doubtful_paths(|file| session.hash_of(file).is_none());
         if doubtful.is_empty() {
@@ -46,12 +46,12 @@ impl Inner {
             let places = doubtful.into_iter().filter_map(|(is_unmet, path, file)| {
                 let place = paths.resolve(&path).ok()?;
                 if file_id(&place.source) != file {
-                    return Some((Found::Elsewhere, place));
+                    return Some((AtPath::Elsewhere, place));
                 }
                 let Disk::At(path) = &place.disk else { return None };
                 match std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
-                    true => Some((Found::Back, place)),
-                    false => is_unmet.then_some((Found::Lost, place)),
+                    true => Some((AtPath::Back, place)),
+                    false => is_unmet.then_some((AtPath::Lost, place)),
                 }
             });
             places.collect::<Vec<_>>()
@@ -59,20 +59,20 @@ impl Inner {
         .await?;
         for (found, place) in places {
             match found {
-                Found::Elsewhere => self.follow_path(state, durability, place).await?,
-                Found::Lost => self.note_lost(state, durability, place).await?,
-                Found::Back => self.read_again(state, durability, place).await?,
+                AtPath::Elsewhere => self.follow_path(state, fsync, place).await?,
+                AtPath::Lost => self.note_lost(state, fsync, place).await?,
+                AtPath::Back => self.read_again(state, fsync, place).await?,
             }
         }
         Ok(())
     }
 
     /// Notes that a file is gone which nobody has stored: there must be an object that the model can be told about.
-    async fn note_lost(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {
+    async fn note_lost(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let (found, _) = self.file_reader().look(&place, None, Need::Change).await?;
         if found.is_gone() && self.works_here(state).await? {
-            let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
-            self.perform_now(state, durability, &mut found).await?;
+            let mut found = Job::files(vec![Seen::discovered(place)], FileEntry::Discovered);
+            self.perform_now(state, fsync, &mut found).await?;
         }
         Ok(())
     }
@@ -105,18 +105,18 @@ impl Inner {
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
     /// by which the next one would track it.
-    async fn read_again(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {
+    async fn read_again(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let (found, since) = self.file_reader().look(&place, None, Need::Text).await?;
         if found.hash().is_some()
             && let Ok(seen) = Seen::of(place, found, since)
         {
-            self.perform_now(state, durability, &mut Job::files(vec![seen], Entry::Tracked)).await?;
+            self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
         }
         Ok(())
     }
 
     /// Takes what the model knows of a path to where it leads now, if that is another file than before.
-    pub async fn follow_path(&self, state: &mut State, durability: Durability, place: Place) -> Result<()> {
+    pub async fn follow_path(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let way = self.way(&place);
         let Some(old) = state.known.led(&way.path).filter(|old| **old != way.file).cloned() else {
             return Ok(());
@@ -133,15 +133,15 @@ impl Inner {
         };
         if is_gone {
             // There must be an object that the model can be told about.
-            let mut found = Job::files(vec![Seen::discovered(place)], Entry::Discovered);
-            self.perform_now(state, durability, &mut found).await?;
+            let mut found = Job::files(vec![Seen::discovered(place)], FileEntry::Discovered);
+            self.perform_now(state, fsync, &mut found).await?;
         }
         let entry = match state.session.sets.active().contains(&old) {
-            _ if is_gone => Entry::Gone,
-            true => Entry::Read,
-            false => Entry::Touched,
+            _ if is_gone => FileEntry::Gone,
+            true => FileEntry::Read,
+            false => FileEntry::Touched,
         };
-        self.perform_now(state, durability, &mut Job::files(vec![seen], entry)).await?;
+        self.perform_now(state, fsync, &mut Job::files(vec![seen], entry)).await?;
         let own = state.session.catalog.get(&old).and_then(|meta| meta.file());
         let own = own.map(|source| self.client.paths.display(source));
         let path = Arc::clone(&way.path);
@@ -151,7 +151,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, durability, rename).await?;
+        self.commit(state, fsync, rename).await?;
         // A change of the other file itself is announced already.
         if before.is_none() || before == state.session.hash_of(&way.file) {
             self.announce(&state.session, &way.file);

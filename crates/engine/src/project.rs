@@ -11,7 +11,7 @@ use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
 use context_projection::request::plan::{Call, IncomingMessage, Plan, Received, is_as_sent};
 use context_projection::{Binding, Moment, Policy};
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::error::Result;
 use serde_json::Value;
 use tracing::instrument;
@@ -37,7 +37,7 @@ impl Engine {
         let excerpt = first_excerpt(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
         let is_nested = input.parent.is_some();
-        let id = self.inner.record(input, Durability::WithSettle).await?;
+        let id = self.inner.record(input, Fsync::WithSettle).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.session.handle(&id);
         if is_nested {
@@ -99,17 +99,17 @@ impl Engine {
                 && let Some(from) = state.request.segments.unbound.take()
                 && let Some(roll) = state.request.segments.reasoning_roll(from)
             {
-                self.inner.execute(&mut state, Durability::WithSettle, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Fsync::WithSettle, &roll, &mut plan).await?;
             }
             let State { request, session, .. } = &mut *state;
             request.segments.ripen(&policy, session);
             if let Some(roll) = state.request.segments.decide(&policy) {
-                self.inner.execute(&mut state, Durability::WithSettle, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Fsync::WithSettle, &roll, &mut plan).await?;
                 // While the roll was recorded, another client may have stored something.
                 self.inner.refresh(&mut state).await?;
             }
         }
-        self.inner.notices(&mut state, Durability::WithSettle).await?;
+        self.inner.notices(&mut state, Fsync::WithSettle).await?;
         let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
@@ -206,7 +206,7 @@ impl Inner {
         match text_of(message, "role") {
             "user" => {
                 if taking.record {
-                    self.add_message(state, Durability::WithSettle, message).await?;
+                    self.add_message(state, Fsync::WithSettle, message).await?;
                 } else {
                     let State { request, session, .. } = state;
                     request.segments.start_turn(session);
@@ -216,7 +216,7 @@ impl Inner {
             }
             "assistant" => {
                 if taking.record {
-                    self.add_message(state, Durability::WithSettle, message).await?;
+                    self.add_message(state, Fsync::WithSettle, message).await?;
                 }
                 let State { request, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.

@@ -12,7 +12,7 @@ use context_model::time::{Timestamp, TxId};
 use context_model::{path, render};
 use context_session::Session;
 use context_session::error::{EngineError, Result};
-use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Store, Version, transfer};
+use context_store::{AsOf, Filter, Hit, KnownAt, Outline, Search, Store, Version, transfer};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -148,7 +148,7 @@ impl Engine {
         let newest = self.inner.store().latest_tx().await?;
         let mut texts = Vec::with_capacity(2);
         for tx in [from, to] {
-            let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
+            let at = AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
             // As of a transaction that is still to come, the store would give the latest version.
             let version = if tx > newest { None } else { self.inner.store().get(&id, at).await? };
             let version = version.ok_or_else(|| EngineError::Unknown(format!("{name}@{tx}")))?;

@@ -3,7 +3,7 @@
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
-use context_files::index::{Entry, FileReader, IndexResult, prepare};
+use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
 use context_files::observed::Seen;
 use context_knowledge::evidence::Evidence;
 use context_knowledge::statement::Content;
@@ -13,8 +13,8 @@ use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
 use context_session::Session;
-use context_session::catalog::{Kind, Meta};
-use context_session::client::{Client, Durability};
+use context_session::catalog::{Meta, MetaKind};
+use context_session::client::{Client, Fsync};
 use context_session::commit::{Intent, Work};
 use context_session::error::{EngineError, Result};
 use context_session::paths::Disk;
@@ -42,7 +42,7 @@ impl Engine {
             let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
             return Err(EngineError::Invalid(wrong));
         }
-        self.inner.record(input, Durability::Now).await
+        self.inner.record(input, Fsync::Now).await
     }
 
     /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is kept
@@ -68,7 +68,7 @@ impl Engine {
         if is_user {
             self.inner.refresh_at_turn(&mut state).await?;
         }
-        self.inner.add_message(&mut state, Durability::Now, &message).await?;
+        self.inner.add_message(&mut state, Fsync::Now, &message).await?;
         Ok(state.session.turns)
     }
 
@@ -81,42 +81,37 @@ impl Engine {
             work.documents.push(Document::system_prompt(session, text));
             Ok(())
         };
-        self.inner.commit(&mut state, Durability::Now, add).await
+        self.inner.commit(&mut state, Fsync::Now, add).await
     }
 }
 
 impl Inner {
     /// Records a tool call together with the jobs that are waiting.
-    pub async fn record(&self, input: Toolcall, durability: Durability) -> Result<ObjectId> {
+    pub async fn record(&self, input: Toolcall, fsync: Fsync) -> Result<ObjectId> {
         self.check_open()?;
         let (job, answer) = self.toolcall_job(input, false).await?;
-        self.perform(job, answer, durability).await
+        self.perform(job, answer, fsync).await
     }
 
     /// The same for a caller that already holds the state. `is_late`: what is on disk now is not what the call has left.
     pub async fn record_now(&self, state: &mut State, input: Toolcall, is_late: bool) -> Result<ObjectId> {
         let (mut job, answer) = self.toolcall_job(input, is_late).await?;
-        let done = self.perform_now(state, Durability::WithSettle, &mut job).await;
+        let done = self.perform_now(state, Fsync::WithSettle, &mut job).await;
         job.reply(done);
         answer.await.unwrap_or_else(|_| Err(abandoned()))
     }
 
     /// The indexing protocol for files that were looked at, all in one transaction.
-    pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
+    pub async fn index(&self, seen: Vec<Seen>, entry: FileEntry) -> Result<Vec<IndexResult>> {
         let (reply, answer) = Reply::new();
-        self.perform(Job::Files(seen, entry, reply), answer, Durability::Now).await
+        self.perform(Job::Files(seen, entry, reply), answer, Fsync::Now).await
     }
 
     /// Adds a user's or an assistant's message to the chat.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; what the store reports.
-    pub async fn add_message(
-        &self,
-        state: &mut State,
-        durability: Durability,
-        message: &Value,
-    ) -> Result<()> {
+    pub async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
         let add = |session: &mut Session, work: &mut Work| {
@@ -126,7 +121,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, durability, add).await
+        self.commit(state, fsync, add).await
     }
 
     /// Takes a recorded call into the current turn if the restored state does not have it: the process ended between
@@ -137,7 +132,7 @@ impl Inner {
             session.join_turn(id, window, work);
             Ok(())
         };
-        self.commit(state, Durability::WithSettle, join).await
+        self.commit(state, Fsync::WithSettle, join).await
     }
 
     async fn toolcall_job(
@@ -169,13 +164,8 @@ impl Inner {
     ///
     /// # Errors
     /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
-    async fn perform<T>(
-        &self,
-        job: Job,
-        mut answer: Receiver<Result<T>>,
-        durability: Durability,
-    ) -> Result<T> {
-        self.queue.push(job, durability);
+    async fn perform<T>(&self, job: Job, mut answer: Receiver<Result<T>>, fsync: Fsync) -> Result<T> {
+        self.queue.push(job, fsync);
         // Callers get the state in order of arrival, and the first one does the work of those behind it.
         let mut state = match self.lock().await {
             Ok(state) => state,
@@ -190,34 +180,34 @@ impl Inner {
                 return result;
             }
             let group = self.queue.take();
-            let is_now = group.iter().any(|one| one.durability == Durability::Now);
-            let durability = if is_now { Durability::Now } else { Durability::WithSettle };
-            self.perform_all(&mut state, durability, group.into_iter().map(|one| one.job).collect()).await;
+            let is_now = group.iter().any(|one| one.fsync == Fsync::Now);
+            let fsync = if is_now { Fsync::Now } else { Fsync::WithSettle };
+            self.perform_all(&mut state, fsync, group.into_iter().map(|one| one.job).collect()).await;
         }
     }
 
-    async fn perform_all(&self, state: &mut State, durability: Durability, mut jobs: Vec<Job>) {
-        if jobs.len() > 1 && self.carry_out(state, durability, &mut jobs).await.is_ok_and(|is_done| is_done) {
+    async fn perform_all(&self, state: &mut State, fsync: Fsync, mut jobs: Vec<Job>) {
+        if jobs.len() > 1 && self.carry_out(state, fsync, &mut jobs).await.is_ok_and(|is_done| is_done) {
             jobs.into_iter().for_each(|job| job.reply(Ok(())));
             return;
         }
         for mut job in jobs {
-            let done = self.perform_now(state, durability, &mut job).await;
+            let done = self.perform_now(state, fsync, &mut job).await;
             job.reply(done);
         }
     }
 
     /// Runs one job in its own transaction.
-    pub async fn perform_now(&self, state: &mut State, durability: Durability, job: &mut Job) -> Result<()> {
+    pub async fn perform_now(&self, state: &mut State, fsync: Fsync, job: &mut Job) -> Result<()> {
         // One job depends on no other.
-        self.carry_out(state, durability, std::slice::from_mut(job)).await.map(drop)
+        self.carry_out(state, fsync, std::slice::from_mut(job)).await.map(drop)
     }
 
     /// Runs jobs in one transaction. False if they depend on each other; then, as after an error, the state is as before.
-    async fn carry_out(&self, state: &mut State, durability: Durability, jobs: &mut [Job]) -> Result<bool> {
+    async fn carry_out(&self, state: &mut State, fsync: Fsync, jobs: &mut [Job]) -> Result<bool> {
         let file_reader = self.file_reader();
         let mut recording = Recording { file_reader: &file_reader, jobs };
-        let Ok(((), written)) = self.transact(state, durability, &mut recording).await? else {
+        let Ok(((), written)) = self.transact(state, fsync, &mut recording).await? else {
             return Ok(false);
         };
         correct(jobs, &written);
@@ -335,7 +325,7 @@ fn add_toolcall(
         work.documents.push(document);
         // The window also decides about this call, so the catalog must know it before it is saved.
         let outcome = outcome.map(str::to_owned);
-        let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status, outcome };
+        let kind = MetaKind::Toolcall { tool: input.tool.clone(), status: input.status, outcome };
         session.catalog.put(id, Meta { kind, is_null: false, tx: session.seen });
         work.ahead.push(id.clone());
     } else if session.sets.index().contains(id) {

@@ -15,7 +15,7 @@ use context_projection::request::words::is_rules_file;
 use context_secrets::{is_args, is_content};
 use context_session::Session;
 use context_session::catalog::is_handle_of;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::references::{handle_before, named_object};
@@ -249,7 +249,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, Durability::WithSettle, control).await
+        self.commit(state, Fsync::WithSettle, control).await
     }
 
     /// Returns what a result has to say that points to another one, if a host has removed that from the conversation:

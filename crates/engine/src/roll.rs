@@ -6,7 +6,7 @@ use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
 use context_projection::{Binding, Roll};
 use context_session::Session;
-use context_session::client::Durability;
+use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use tracing::instrument;
@@ -28,7 +28,7 @@ impl Engine {
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);
         if let Some(roll) = state.request.segments.asked(&policy) {
-            self.inner.execute(&mut state, Durability::Now, &roll, &mut plan).await?;
+            self.inner.execute(&mut state, Fsync::Now, &roll, &mut plan).await?;
         }
         state.request.finish(&mut plan);
         Ok(plan)
@@ -69,7 +69,7 @@ impl Engine {
                 return Err(EngineError::Invalid(why.into()));
             }
             let entry = RollEntry { undone: true, ..entry_of(&state.request.segments, &executed.shape) };
-            self.inner.note_roll(&mut state, Durability::Now, entry).await?;
+            self.inner.note_roll(&mut state, Fsync::Now, entry).await?;
             let State { request, session, known, .. } = &mut *state;
             request.rolls.pop();
             request.segments.undo(&executed, self.inner.client.options.window.turns_back, session);
@@ -77,7 +77,7 @@ impl Engine {
             known.looks_different(request.segments.calls_at(executed.places()));
             let behind = state.request.segments.reasoning_roll(first).filter(|_| binding.is_strict());
             if let Some(roll) = behind {
-                self.inner.execute(&mut state, Durability::Now, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Fsync::Now, &roll, &mut plan).await?;
                 plan.receipt = None;
             }
         }
@@ -98,20 +98,14 @@ impl Inner {
     /// # Errors
     /// What the store reports; nothing is then rolled.
     #[instrument(level = "debug", skip_all)]
-    pub async fn execute(
-        &self,
-        state: &mut State,
-        durability: Durability,
-        roll: &Roll,
-        plan: &mut Plan,
-    ) -> Result<()> {
+    pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
         let shape = state.request.segments.shape(roll, &state.session);
         // What only takes reasoning along is no roll that a person could undo.
         let is_roll = !roll.items.is_empty();
         let noted = is_roll.then(|| receipt.clone());
         let entry = RollEntry { receipt: noted, ..entry_of(&state.request.segments, &shape) };
-        self.note_roll(state, durability, entry).await?;
+        self.note_roll(state, fsync, entry).await?;
         let State { request, session, known, .. } = &mut *state;
         let executed = request.segments.apply(shape, session);
         request.segments.pay(roll);
@@ -127,7 +121,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn note_roll(&self, state: &mut State, durability: Durability, entry: RollEntry) -> Result<()> {
+    async fn note_roll(&self, state: &mut State, fsync: Fsync, entry: RollEntry) -> Result<()> {
         let note = |session: &mut Session, work: &mut Work| {
             work.chat.roll(&entry);
             // An active object that a person wants back is kept whole, like what the model activates, even by a later
@@ -140,7 +134,7 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, durability, note).await?;
+        self.commit(state, fsync, note).await?;
         let turn = state.session.turns.saturating_sub(1);
         state.request.rolled.note(entry, turn);
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use context_files::index::Entry;
+use context_files::index::FileEntry;
 use context_files::observed::Observed;
 use context_knowledge::difference::is_all_new_within;
 use context_knowledge::evidence::{Bytes, Evidence};
@@ -179,7 +179,7 @@ impl Inner {
     ) {
         let made = observed.evidence.as_ref().map(Evidence::made).unwrap_or_default();
         let seen =
-            observed.files.iter().filter(|(_, entry)| *entry == Entry::Written).map(|(seen, _)| &seen.id);
+            observed.files.iter().filter(|(_, entry)| *entry == FileEntry::Written).map(|(seen, _)| &seen.id);
         let unseen =
             made.iter().map(|bytes| &bytes.file).filter(|file| !seen.clone().any(|one| one == *file));
         for file in seen.clone().chain(unseen) {

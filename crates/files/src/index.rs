@@ -33,7 +33,7 @@ pub struct IndexResult {
 
 /// How an observed file enters the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum FileEntry {
     /// The agent read it: pool and active set.
     Read,
     /// The agent wrote it: pool; an active one stays active.
@@ -198,11 +198,11 @@ pub fn prepare(
     client: &Client,
     session: &mut Session,
     one: &Seen,
-    entry: Entry,
+    entry: FileEntry,
     work: &mut Work,
 ) -> IndexResult {
     let id = one.id.clone();
-    if entry == Entry::Tracked && !session.sets.index().contains(&id) {
+    if entry == FileEntry::Tracked && !session.sets.index().contains(&id) {
         return IndexResult { id, action: Action::Unchanged, reason: one.reason.clone() };
     }
     let latest = session.catalog.get(&id);
@@ -226,10 +226,12 @@ pub fn prepare(
         return result;
     }
     match entry {
-        Entry::Read => session.sets.activate(&id, &mut work.change),
-        Entry::Written | Entry::Touched | Entry::Discovered => session.sets.promote(&id, &mut work.change),
-        Entry::Gone => session.sets.encounter(&id, &mut work.change),
-        Entry::Tracked => return result,
+        FileEntry::Read => session.sets.activate(&id, &mut work.change),
+        FileEntry::Written | FileEntry::Touched | FileEntry::Discovered => {
+            session.sets.promote(&id, &mut work.change)
+        }
+        FileEntry::Gone => session.sets.encounter(&id, &mut work.change),
+        FileEntry::Tracked => return result,
     }
     note_display(client, session, &id, &one.place, work);
     result
@@ -322,7 +324,7 @@ mod tests {
         let (mut session, mut work) = (Session::default(), Work::default());
         session.meet(&stored.id, Meta::of_document(&document, TxId(1)).unwrap());
         let one = seen(state(now, if brings_text { 20 } else { 0 }), Some(TxId(2)));
-        let result = prepare(&file_reader.client, &mut session, &one, Entry::Read, &mut work);
+        let result = prepare(&file_reader.client, &mut session, &one, FileEntry::Read, &mut work);
         assert_eq!(result.action, action);
         assert_eq!(work.documents.has(&one.id), action == Action::Updated);
         assert!(session.sets.active().contains(&one.id));
@@ -340,7 +342,7 @@ mod tests {
             (Seen::discovered(place), true),
         ] {
             let (mut session, mut work) = (Session::default(), Work::default());
-            let result = prepare(&file_reader.client, &mut session, &one, Entry::Read, &mut work);
+            let result = prepare(&file_reader.client, &mut session, &one, FileEntry::Read, &mut work);
             assert_eq!(result.action, Action::Created);
             assert_eq!(work.expected.contains_key(&one.id), is_checked);
         }

@@ -36,7 +36,7 @@ impl Readers {
     pub fn start(file_reader: FileReader, paths: Arc<[String]>, known: HashMap<ObjectId, Digest>) -> Self {
         let (sender, portions) = mpsc::channel(2);
         let count = READERS.min(paths.len());
-        let reader = Arc::new(Reader {
+        let reader = Arc::new(ParallelReader {
             file_reader,
             paths,
             next: AtomicUsize::new(0),
@@ -79,7 +79,7 @@ pub struct Portion {
 }
 
 /// Reads files on several threads; each takes the next file that nobody has taken.
-struct Reader {
+struct ParallelReader {
     file_reader: FileReader,
     paths: Arc<[String]>,
     next: AtomicUsize,
@@ -96,7 +96,7 @@ enum Looked {
     Before(ObjectId),
 }
 
-impl Reader {
+impl ParallelReader {
     fn work(&self, portions: &mpsc::Sender<Portion>) {
         let mut portion = Portion::default();
         loop {
@@ -144,15 +144,21 @@ mod tests {
     use crate::tracking::Tracking;
     use context_session::options::Options;
 
-    async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> Reader {
+    async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> ParallelReader {
         let below = |options| Options { cwd: directory.into(), ..options };
         let client = Arc::new(crate::tests::client_with(below).await);
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
-        Reader { file_reader, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
+        ParallelReader {
+            file_reader,
+            paths: paths.into(),
+            next: AtomicUsize::new(0),
+            known,
+            taken: Mutex::default(),
+        }
     }
 
     /// Returns what one thread passes on: how many files, names of them and refusals each portion has.
-    async fn portions(reader: Reader) -> Vec<[usize; 3]> {
+    async fn portions(reader: ParallelReader) -> Vec<[usize; 3]> {
         let (sender, mut portions) = mpsc::channel(100);
         tokio::task::spawn_blocking(move || reader.work(&sender)).await.unwrap();
         let mut sizes = Vec::new();
@@ -185,7 +191,7 @@ mod tests {
         let root = directory.path().to_str().unwrap().to_owned();
         let path = format!("{root}/a");
         std::fs::write(&path, "text").unwrap();
-        let look = |reader: Reader| match reader.look(&path).unwrap() {
+        let look = |reader: ParallelReader| match reader.look(&path).unwrap() {
             Looked::Now(seen) => *seen,
             Looked::Before(id) => panic!("{id} was looked at before"),
         };

@@ -6,7 +6,7 @@ use context_model::hash::{HashedText, identity_hash};
 use context_model::id::ObjectId;
 use context_model::index::Observation;
 use context_model::object::{Document, ObjectType, Status};
-use context_model::observe::{self, Candidate, Kind};
+use context_model::observe::{self, Candidate, Certainty};
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
 use context_session::Session;
@@ -18,7 +18,7 @@ use context_session::error::Result;
 use context_session::paths::{Disk, Place};
 use serde_json::{Map, Value};
 
-use super::index::{Entry, FileReader, Need, prepare};
+use super::index::{FileEntry, FileReader, Need, prepare};
 use super::reading::FileState;
 
 /// A look at one file: where it was, what was there, and its text if that is kept.
@@ -33,13 +33,13 @@ pub struct Seen {
     pub reason: Option<String>,
     /// The newest transaction that the client knew before it looked; `None` if somebody else supplied the content.
     since: Option<TxId>,
-    text: Text,
+    text: SeenText,
     /// How many bytes the file has; 0 if they were not counted.
     size: u64,
 }
 
 /// The text of a file that was read.
-enum Text {
+enum SeenText {
     /// As it was read; `None` if there is none or it is not kept.
     Read(Option<HashedText>),
     /// Inside the version that it makes, if it makes one.
@@ -55,7 +55,7 @@ impl Seen {
         let reason = state.reason().map(str::to_owned);
         let size = state.size();
         let (observation, text) = state.observation()?;
-        Ok(Self { reason, since, text: Text::Read(text), size, ..Self::plain(place, observation) })
+        Ok(Self { reason, since, text: SeenText::Read(text), size, ..Self::plain(place, observation) })
     }
 
     /// Returns what is at the same place now.
@@ -76,7 +76,7 @@ impl Seen {
 
     fn plain(place: Place, observation: Observation) -> Self {
         let id = file_id(&place.source);
-        Self { id, place, observation, reason: None, since: None, text: Text::Read(None), size: 0 }
+        Self { id, place, observation, reason: None, since: None, text: SeenText::Read(None), size: 0 }
     }
 
     /// Returns whether the file's latest version may show a later state of the disk than this.
@@ -93,8 +93,8 @@ impl Seen {
     /// write.
     #[must_use]
     pub fn made(mut self) -> Self {
-        if let Text::Read(text) = self.text {
-            self.text = Text::Made(Box::new(version(&self.place.source, text, self.observation)));
+        if let SeenText::Read(text) = self.text {
+            self.text = SeenText::Made(Box::new(version(&self.place.source, text, self.observation)));
         }
         self
     }
@@ -102,8 +102,8 @@ impl Seen {
     /// The version that it makes, if it makes one.
     pub fn version(&self) -> Document {
         match &self.text {
-            Text::Made(version) => (**version).clone(),
-            Text::Read(text) => version(&self.place.source, text.clone(), self.observation),
+            SeenText::Made(version) => (**version).clone(),
+            SeenText::Read(text) => version(&self.place.source, text.clone(), self.observation),
         }
     }
 
@@ -125,8 +125,8 @@ impl Seen {
     /// Its text, if it was read and is kept.
     pub fn text(&self) -> Option<&str> {
         match &self.text {
-            Text::Made(version) => version.content(),
-            Text::Read(text) => text.as_ref().map(HashedText::text),
+            SeenText::Made(version) => version.content(),
+            SeenText::Read(text) => text.as_ref().map(HashedText::text),
         }
     }
 }
@@ -147,7 +147,7 @@ pub fn file_id(source: &FilesystemSource) -> ObjectId {
 impl Seen {
     /// Returns whether its version is made already.
     pub fn is_made(&self) -> bool {
-        matches!(self.text, Text::Made(_))
+        matches!(self.text, SeenText::Made(_))
     }
 }
 
@@ -155,7 +155,7 @@ impl Seen {
 #[derive(Default)]
 pub struct Observed {
     /// The files, and how each enters the session.
-    pub files: Vec<(Seen, Entry)>,
+    pub files: Vec<(Seen, FileEntry)>,
     /// What the call's result shows, as far as that is known.
     pub evidence: Option<Evidence>,
     /// What the call's output came to.
@@ -180,9 +180,13 @@ impl FileReader {
         }
         // A shell command is not the agent's own read or write: its files are looked at, but not activated.
         let own = !tool.eq_ignore_ascii_case("bash");
-        let (read, written) =
-            if own { (Entry::Read, Entry::Written) } else { (Entry::Touched, Entry::Touched) };
-        let touched = [(found.reads, read), (found.writes, written), (found.discovered, Entry::Discovered)];
+        let (read, written) = if own {
+            (FileEntry::Read, FileEntry::Written)
+        } else {
+            (FileEntry::Touched, FileEntry::Touched)
+        };
+        let touched =
+            [(found.reads, read), (found.writes, written), (found.discovered, FileEntry::Discovered)];
         // What a command shows as a read would counts as read; see `Inner::shown_by_shell`.
         let is_shown = observe::shown_by_shell(tool, args).is_some();
         let file_reader = self.clone();
@@ -198,7 +202,7 @@ impl FileReader {
     }
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.
-    fn look_at(&self, candidate: &Candidate, entry: Entry, is_shown: bool) -> Option<(Seen, Entry)> {
+    fn look_at(&self, candidate: &Candidate, entry: FileEntry, is_shown: bool) -> Option<(Seen, FileEntry)> {
         let paths = &self.client.paths;
         let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
         let place = match &candidate.base {
@@ -208,22 +212,22 @@ impl FileReader {
         .ok()?;
         let Disk::At(path) = &place.disk else {
             // Files in a sandbox can't be looked at, so the tool's word is enough to know the path.
-            let certain = candidate.kind == Kind::Named && place.disk == Disk::Inside;
-            return certain.then(|| (Seen::discovered(place), Entry::Discovered));
+            let certain = candidate.kind == Certainty::Named && place.disk == Disk::Inside;
+            return certain.then(|| (Seen::discovered(place), FileEntry::Discovered));
         };
-        if entry == Entry::Discovered {
+        if entry == FileEntry::Discovered {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
             return is_file.then(|| (Seen::discovered(place), entry));
         }
-        let need = if entry == Entry::Touched && !is_shown { Need::Change } else { Need::Text };
+        let need = if entry == FileEntry::Touched && !is_shown { Need::Change } else { Need::Text };
         let (state, since) = self.look_now(&place, need);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since).ok()?, entry)),
             // A command may have removed it. That matters only for known files, and is decided there. What was read or written
             // may be gone by the time the call is recorded; the model knows it all the same.
             state if state.is_gone() => {
-                let is_known = matches!(entry, Entry::Read | Entry::Written);
-                let entry = if is_known { Entry::Gone } else { Entry::Tracked };
+                let is_known = matches!(entry, FileEntry::Read | FileEntry::Written);
+                let entry = if is_known { FileEntry::Gone } else { FileEntry::Tracked };
                 Some((Seen::of(place, state, since).ok()?, entry))
             }
             _ => None,

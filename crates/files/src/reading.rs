@@ -6,7 +6,7 @@ use std::path::Path;
 use camino::Utf8Path;
 use context_model::hash::{Digest, HashedText, Hasher, source_hash};
 use context_model::index::Observation;
-use context_platform::{Facts, Kind};
+use context_platform::{Facts, PathKind};
 
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
 pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
@@ -150,7 +150,7 @@ fn settled(path: &Utf8Path, mut attempt: impl FnMut() -> io::Result<Option<FileS
 fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileState>> {
     let mut file = context_platform::open_without_links(path.as_std_path())?;
     let before = Facts::of(&file)?;
-    if before.kind != Kind::File {
+    if before.kind != PathKind::File {
         let reason = format!("is not a regular file but {}", before.kind.name());
         return Ok(Some(FileState::Replaced { reason }));
     }

@@ -14,7 +14,7 @@ use context_session::catalog::Meta;
 use context_session::client::Client;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
-use context_store::{AsOf, Known, StoreError};
+use context_store::{AsOf, KnownAt, StoreError};
 
 use super::index::{FileReader, Need};
 use super::observed::{Seen, file_id};
@@ -102,7 +102,7 @@ pub async fn compare_all(
 /// Returns whether an object without content and hash had either in an earlier version: then it was deleted, not just
 /// discovered.
 async fn was_more(client: &Client, stored: &Stored) -> Result<bool> {
-    let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
+    let before = AsOf { known: Some(KnownAt::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
     Ok(client.store().get(&file_id(&stored.source), before).await?.is_some())
 }
 

@@ -106,7 +106,7 @@ mod tests {
         );
         let writes = vec![Write::put(document.clone()), Write::put(plain.clone())];
         first
-            .write(Transaction { writes, expected: Vec::new() }, context_session::client::Durability::Now)
+            .write(Transaction { writes, expected: Vec::new() }, context_session::client::Fsync::Now)
             .await
             .unwrap();
         let stored = store.get(&id, AsOf::default()).await.unwrap().unwrap().document;

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use camino::Utf8Path;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_platform::{Facts, Kind};
+use context_platform::{Facts, PathKind};
 use context_session::client::Client;
 use context_session::error::Result;
 use context_store::StoreError;
@@ -33,7 +33,7 @@ impl Stamp {
     #[must_use]
     pub fn of(path: &Utf8Path) -> Option<Self> {
         let Facts { kind, device, number, size, modified, changed } = Facts::at(path.as_std_path()).ok()?;
-        (kind == Kind::File).then_some(Self { device, inode: number, size, modified, changed })
+        (kind == PathKind::File).then_some(Self { device, inode: number, size, modified, changed })
     }
 
     /// Returns whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that

@@ -1,5 +1,5 @@
 use context_session::options::Options;
-use context_watch::{Acknowledge, Event, Flush, Status, Tracked};
+use context_watch::{Acknowledge, Event, Flush, Tracked, TrackerStatus};
 
 use super::*;
 
@@ -19,8 +19,8 @@ impl Tracker for Blind {
         flush
     }
 
-    fn status(&self) -> Status {
-        Status::default()
+    fn status(&self) -> TrackerStatus {
+        TrackerStatus::default()
     }
 
     fn close(&self) {}

@@ -17,7 +17,7 @@ pub struct PendingNotice {
 
 /// How a file differs from what the model knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// The file is gone.
     Deleted,
     /// It is as the model knows it again.
@@ -34,14 +34,14 @@ pub fn line(
     handle: &str,
     path: &str,
     hash: Option<Digest>,
-    change: &Change,
+    change: &FileChange,
 ) -> String {
     let path = render::text(path);
     let what = match change {
-        Change::Deleted => return filled(sentences.deleted, &[("id", handle), ("path", &path)]),
-        Change::SameAgain => sentences.same_again,
-        Change::Counted(lines) => lines,
-        Change::Unknown => sentences.differs,
+        FileChange::Deleted => return filled(sentences.deleted, &[("id", handle), ("path", &path)]),
+        FileChange::SameAgain => sentences.same_again,
+        FileChange::Counted(lines) => lines,
+        FileChange::Unknown => sentences.differs,
     };
     let version = hash.map(|hash| hash.to_string()[..DIGITS].to_owned());
     let version = version.as_deref().unwrap_or(sentences.no_version);
@@ -132,11 +132,15 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::counted(Some("a"), Change::Counted("+1 -1".into()), "stale id=12 path=a version=ca978112 +1 -1")]
-    #[case::again(Some("a"), Change::SameAgain, "stale id=12 path=a version=ca978112 as you know it again")]
-    #[case::no_bytes(None, Change::Unknown, "stale id=12 path=a version=none changed")]
-    #[case::gone(None, Change::Deleted, "stale id=12 path=a deleted")]
-    fn what_a_line_says(#[case] text: Option<&str>, #[case] change: Change, #[case] expected: &str) {
+    #[case::counted(Some("a"), FileChange::Counted("+1 -1".into()), "stale id=12 path=a version=ca978112 +1 -1")]
+    #[case::again(
+        Some("a"),
+        FileChange::SameAgain,
+        "stale id=12 path=a version=ca978112 as you know it again"
+    )]
+    #[case::no_bytes(None, FileChange::Unknown, "stale id=12 path=a version=none changed")]
+    #[case::gone(None, FileChange::Deleted, "stale id=12 path=a deleted")]
+    fn what_a_line_says(#[case] text: Option<&str>, #[case] change: FileChange, #[case] expected: &str) {
         let hash = text.map(|text| Digest::of(text.as_bytes()));
         assert_eq!(line(&Sentences::default(), "12", "a", hash, &change), expected);
     }

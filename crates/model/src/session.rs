@@ -1,7 +1,7 @@
 //! A session's sets and their invariants.
 //!
 //! Architecture invariant: after every operation `active_set` is within `metadata_pool`, which is within
-//! `session_index`, and the index never shrinks. The operations collect what changed in a [`Change`]: a
+//! `session_index`, and the index never shrinks. The operations collect what changed in a [`SetsChange`]: a
 //! [`Patch`] of the session document to save, and the way back if saving fails.
 
 use indexmap::IndexSet;
@@ -19,7 +19,7 @@ const PINNED: &str = "pinned_set";
 
 /// What operations on the sets did.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct SetsChange {
     patch: Patch,
     undo: Vec<Undo>,
     touched: Vec<ObjectId>,
@@ -32,7 +32,7 @@ enum Undo {
     Replaced(&'static str, IndexSet<ObjectId>),
 }
 
-impl Change {
+impl SetsChange {
     /// The change as a patch of the session document.
     pub fn patch(&self) -> &Patch {
         &self.patch
@@ -104,25 +104,25 @@ impl Sets {
     }
 
     /// Adds an ID to the index (encountered; "indexed only").
-    pub fn encounter(&mut self, id: &ObjectId, change: &mut Change) {
+    pub fn encounter(&mut self, id: &ObjectId, change: &mut SetsChange) {
         change.insert(&mut self.index, INDEX, id);
     }
 
     /// Adds an ID to the metadata pool, and to the index if it is new.
-    pub fn promote(&mut self, id: &ObjectId, change: &mut Change) {
+    pub fn promote(&mut self, id: &ObjectId, change: &mut SetsChange) {
         self.encounter(id, change);
         change.insert(&mut self.pool, POOL, id);
     }
 
     /// Removes an ID from the metadata pool, and so from the active set; the index keeps it.
-    pub fn demote(&mut self, id: &ObjectId, change: &mut Change) {
+    pub fn demote(&mut self, id: &ObjectId, change: &mut SetsChange) {
         self.deactivate(id, change);
         change.remove(&mut self.pool, POOL, id);
     }
 
     /// Adds an ID to the active set; one that is only indexed is promoted first. One that is
     /// active already moves to the end, as the most recently activated.
-    pub fn activate(&mut self, id: &ObjectId, change: &mut Change) {
+    pub fn activate(&mut self, id: &ObjectId, change: &mut SetsChange) {
         self.promote(id, change);
         if self.active.last() != Some(id) {
             change.remove(&mut self.active, ACTIVE, id);
@@ -131,24 +131,24 @@ impl Sets {
     }
 
     /// Removes an ID from the active set; it stays in the pool. Returns whether it was active.
-    pub fn deactivate(&mut self, id: &ObjectId, change: &mut Change) -> bool {
+    pub fn deactivate(&mut self, id: &ObjectId, change: &mut SetsChange) -> bool {
         change.remove(&mut self.active, ACTIVE, id)
     }
 
     /// Exempts an ID from auto-collapse; it enters the index if it is new.
-    pub fn pin(&mut self, id: &ObjectId, change: &mut Change) {
+    pub fn pin(&mut self, id: &ObjectId, change: &mut SetsChange) {
         self.encounter(id, change);
         change.insert(&mut self.pinned, PINNED, id);
     }
 
     /// Removes a pin. Returns whether it was pinned.
-    pub fn unpin(&mut self, id: &ObjectId, change: &mut Change) -> bool {
+    pub fn unpin(&mut self, id: &ObjectId, change: &mut SetsChange) -> bool {
         change.remove(&mut self.pinned, PINNED, id)
     }
 
     /// Takes over pool, active and pinned of another point of the session (a branch change); the index
     /// becomes the union, because it never shrinks.
-    pub fn restore(&mut self, point: &Self, change: &mut Change) {
+    pub fn restore(&mut self, point: &Self, change: &mut SetsChange) {
         for id in &point.index {
             self.encounter(id, change);
         }
@@ -162,7 +162,7 @@ impl Sets {
     }
 
     /// Undoes a change that could not be saved. It must be the latest one.
-    pub fn undo(&mut self, change: Change) {
+    pub fn undo(&mut self, change: SetsChange) {
         for step in change.undo.into_iter().rev() {
             match step {
                 Undo::Inserted(name) => {

@@ -1,6 +1,6 @@
 //! What a tool call touched, from real shapes of arguments and outputs.
 
-use context_model::observe::{Candidate, Kind, MAX_FROM_BASH, MAX_LISTED, Observation, observe};
+use context_model::observe::{Candidate, Certainty, MAX_FROM_BASH, MAX_LISTED, Observation, observe};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -63,7 +63,7 @@ fn tools(
     let observation = observe(tool, &args(input), output, ok);
     assert_eq!(show(&observation), expected);
     let all = [observation.reads, observation.writes, observation.discovered].concat();
-    assert!(all.iter().all(|candidate| candidate.kind == Kind::Named));
+    assert!(all.iter().all(|candidate| candidate.kind == Certainty::Named));
 }
 
 #[rstest]
@@ -191,7 +191,7 @@ proptest! {
             prop_assert!(!candidate.path.trim().is_empty() && !candidate.path.contains(['\n', '\0']));
             prop_assert!(candidate.base.as_ref().is_none_or(|base| !base.is_empty() && !base.contains('\n')));
             let absolute = candidate.path.starts_with('/');
-            prop_assert!(candidate.kind == Kind::Named || !absolute || candidate.base.is_none());
+            prop_assert!(candidate.kind == Certainty::Named || !absolute || candidate.base.is_none());
         }
         let distinct: std::collections::HashSet<_> = all.iter().map(|c| (&c.path, &c.base)).collect();
         prop_assert_eq!(distinct.len(), all.len());

@@ -8,7 +8,7 @@ use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch;
-use context_model::session::{Change, Sets};
+use context_model::session::{Sets, SetsChange};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn session() -> SessionId {
     SessionId::new("s").unwrap()
 }
 
-fn apply(sets: &mut Sets, step: &Step, past: &[Sets], change: &mut Change) {
+fn apply(sets: &mut Sets, step: &Step, past: &[Sets], change: &mut SetsChange) {
     match step {
         Step::Encounter(n) => sets.encounter(&id(*n), change),
         Step::Promote(n) => sets.promote(&id(*n), change),
@@ -102,7 +102,7 @@ proptest! {
         let mut past = vec![sets.clone()];
         for step in &steps {
             let before = sets.clone();
-            let mut change = Change::default();
+            let mut change = SetsChange::default();
             apply(&mut sets, step, &past, &mut change);
             check_meaning(&sets, step, &before, &past);
             prop_assert!(sets.holds());
@@ -126,11 +126,11 @@ proptest! {
         let mut sets = Sets::default();
         let mut past = vec![sets.clone()];
         for step in &steps {
-            apply(&mut sets, step, &past, &mut Change::default());
+            apply(&mut sets, step, &past, &mut SetsChange::default());
             past.push(sets.clone());
         }
         let before = sets.clone();
-        let mut change = Change::default();
+        let mut change = SetsChange::default();
         for step in &lost {
             apply(&mut sets, step, &past, &mut change);
         }
@@ -145,7 +145,7 @@ proptest! {
         let base = sets.document(&session());
         let mut patches = Vec::new();
         for batch in &batches {
-            let mut change = Change::default();
+            let mut change = SetsChange::default();
             for step in batch {
                 apply(&mut sets, step, &past, &mut change);
             }
@@ -163,7 +163,7 @@ proptest! {
         let mut past = vec![sets.clone()];
         for step in &steps {
             let before = sets.clone();
-            let mut change = Change::default();
+            let mut change = SetsChange::default();
             apply(&mut sets, step, &past, &mut change);
             for n in 0..8 {
                 let id = id(n);
@@ -211,7 +211,7 @@ fn another_type_of_document_is_no_session() {
 #[test]
 fn a_session_document_holds_ids_and_references_only() {
     let mut sets = Sets::default();
-    sets.activate(&id(1), &mut Change::default());
+    sets.activate(&id(1), &mut SetsChange::default());
     let document = sets.document(&session());
     let mut names: Vec<&str> = document.payload().keys().map(String::as_str).collect();
     names.sort_unstable();

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// What it is.
-    pub kind: Kind,
+    pub kind: PathKind,
     /// The device, on Windows the volume's serial number.
     pub device: u64,
     /// The number of the file on its device: the inode, on Windows the file index.
@@ -19,7 +19,7 @@ pub struct Facts {
 
 /// What there is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PathKind {
     /// A regular file.
     File,
     /// A directory.
@@ -34,7 +34,7 @@ pub enum Kind {
     Device,
 }
 
-impl Kind {
+impl PathKind {
     /// Its name with an article.
     pub const fn name(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
-pub use facts::{Facts, Kind};
+pub use facts::{Facts, PathKind};
 
 impl Facts {
     /// Of what is at a path; a link is not followed.

@@ -14,7 +14,7 @@ fn files_are_told_apart_and_known_again() {
     assert_ne!(before.identity(), Facts::at(&two).unwrap().identity());
     assert_eq!(identity(&one), Some(before.identity()));
     assert_eq!(Facts::of(&File::open(&one).unwrap()).unwrap(), before);
-    assert_eq!((before.size, before.kind), (1, Kind::File));
+    assert_eq!((before.size, before.kind), (1, PathKind::File));
     fs::rename(&one, &moved).unwrap();
     assert_eq!(identity(&moved), Some(before.identity()));
     assert_eq!(identity(&one), None);
@@ -58,7 +58,7 @@ fn a_file_is_opened_by_its_real_path_alone() {
     if link(&real.join("inside"), &real.join("folder"), true)
         && link(&real.join("inside").join("file"), &real.join("link"), false)
     {
-        assert_eq!(Facts::at(&real.join("link")).unwrap().kind, Kind::Link);
+        assert_eq!(Facts::at(&real.join("link")).unwrap().kind, PathKind::Link);
         for path in [real.join("folder").join("file"), real.join("link")] {
             assert!(is_link(&open_without_links(&path).unwrap_err()), "{}", path.display());
         }

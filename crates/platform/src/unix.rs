@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::facts::{Facts, Kind};
+use crate::facts::{Facts, PathKind};
 
 pub const LINK: i32 = Errno::LOOP.raw_os_error();
 pub const SPECIAL: Option<i32> = Some(Errno::NXIO.raw_os_error());
@@ -27,12 +27,12 @@ fn facts(found: &Metadata) -> Facts {
     let kind = found.file_type();
     Facts {
         kind: match kind {
-            _ if kind.is_file() => Kind::File,
-            _ if kind.is_dir() => Kind::Directory,
-            _ if kind.is_symlink() => Kind::Link,
-            _ if kind.is_fifo() => Kind::Pipe,
-            _ if kind.is_socket() => Kind::Socket,
-            _ => Kind::Device,
+            _ if kind.is_file() => PathKind::File,
+            _ if kind.is_dir() => PathKind::Directory,
+            _ if kind.is_symlink() => PathKind::Link,
+            _ if kind.is_fifo() => PathKind::Pipe,
+            _ if kind.is_socket() => PathKind::Socket,
+            _ => PathKind::Device,
         },
         device: found.dev(),
         number: found.ino(),

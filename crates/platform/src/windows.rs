@@ -25,7 +25,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::Registry::{HKEY_LOCAL_MACHINE, RRF_RT_REG_SZ, RegGetValueW};
 
-use crate::facts::{Facts, Kind};
+use crate::facts::{Facts, PathKind};
 
 pub const LINK: i32 = ERROR_CANT_RESOLVE_FILENAME.cast_signed();
 pub const SPECIAL: Option<i32> = None;
@@ -40,9 +40,9 @@ pub fn facts_at(path: &Path) -> io::Result<Facts> {
 pub fn facts_of(file: &File) -> io::Result<Facts> {
     // The standard library knows which reparse points are links; a file that is kept in a cloud is none.
     let kind = match file.metadata()?.file_type() {
-        kind if kind.is_symlink() => Kind::Link,
-        kind if kind.is_dir() => Kind::Directory,
-        _ => Kind::File,
+        kind if kind.is_symlink() => PathKind::Link,
+        kind if kind.is_dir() => PathKind::Directory,
+        _ => PathKind::File,
     };
     let mut found = BY_HANDLE_FILE_INFORMATION::default();
     // SAFETY: the handle is open as long as `file` is, and `found` is what the call fills.

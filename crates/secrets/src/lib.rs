@@ -12,5 +12,5 @@ mod text;
 pub use redact::{is_args, is_content, is_redacted, redacted};
 pub use redaction::Redaction;
 pub use rules::Secret;
-pub use survey::{Found, Place, in_store};
+pub use survey::{SecretPlace, Survey, in_store};
 pub use text::in_text;

@@ -35,12 +35,12 @@ pub(super) fn find(text: &str, path: Option<&str>) -> Vec<Secret> {
 #[derive(Deserialize)]
 struct File {
     allowlist: Allowed,
-    rules: Vec<Written>,
+    rules: Vec<RuleSource>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct RuleSource {
     id: String,
     regex: Option<String>,
     path: Option<String>,
@@ -69,7 +69,7 @@ struct Allowed {
 }
 
 struct Rule {
-    written: Written,
+    written: RuleSource,
     id: &'static str,
     regex: OnceLock<Option<Regex>>,
     path: OnceLock<Option<Regex>>,

@@ -17,7 +17,7 @@ use context_store::{Change, Entry, Filter, Result, Store};
 
 /// Secrets that one rule has found in one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SecretPlace {
     /// The object.
     pub id: ObjectId,
     /// The first transaction whose version has one.
@@ -32,9 +32,9 @@ pub struct Place {
 
 /// What [`in_store`] has found.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct Survey {
     /// By object and rule.
-    pub places: Vec<Place>,
+    pub places: Vec<SecretPlace>,
     /// The secrets themselves: for erasing them, never to be shown.
     pub values: HashSet<String>,
 }
@@ -44,15 +44,15 @@ type Hit = (&'static str, usize, String);
 
 /// Looks for secrets in all versions of a store: texts, arguments and turns. A file's text is searched once,
 /// however many of its versions have it, and an output once, however many calls have it.
-pub async fn in_store(store: &dyn Store) -> Result<Found> {
-    let mut found = Found::default();
+pub async fn in_store(store: &dyn Store) -> Result<Survey> {
+    let mut found = Survey::default();
     // By hash and path, since some rules are for certain files. Texts without secrets have an empty list.
     let mut searched: HashMap<(Digest, Option<String>), Arc<[Hit]>> = HashMap::new();
     for id in store.query(&Filter::default()).await? {
-        let mut by_rule: BTreeMap<&'static str, (Place, HashSet<String>)> = BTreeMap::new();
+        let mut by_rule: BTreeMap<&'static str, (SecretPlace, HashSet<String>)> = BTreeMap::new();
         for entry in store.journal(&id).await? {
             let mut take = |(rule, line, secret): (&'static str, Option<usize>, String)| {
-                let place = Place { id: id.clone(), tx_id: entry.tx_id, line, rule, count: 0 };
+                let place = SecretPlace { id: id.clone(), tx_id: entry.tx_id, line, rule, count: 0 };
                 let (_, values) = by_rule.entry(rule).or_insert_with(|| (place, HashSet::new()));
                 values.insert(secret);
             };
@@ -77,7 +77,7 @@ pub async fn in_store(store: &dyn Store) -> Result<Found> {
             }
         }
         for (place, values) in by_rule.into_values() {
-            found.places.push(Place { count: values.len(), ..place });
+            found.places.push(SecretPlace { count: values.len(), ..place });
             found.values.extend(values);
         }
     }

@@ -22,7 +22,7 @@ const HANDLE: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
     /// What differs between files and tool calls.
-    pub kind: Kind,
+    pub kind: MetaKind,
     /// True if the content is null.
     pub is_null: bool,
     /// The transaction of the version that this describes.
@@ -31,7 +31,7 @@ pub struct Meta {
 
 /// The type-specific part of [`Meta`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum MetaKind {
     /// A file.
     File {
         /// Its binding.
@@ -77,13 +77,13 @@ impl Meta {
     ) -> Option<Self> {
         let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = match object_type {
-            ObjectType::File => Kind::File {
+            ObjectType::File => MetaKind::File {
                 source: source?,
                 file_type: text("file_type").to_owned(),
                 char_count: payload.get("char_count").and_then(Value::as_u64).unwrap_or(0),
                 source_hash: text("source_hash").parse().ok(),
             },
-            ObjectType::Toolcall => Kind::Toolcall {
+            ObjectType::Toolcall => MetaKind::Toolcall {
                 tool: text("tool").to_owned(),
                 status: if text("status") == "fail" { Status::Fail } else { Status::Ok },
                 outcome: Some(text("outcome")).filter(|text| is_outcome(text)).map(str::to_owned),
@@ -96,17 +96,17 @@ impl Meta {
     /// Returns what the index decision needs to know, for a file.
     pub fn current(&self) -> Option<Current> {
         match &self.kind {
-            Kind::File { source_hash, .. } => {
+            MetaKind::File { source_hash, .. } => {
                 Some(Current { source_hash: *source_hash, is_null: self.is_null })
             }
-            Kind::Toolcall { .. } => None,
+            MetaKind::Toolcall { .. } => None,
         }
     }
 
     /// The length of a file's text in UTF-16 units; 0 if it has none.
     pub fn text_units(&self) -> u64 {
         match &self.kind {
-            Kind::File { char_count, .. } if !self.is_null => *char_count,
+            MetaKind::File { char_count, .. } if !self.is_null => *char_count,
             _ => 0,
         }
     }
@@ -114,14 +114,14 @@ impl Meta {
     /// Returns whether only the hash of a file's bytes is known, and its text was never stored. An erased text keeps
     /// its length.
     pub fn lacks_text(&self) -> bool {
-        matches!(&self.kind, Kind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
+        matches!(&self.kind, MetaKind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
     }
 
     /// The filesystem binding, for a file that has one.
     pub fn file(&self) -> Option<&FilesystemSource> {
         match &self.kind {
-            Kind::File { source, .. } => source.as_filesystem(),
-            Kind::Toolcall { .. } => None,
+            MetaKind::File { source, .. } => source.as_filesystem(),
+            MetaKind::Toolcall { .. } => None,
         }
     }
 }
@@ -195,7 +195,7 @@ impl Catalog {
 
     /// Says no more what a call's output came to: somebody has taken out of the output what the outcome quotes.
     pub fn hush(&mut self, id: &ObjectId) {
-        if let Some(Meta { kind: Kind::Toolcall { outcome, .. }, .. }) = self.metas.get_mut(id) {
+        if let Some(Meta { kind: MetaKind::Toolcall { outcome, .. }, .. }) = self.metas.get_mut(id) {
             *outcome = None;
         }
     }
@@ -221,7 +221,7 @@ impl Catalog {
     /// binding as the path.
     pub fn line(&self, id: &ObjectId, display: impl Fn(&FilesystemSource) -> String) -> Option<String> {
         Some(match &self.metas.get(id)?.kind {
-            Kind::File { source, file_type, char_count, .. } => {
+            MetaKind::File { source, file_type, char_count, .. } => {
                 let path = match (self.display(id), source) {
                     (Some(path), _) => path.to_owned(),
                     (None, Source::Filesystem(file)) => display(file),
@@ -229,7 +229,7 @@ impl Catalog {
                 };
                 render::file_line(id, &path, file_type, *char_count)
             }
-            Kind::Toolcall { tool, status, .. } => render::toolcall_line(id, tool, *status),
+            MetaKind::Toolcall { tool, status, .. } => render::toolcall_line(id, tool, *status),
         })
     }
 
@@ -252,10 +252,10 @@ pub fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
 /// The full IDs and the handles of a session's objects. They are kept apart from the session, so that a lookup never waits for a
 /// write.
 #[derive(Debug, Default)]
-pub struct Names(RwLock<Known>);
+pub struct Names(RwLock<KnownNames>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownNames {
     ids: HashSet<ObjectId>,
     by_handle: HashMap<String, ObjectId>,
 }
@@ -295,11 +295,11 @@ impl Names {
     }
 
     // A poisoned lock only means that a reader panicked; each change is made by one call.
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
+    fn read(&self) -> RwLockReadGuard<'_, KnownNames> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+    fn write(&self) -> RwLockWriteGuard<'_, KnownNames> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -371,7 +371,7 @@ mod tests {
     fn a_handle_is_longer_where_a_shorter_one_is_taken() {
         let [one, two] = ["call_52986", "call_92571"].map(ObjectId::new);
         let meta = Meta {
-            kind: Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None },
+            kind: MetaKind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None },
             is_null: false,
             tx: TxId(1),
         };

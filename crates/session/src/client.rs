@@ -14,7 +14,7 @@ use crate::paths::Paths;
 
 /// When a write is to survive a power loss. It survives the end of the process at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub enum Fsync {
     /// Before it is acknowledged.
     Now,
     /// At the next `Engine::settle`.
@@ -72,17 +72,13 @@ impl Client {
     }
 
     /// Writes a transaction, without the secrets in it if the options say so.
-    pub async fn write(
-        &self,
-        mut transaction: Transaction,
-        durability: Durability,
-    ) -> context_store::Result<Receipt> {
+    pub async fn write(&self, mut transaction: Transaction, fsync: Fsync) -> context_store::Result<Receipt> {
         if let Some(redaction) = &self.redaction {
             redaction.take_out(&mut transaction);
         }
-        match durability {
-            Durability::Now => self.store().transact(transaction).await,
-            Durability::WithSettle => self.store().transact_soon(transaction).await,
+        match fsync {
+            Fsync::Now => self.store().transact(transaction).await,
+            Fsync::WithSettle => self.store().transact_soon(transaction).await,
         }
     }
 

@@ -8,16 +8,16 @@ use context_model::chat::ChatPatch;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
-use context_model::session::Change;
+use context_model::session::SetsChange;
 use context_model::time::TxId;
 use context_store::{Receipt, StoreError, Transaction, Write};
 use indexmap::IndexMap;
 use serde_json::json;
 
 use super::catalog::Meta;
-use super::session::{SessionChange, Written};
+use super::session::{SessionChange, SessionWrite};
 use super::{Session, refresh};
-use crate::client::{Client, Durability};
+use crate::client::{Client, Fsync};
 use crate::error::{EngineError, Result};
 
 /// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
@@ -32,7 +32,7 @@ pub struct Work {
     /// What is added to the chat.
     pub chat: ChatPatch,
     /// How the sets change.
-    pub change: Change,
+    pub change: SetsChange,
     /// Fields of the session document beside the sets.
     pub session: Patch,
     /// What must hold in the store.
@@ -113,10 +113,10 @@ where
 pub async fn commit<T: Send>(
     client: &Client,
     session: &mut Session,
-    durability: Durability,
+    fsync: Fsync,
     decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
 ) -> Result<T> {
-    match transact(client, session, durability, &mut Plain(decide)).await? {
+    match transact(client, session, fsync, &mut Plain(decide)).await? {
         Ok((outcome, _)) => Ok(outcome),
         Err(never) => match never {},
     }
@@ -130,7 +130,7 @@ pub async fn commit<T: Send>(
 pub async fn transact<I: Intent>(
     client: &Client,
     session: &mut Session,
-    durability: Durability,
+    fsync: Fsync,
     intent: &mut I,
 ) -> Result<Transacted<I>> {
     let mut attempt = 0;
@@ -148,7 +148,7 @@ pub async fn transact<I: Intent>(
                 return Err(error);
             }
         };
-        match save(client, session, durability, work).await {
+        match save(client, session, fsync, work).await {
             Ok(written) => return Ok(Ok((outcome, written))),
             Err(EngineError::Store(StoreError::Conflict(id))) if attempt < MAX_ATTEMPTS => {
                 attempt += 1;
@@ -164,7 +164,7 @@ pub async fn transact<I: Intent>(
 async fn save(
     client: &Client,
     session: &mut Session,
-    durability: Durability,
+    fsync: Fsync,
     mut work: Work,
 ) -> Result<Vec<(ObjectId, bool)>> {
     let transaction = transaction(client, session, &mut work);
@@ -182,7 +182,7 @@ async fn save(
         })
         .collect();
     let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
-    let receipt = match client.write(transaction, durability).await {
+    let receipt = match client.write(transaction, fsync).await {
         Ok(receipt) => receipt,
         Err(error) => {
             session.take_back(work);
@@ -210,7 +210,7 @@ async fn save(
     }
     session.dropped.extend(work.dropped);
     let documents = outcome.iter().filter(|(_, written)| *written).map(|(id, _)| id.clone()).collect();
-    session.changes.push(SessionChange::Wrote(Written {
+    session.changes.push(SessionChange::Wrote(SessionWrite {
         documents,
         chat: work.chat.into_patch(),
         touched: work.change.touched().to_vec(),

@@ -16,4 +16,4 @@ pub mod references;
 pub mod refresh;
 mod session;
 
-pub use session::{Session, SessionChange, Written};
+pub use session::{Session, SessionChange, SessionWrite};

@@ -6,7 +6,7 @@ use context_projection::request::segment::CHANGED;
 use serde_json::{Map, Value};
 
 use super::Session;
-use super::catalog::Kind;
+use super::catalog::MetaKind;
 
 impl Session {
     /// The line before an output: the name that brings it back. The call above it says the rest.
@@ -36,7 +36,7 @@ impl Session {
     /// The line of the specification: all that stands for a call whose outcome must not be shown.
     pub fn plain_reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
-            Some(Kind::Toolcall { tool, status, .. }) => {
+            Some(MetaKind::Toolcall { tool, status, .. }) => {
                 render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
             }
             _ => String::new(),
@@ -86,7 +86,7 @@ pub fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) ->
 #[cfg(test)]
 mod tests {
     use context_model::object::{Document, Status};
-    use context_model::session::Change;
+    use context_model::session::SetsChange;
     use context_model::source::FilesystemSource;
     use context_model::time::TxId;
     use context_projection::Objects;
@@ -102,7 +102,7 @@ mod tests {
         let document = Document::file(source, Some("text".into()), None);
         let id = document.id().clone();
         session.meet(&id, Meta::of_document(&document, TxId(1)).unwrap());
-        session.sets.promote(&id, &mut Change::default());
+        session.sets.promote(&id, &mut SetsChange::default());
         (session, id)
     }
 
@@ -130,7 +130,7 @@ mod tests {
         let (call, failed) = (ObjectId::new("call_1"), ObjectId::new("call_2"));
         for (id, status) in [(&call, Status::Ok), (&failed, Status::Fail)] {
             let outcome = Some("3 failed".into());
-            let kind = Kind::Toolcall { tool: "bash".into(), status, outcome };
+            let kind = MetaKind::Toolcall { tool: "bash".into(), status, outcome };
             session.meet(id, Meta { kind, is_null: false, tx: TxId(1) });
         }
         assert_eq!([&call, &failed, &file].map(|id| session.has_failed(id)), [false, true, false]);

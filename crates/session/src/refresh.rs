@@ -212,7 +212,7 @@ mod tests {
 
     async fn written(client: &Client, document: Document) -> TxId {
         let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
-        client.write(transaction, crate::client::Durability::Now).await.unwrap().tx_id
+        client.write(transaction, crate::client::Fsync::Now).await.unwrap().tx_id
     }
 
     /// The session has not received its own write if another client's came before it.
@@ -247,7 +247,7 @@ mod tests {
             let seen = Document::file(source, None, None);
             let tx = written(&client, seen.clone()).await;
             session.meet(seen.id(), Meta::of_document(&seen, tx).unwrap());
-            session.sets.promote(seen.id(), &mut context_model::session::Change::default());
+            session.sets.promote(seen.id(), &mut context_model::session::SetsChange::default());
             session.seen = tx;
             session.changes.clear();
             for content in contents {
@@ -269,7 +269,7 @@ mod tests {
         written(&client, file("/back", "a")).await;
         let tx = written(&client, gone.clone()).await;
         session.meet(gone.id(), Meta::of_document(&gone, tx).unwrap());
-        session.sets.promote(gone.id(), &mut context_model::session::Change::default());
+        session.sets.promote(gone.id(), &mut context_model::session::SetsChange::default());
         (session.seen, session.changes) = (tx, Vec::new());
         written(&client, file("/back", "a")).await;
         refresh(&client, &mut session).await.unwrap();

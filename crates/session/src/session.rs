@@ -13,7 +13,7 @@ use context_model::time::TxId;
 use context_projection::Objects;
 
 use super::commit::Work;
-use crate::catalog::{Catalog, Kind, Meta};
+use crate::catalog::{Catalog, Meta, MetaKind};
 use crate::error::{EngineError, Result};
 
 /// What a session holds in memory.
@@ -94,20 +94,20 @@ impl Session {
     /// The hash of a file's current bytes; `None` if the file is gone, too large or was never read.
     pub fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
         match &self.catalog.get(id)?.kind {
-            Kind::File { source_hash, .. } => *source_hash,
-            Kind::Toolcall { .. } => None,
+            MetaKind::File { source_hash, .. } => *source_hash,
+            MetaKind::Toolcall { .. } => None,
         }
     }
 
     /// Returns whether an object is a tool call.
     pub fn is_toolcall(&self, id: &ObjectId) -> bool {
-        self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, Kind::Toolcall { .. }))
+        self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, MetaKind::Toolcall { .. }))
     }
 
     /// Returns what a call's output came to.
     pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
         match self.catalog.get(id).map(|meta| &meta.kind) {
-            Some(Kind::Toolcall { outcome, .. }) => outcome.as_deref(),
+            Some(MetaKind::Toolcall { outcome, .. }) => outcome.as_deref(),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ impl Objects for Session {
 
     fn has_failed(&self, id: &ObjectId) -> bool {
         let kind = self.catalog.get(id).map(|meta| &meta.kind);
-        matches!(kind, Some(Kind::Toolcall { status: Status::Fail, .. }))
+        matches!(kind, Some(MetaKind::Toolcall { status: Status::Fail, .. }))
     }
 
     fn handle(&self, id: &ObjectId) -> String {
@@ -164,7 +164,7 @@ impl Objects for Session {
 /// A change that the layers above take in.
 pub enum SessionChange {
     /// The session has written.
-    Wrote(Written),
+    Wrote(SessionWrite),
     /// The catalog has another version of a file, whoever stored it.
     Version {
         /// The file's object.
@@ -180,7 +180,7 @@ pub enum SessionChange {
 
 /// What a transaction of the session did.
 #[derive(Default)]
-pub struct Written {
+pub struct SessionWrite {
     /// Documents that made a version.
     pub documents: Vec<ObjectId>,
     /// What was added to the chat.
@@ -199,7 +199,7 @@ impl Session {
     pub fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
         let (mut active, mut over) = (Vec::new(), Vec::new());
         for id in self.sets.active() {
-            let Some(Kind::Toolcall { tool, .. }) = self.catalog.get(id).map(|meta| &meta.kind) else {
+            let Some(MetaKind::Toolcall { tool, .. }) = self.catalog.get(id).map(|meta| &meta.kind) else {
                 continue;
             };
             let stay = Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) };
@@ -275,7 +275,7 @@ mod tests {
     ) {
         let id = ObjectId::new(id);
         let mut session = Session { turns: 3, ..Session::default() };
-        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
+        let kind = MetaKind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
         session.catalog.put(&ObjectId::new("call"), Meta { kind, is_null: false, tx: TxId(1) });
         session.stays.extend(stay.map(|turn| (id.clone(), turn)));
         session.activated.extend(was_activated.then(|| id.clone()));
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn before_the_first_turn_nothing_is_noted() {
         let (mut session, mut work, id) = (Session::default(), Work::default(), ObjectId::new("call"));
-        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
+        let kind = MetaKind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
         session.catalog.put(&id, Meta { kind, is_null: false, tx: TxId(1) });
         session.activate(&id, &mut work);
         assert!(work.chat.is_empty() && session.stays.is_empty());

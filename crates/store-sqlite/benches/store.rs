@@ -18,7 +18,7 @@ use context_model::object::{Document, Toolcall};
 use context_model::patch::Patch;
 use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Known, Store, Transaction, Write};
+use context_store::{AsOf, KnownAt, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use serde_json::{Map, json};
 use tokio::runtime::Runtime;
@@ -183,7 +183,7 @@ fn as_of(runtime: &Runtime) {
         start.elapsed()
     };
     let valid = |time: Timestamp| AsOf { valid_time: Some(time), known: None };
-    let known = |tx: TxId| AsOf { valid_time: None, known: Some(Known::Tx(tx)) };
+    let known = |tx: TxId| AsOf { valid_time: None, known: Some(KnownAt::Tx(tx)) };
     let mut times: [Vec<Duration>; 6] = Default::default();
     for n in 0..4_000 {
         let (short, points) = &objects[n % objects.len()];

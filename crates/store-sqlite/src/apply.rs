@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use super::error::Result;
-use super::form::Text;
+use super::form::NewText;
 use super::pack::{self, Parts, Skeleton};
 use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put};
 use super::read;
@@ -81,7 +81,7 @@ struct Open<'c> {
 }
 
 /// What is known of an object's stored envelope.
-struct Known {
+struct StoredObject {
     object: i64,
     object_type: String,
     source: Option<String>,
@@ -128,7 +128,7 @@ impl Open<'_> {
                     .prepare_cached("INSERT INTO objects (object_id, type, source) VALUES (?, ?, ?)")?;
                 let object = insert.insert(params![put.id.as_str(), put.object_type.as_str(), put.source])?;
                 let (object_type, source) = (put.object_type.as_str().to_owned(), put.source.clone());
-                Known { object, object_type, source }
+                StoredObject { object, object_type, source }
             }
         };
         let store = if put.is_text_gone { index::stored_erased } else { index::stored };
@@ -169,7 +169,7 @@ impl Open<'_> {
             Content::Kept => (latest.content, false),
             Content::Set(None) => (None, false),
             Content::Set(Some(text)) => {
-                let text = Text::new(text);
+                let text = NewText::new(text);
                 let (content, is_erased) = index::stored(self.connection, &text)?;
                 (Some((content, text.key)), is_erased)
             }
@@ -192,11 +192,11 @@ impl Open<'_> {
         Ok(true)
     }
 
-    fn known(&self, id: &ObjectId) -> Result<Option<Known>> {
+    fn known(&self, id: &ObjectId) -> Result<Option<StoredObject>> {
         let mut find =
             self.connection.prepare_cached("SELECT object, type, source FROM objects WHERE object_id = ?")?;
         let known = find.query_row([id.as_str()], |row| {
-            Ok(Known { object: row.get(0)?, object_type: row.get(1)?, source: row.get(2)? })
+            Ok(StoredObject { object: row.get(0)?, object_type: row.get(1)?, source: row.get(2)? })
         });
         Ok(known.optional()?)
     }
@@ -204,7 +204,7 @@ impl Open<'_> {
     fn insert(
         &mut self,
         id: &ObjectId,
-        known: &Known,
+        known: &StoredObject,
         valid_time: Timestamp,
         columns: &Columns<'_>,
     ) -> Result<i64> {

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use super::connect::{self, patiently};
 use super::error::Result;
-use super::place::Place;
+use super::store_file::StoreFile;
 
 /// From this many pages on, the log is copied back. The same number of bytes as SQLite's default. Once all of it is copied and
 /// nobody reads it, the next write restarts it: overwriting a log is synced faster than extending it.
@@ -23,14 +23,14 @@ type Ask = Option<mpsc::Sender<Result<()>>>;
 
 /// The thread, from the moment when there is something to copy.
 pub(super) struct Checkpointer {
-    place: Arc<Place>,
+    place: Arc<StoreFile>,
     running: Option<(SyncSender<Ask>, JoinHandle<()>)>,
     /// How many pages the last pass left, because they were written meanwhile or somebody still reads an older state.
     left: Arc<AtomicI64>,
 }
 
 impl Checkpointer {
-    pub fn new(place: Arc<Place>) -> Self {
+    pub fn new(place: Arc<StoreFile>) -> Self {
         Self { place, running: None, left: Arc::default() }
     }
 

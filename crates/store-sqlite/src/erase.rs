@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::error::Result;
 use super::forgotten;
-use super::form::{self, Found};
+use super::form::{self, StoredText};
 use super::index::{indexable, row_of};
 use super::pack::{self, Parts};
 use super::read;
@@ -128,7 +128,7 @@ fn with_needles(connection: &Connection, needles: &Needles) -> Result<BTreeSet<i
     let mut all = connection.prepare("SELECT content FROM contents")?;
     let all = all.query_map([], |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
     for content in all {
-        if let Found::Text(text) = form::text_of(connection, content)?
+        if let StoredText::Text(text) = form::text_of(connection, content)?
             && needles.is_in(&text)
         {
             found.insert(content);
@@ -188,13 +188,13 @@ pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64
             find.query_map([root, content], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
         let others = others.collect::<rusqlite::Result<BTreeMap<_, _>>>()?;
         let base = match form::text_of(connection, root)? {
-            Found::Text(base) => base,
-            Found::Erased => String::new(),
+            StoredText::Text(base) => base,
+            StoredText::Erased => String::new(),
         };
         let mut anew = BTreeMap::new();
         // Texts that are also being erased are handled separately.
         for (other, its_place) in others.into_iter().filter(|(other, _)| !going.contains(other)) {
-            let Found::Text(text) = form::text_of(connection, other)? else { continue };
+            let StoredText::Text(text) = form::text_of(connection, other)? else { continue };
             unindex(connection, row_of(root, its_place))?;
             if place == 0 {
                 stand_alone(connection, other, &text)?;
@@ -239,7 +239,7 @@ fn rewrite(
     needles: &Needles,
     mark: &str,
 ) -> Result<bool> {
-    let mut find = connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ?"))?;
+    let mut find = connection.prepare_cached(&select(row::TextColumn::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
     let Some(sql) = rows.next()? else { return Ok(false) };
     let mut row = Row::read(connection, sql)?;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 use super::error::Result;
-use super::form::{self, Found};
+use super::form::{self, StoredText};
 use super::row;
-use super::row::{Row, Text, select};
+use super::row::{Row, TextColumn, select};
 
 /// What was forgotten, as far as this connection has read it.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub(super) fn remember(
     let mut gone = Gone::default();
     for content in contents {
         // Damage is reported when the text is read; what is lost anyway is not remembered.
-        if let Ok(Found::Text(text)) = form::text_of(connection, *content) {
+        if let Ok(StoredText::Text(text)) = form::text_of(connection, *content) {
             gone.add_said(&text);
         }
     }
@@ -105,7 +105,7 @@ fn spare(
 
 /// The words of a version that its own row has: no long ones, which are texts of their own.
 fn each_word(connection: &Connection, seq: i64, use_it: &mut impl FnMut(&str)) -> Result<()> {
-    let mut find = connection.prepare_cached(&select(Text::Left, "WHERE v.seq = ?"))?;
+    let mut find = connection.prepare_cached(&select(TextColumn::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
     let Some(sql) = rows.next()? else { return Ok(()) };
     // Damage is reported when the version is read; what is lost anyway is not remembered.

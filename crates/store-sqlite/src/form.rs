@@ -35,7 +35,7 @@ thread_local! {
 
 /// A text as found in the store.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum StoredText {
     Text(String),
     /// Its owner has erased it.
     Erased,
@@ -43,13 +43,13 @@ pub(super) enum Found {
 
 /// A content, its key, and its compressed form if that saves space.
 #[derive(Clone)]
-pub(super) struct Text {
+pub(super) struct NewText {
     pub text: String,
     pub key: Digest,
     pub compressed: Option<Vec<u8>>,
 }
 
-impl Text {
+impl NewText {
     /// Compresses a text.
     pub fn new(text: String) -> Self {
         let key = Digest::of(text.as_bytes());
@@ -116,7 +116,7 @@ pub(super) fn text_at(
     connection: &Connection,
     row: &rusqlite::Row<'_>,
     index: usize,
-) -> Result<Option<Found>> {
+) -> Result<Option<StoredText>> {
     let Some(codec) = row.get::<_, Option<i64>>(index)? else { return Ok(None) };
     let bytes = || match row.get_ref(index + 1)? {
         ValueRef::Blob(bytes) => Ok(bytes),
@@ -130,10 +130,10 @@ pub(super) fn text_at(
             let Some((PLAIN | COMPRESSED, base)) = whole(connection, root)? else { return Err(damaged()) };
             restored(bytes()?, Some(base.as_bytes())).ok_or_else(damaged)?
         }
-        ERASED => return Ok(Some(Found::Erased)),
+        ERASED => return Ok(Some(StoredText::Erased)),
         _ => return Err(damaged()),
     };
-    Ok(Some(Found::Text(text)))
+    Ok(Some(StoredText::Text(text)))
 }
 
 /// A text that is kept whole.
@@ -154,13 +154,13 @@ fn whole(connection: &Connection, content: i64) -> Result<Option<(i64, String)>>
 ///
 /// # Errors
 /// `STORE_CORRUPT`, also if there is none.
-pub(super) fn text_of(connection: &Connection, content: i64) -> Result<Found> {
+pub(super) fn text_of(connection: &Connection, content: i64) -> Result<StoredText> {
     let mut find =
         connection.prepare_cached("SELECT codec, text, root, sha256 FROM contents WHERE content = ?")?;
     let mut rows = find.query([content])?;
     let row = rows.next()?.ok_or_else(damaged)?;
     let found = text_at(connection, row, 0)?.ok_or_else(damaged)?;
-    if let Found::Text(text) = &found {
+    if let StoredText::Text(text) = &found {
         let stored = row.get_ref(3)?.as_blob().map_err(|_| damaged())?;
         if stored != Digest::of(text.as_bytes()).as_bytes() {
             return Err(damaged());

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::error::Result;
-use super::form::{self, Found, Text};
+use super::form::{self, NewText, StoredText};
 
 /// How many bytes of text and versions one transaction processes at most, so that a write waits only briefly.
 const PORTION_BYTES: usize = 512 << 10;
@@ -83,7 +83,7 @@ fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Resul
         return Ok(None);
     }
     // Damage is reported when the text is read or verified; the rest continues.
-    let Ok(Found::Text(text)) = form::text_of(connection, content) else { return Ok(None) };
+    let Ok(StoredText::Text(text)) = form::text_of(connection, content) else { return Ok(None) };
     let name = name_of(connection, object)?;
     if let Some(before) = before(connection, object, seq)?
         && let Some(indexed) = as_delta(connection, content, &text, before)?
@@ -133,7 +133,7 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
     if place >= FAMILY {
         return Ok(None);
     }
-    let Ok(Found::Text(base)) = form::text_of(connection, root) else { return Ok(None) };
+    let Ok(StoredText::Text(base)) = form::text_of(connection, root) else { return Ok(None) };
     // Reading it takes both texts: never more than twice what the whole text would take.
     if base.len() > text.len() * 2 {
         return Ok(None);
@@ -145,7 +145,7 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
     };
     form::reform(connection, content, text, (form::DELTA, &delta), (root, place), Some(&base))?;
     let previous = match form::text_of(connection, before) {
-        Ok(Found::Text(previous)) if before != root => previous,
+        Ok(StoredText::Text(previous)) if before != root => previous,
         _ => String::new(),
     };
     let known: HashSet<&str> = base.lines().chain(previous.lines()).collect();
@@ -158,7 +158,7 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
 }
 
 /// The number of a text, which is stored if it is new, and whether its owner has erased it.
-pub(super) fn stored(connection: &Connection, text: &Text) -> Result<(i64, bool)> {
+pub(super) fn stored(connection: &Connection, text: &NewText) -> Result<(i64, bool)> {
     let (codec, bytes): (_, &dyn ToSql) = match &text.compressed {
         Some(bytes) => (form::COMPRESSED, bytes),
         None => (form::PLAIN, &text.text),
@@ -167,11 +167,11 @@ pub(super) fn stored(connection: &Connection, text: &Text) -> Result<(i64, bool)
 }
 
 /// The same for a text that its owner has erased elsewhere: if it is new, only its hash and length are stored.
-pub(super) fn stored_erased(connection: &Connection, text: &Text) -> Result<(i64, bool)> {
+pub(super) fn stored_erased(connection: &Connection, text: &NewText) -> Result<(i64, bool)> {
     Ok((stored_as(connection, text, form::ERASED, &[0_u8; 0].as_slice())?.0, true))
 }
 
-fn stored_as(connection: &Connection, text: &Text, codec: i64, bytes: &dyn ToSql) -> Result<(i64, bool)> {
+fn stored_as(connection: &Connection, text: &NewText, codec: i64, bytes: &dyn ToSql) -> Result<(i64, bool)> {
     let mut find = connection.prepare_cached("SELECT content, codec FROM contents WHERE sha256 = ?")?;
     let found = find.query_row([text.key.as_bytes()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
     if let Some((content, codec)) = found.optional()? {

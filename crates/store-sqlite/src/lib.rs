@@ -23,11 +23,11 @@ use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
 
 use self::checkpointer::Gate;
 use self::negative_cache::NegativeCache;
-use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
 pub use self::settle::Durability;
 use self::settle::Settled;
+use self::store_file::StoreFile;
 pub use self::verify::Size;
 use self::writer::Writer;
 use self::writer_queue::{Job, WriterQueue};
@@ -44,7 +44,6 @@ mod migrate;
 mod negative_cache;
 mod pack;
 mod page;
-mod place;
 mod pool;
 mod prepare;
 mod prune;
@@ -55,6 +54,7 @@ mod row;
 mod search;
 mod settle;
 mod store;
+mod store_file;
 mod verify;
 mod writer;
 mod writer_queue;
@@ -78,7 +78,7 @@ pub struct SqliteStore {
     searches: Pool,
     /// `None` if nothing is synced anyway.
     settled: Option<Settled>,
-    place: Arc<Place>,
+    place: Arc<StoreFile>,
     clock: Clock,
     negative: Arc<NegativeCache>,
 }
@@ -98,7 +98,7 @@ impl SqliteStore {
         let path = std::path::absolute(path)
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
-        let place = Arc::new(Place::new(&path));
+        let place = Arc::new(StoreFile::new(&path));
         let gate = Arc::new(Gate::default());
         let pool = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-read")?;
         let searches = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-search")?;

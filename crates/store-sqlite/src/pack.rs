@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, get_frame_content_size};
 
 use super::error::Result;
-use super::form::{self, Found, Text};
+use super::form::{self, NewText, StoredText};
 use context_store::StoreError;
 
 /// A string of at least this many bytes, as written in JSON, becomes a separate text.
@@ -48,7 +48,7 @@ thread_local! {
 pub(super) struct Skeleton {
     pub json: String,
     /// The strings that belong in the holes, in order.
-    pub texts: Vec<Text>,
+    pub texts: Vec<NewText>,
     /// The hash of the JSON and of the texts that belong in it.
     pub digest: Digest,
 }
@@ -86,7 +86,7 @@ pub(super) fn digest(json: &str, texts: impl IntoIterator<Item = Digest>) -> Dig
     Digest::of(&bytes)
 }
 
-fn hollow(json: String, texts: &mut Vec<Text>) -> String {
+fn hollow(json: String, texts: &mut Vec<NewText>) -> String {
     let bytes = json.as_bytes();
     let (mut skeleton, mut copied, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {
@@ -110,7 +110,7 @@ fn hollow(json: String, texts: &mut Vec<Text>) -> String {
             skeleton.push_str(&json[copied..start]);
             skeleton.push(HOLE);
             copied = end;
-            texts.push(Text::new(text));
+            texts.push(NewText::new(text));
         }
     }
     if texts.is_empty() {
@@ -139,8 +139,8 @@ pub(super) fn filled<'j>(
     whole.push_str(parts.next().unwrap_or_default());
     for (part, content) in parts.zip(texts) {
         match form::text_of(connection, *content)? {
-            Found::Text(text) => whole.push_str(&escaped(&text)),
-            Found::Erased => {
+            StoredText::Text(text) => whole.push_str(&escaped(&text)),
+            StoredText::Erased => {
                 is_erased = true;
                 whole.push_str(context_store::backend::erasing::MARK);
             }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use super::error::Result;
-use super::row::{Row, Text, select, text};
+use super::row::{Row, TextColumn, select, text};
 use super::{read, row};
 
 /// The versions of an object that transactions after this one wrote, in order. At most this many versions and about this
@@ -31,7 +31,7 @@ pub(super) fn page(
     let places = find.query_map(params![id.as_str(), number(after)], |row| row.get::<_, i64>(0))?;
     let mut places = places.collect::<rusqlite::Result<Vec<_>>>()?;
     places.sort_unstable();
-    let mut fetch = moment.prepare_cached(&select(Text::Fetched, "WHERE v.seq = ?"))?;
+    let mut fetch = moment.prepare_cached(&select(TextColumn::Fetched, "WHERE v.seq = ?"))?;
     let mut versions: Vec<Version> = Vec::new();
     let mut chains: HashMap<i64, usize> = HashMap::new();
     let mut bytes = 0;
@@ -110,7 +110,7 @@ pub(super) fn count_at(
 ) -> Result<usize> {
     let moment = connection.unchecked_transaction()?;
     let rest = "WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from = ? AND v.tx_id <= ?";
-    let mut find = moment.prepare_cached(&select(Text::Fetched, rest))?;
+    let mut find = moment.prepare_cached(&select(TextColumn::Fetched, rest))?;
     let mut rows = find.query(params![id.as_str(), valid_time.millis(), number(until)])?;
     let mut count = 0;
     while let Some(sql) = rows.next()? {

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::checkpointer::Gate;
 use super::connect;
 use super::error::{self, Trouble, is_held, is_interrupted};
-use super::place::Place;
+use super::store_file::StoreFile;
 
 /// Threads for long reads.
 const THREADS: usize = 2;
@@ -29,21 +29,21 @@ pub(super) struct Pool {
 }
 
 struct Idle {
-    place: Arc<Place>,
+    place: Arc<StoreFile>,
     gate: Arc<Gate>,
     is_closed: Arc<AtomicBool>,
-    connections: Mutex<Vec<Reader>>,
+    connections: Mutex<Vec<PooledConnection>>,
 }
 
 /// A connection, and when its reads end.
-struct Reader {
+struct PooledConnection {
     connection: Connection,
     limit: Limit,
 }
 
 impl Pool {
     /// Starts the threads.
-    pub fn new(place: Arc<Place>, gate: Arc<Gate>, name: &str) -> Result<Self> {
+    pub fn new(place: Arc<StoreFile>, gate: Arc<Gate>, name: &str) -> Result<Self> {
         let (sender, receiver) = mpsc::channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
@@ -133,7 +133,7 @@ impl Idle {
         self.gate.pass();
         let pop = || self.connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let reader = pop().map_or_else(|| self.open(), Ok)?;
-        let Reader { connection, limit } = &reader;
+        let PooledConnection { connection, limit } = &reader;
         limit.begin(time);
         let start = Instant::now();
         let attempt = || limit.check().and_then(|()| Ok(read(connection, limit)?));
@@ -158,13 +158,13 @@ impl Idle {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn open(&self) -> Result<Reader> {
+    fn open(&self) -> Result<PooledConnection> {
         let mut connection = connect::reader(self.place.path())?;
         // The connection may have opened another file than the one that is being written.
         self.place.check()?;
         let limit = Limit::new(Arc::clone(&self.is_closed));
         limit.govern(&mut connection).map_err(Trouble::from)?;
-        Ok(Reader { connection, limit })
+        Ok(PooledConnection { connection, limit })
     }
 }
 
@@ -265,7 +265,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("store.db");
         let writer = connect::writer(&path, Durability::Process).unwrap();
-        let pool = Pool::new(Arc::new(Place::new(&path)), Arc::default(), "test").unwrap();
+        let pool = Pool::new(Arc::new(StoreFile::new(&path)), Arc::default(), "test").unwrap();
         (place, writer, pool)
     }
 

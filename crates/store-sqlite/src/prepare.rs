@@ -6,7 +6,7 @@ use context_model::object::{Document, ObjectType};
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
-use super::form::Text;
+use super::form::NewText;
 use super::pack::Skeleton;
 use context_store::backend::erasing::{Gone, Rest};
 use context_store::{Result, StoreError, Transaction, Write};
@@ -30,7 +30,7 @@ pub(super) struct Put {
     pub object_type: ObjectType,
     pub source: Option<String>,
     pub body: Body,
-    pub text: Option<Text>,
+    pub text: Option<NewText>,
     /// True if all of the text is forgotten. Then only its hash and length are stored.
     pub is_text_gone: bool,
     pub content_hash: Digest,
@@ -115,7 +115,7 @@ impl PreparedWrite {
                 let body = Body { skeleton: Skeleton::of(json), source_hash: put.body.source_hash };
                 let is_text_gone = rest == Some(Rest::None);
                 let text = match rest {
-                    Some(Rest::Text(text)) => Some(Text::new(text)),
+                    Some(Rest::Text(text)) => Some(NewText::new(text)),
                     Some(Rest::None) | None => put.text.clone(),
                 };
                 Ok(Some(Self::Put(Box::new(Put {
@@ -151,7 +151,7 @@ impl Put {
         let (id, object_type, source, mut payload) = document.into_parts();
         let source = source.map(|s| serde_json::to_string(&s)).transpose().map_err(unwritable)?;
         let text = match (payload.remove("content"), key) {
-            (Some(Value::String(text)), Some(key)) => Some(Text::with_key(text, key)),
+            (Some(Value::String(text)), Some(key)) => Some(NewText::with_key(text, key)),
             (Some(other), _) => {
                 payload.insert("content".into(), other);
                 None

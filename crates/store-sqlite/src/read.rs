@@ -10,26 +10,26 @@ use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::error::Result;
-use super::form::{self, Found};
-use super::row::{CONTENT, LENGTH, Row, Text, content, select};
+use super::form::{self, StoredText};
+use super::row::{CONTENT, LENGTH, Row, TextColumn, content, select};
 use context_store::backend::shape::Shape;
-use context_store::{AsOf, Change, Entry, Erased, Filter, Known, Outline, StoreError, Version};
+use context_store::{AsOf, Change, Entry, Erased, Filter, KnownAt, Outline, StoreError, Version};
 
 /// The order in which the first row is the version that is valid.
 const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
 
 static AT_VALID_TIME: LazyLock<[String; 2]> = LazyLock::new(|| {
     let rest = format!("WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}");
-    [Text::Left, Text::Fetched].map(|text| select(text, &rest))
+    [TextColumn::Left, TextColumn::Fetched].map(|text| select(text, &rest))
 });
 static AT_PLACE: LazyLock<[String; 2]> =
-    LazyLock::new(|| [Text::Left, Text::Fetched].map(|text| select(text, "WHERE v.seq = ?")));
+    LazyLock::new(|| [TextColumn::Left, TextColumn::Fetched].map(|text| select(text, "WHERE v.seq = ?")));
 static CHAIN: LazyLock<String> = LazyLock::new(|| {
     let rest =
         "WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from BETWEEN ? AND ?
            AND v.base = ? AND v.seq <= ?
          ORDER BY v.valid_from, v.tx_id, v.seq";
-    select(Text::Left, rest)
+    select(TextColumn::Left, rest)
 });
 static LATEST_TX: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -39,7 +39,7 @@ static LATEST_TX: LazyLock<String> = LazyLock::new(|| {
 
 /// The version of an object at a point of the two times.
 pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-    at_point(connection, id, at, Text::Fetched, |row, sql| version(connection, row, sql))
+    at_point(connection, id, at, TextColumn::Fetched, |row, sql| version(connection, row, sql))
 }
 
 /// The result of a read that must be fast.
@@ -54,7 +54,7 @@ pub(super) enum Quick {
 pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Quick> {
     const BYTES: i64 = 64 << 10;
     const PATCHES: i64 = 16;
-    let found = at_point(connection, id, at, Text::Fetched, |row, sql| {
+    let found = at_point(connection, id, at, TextColumn::Fetched, |row, sql| {
         let bytes =
             sql.get::<_, Option<i64>>(LENGTH)?.unwrap_or(0) + i64::try_from(row.body.len()).unwrap_or(BYTES);
         if bytes >= BYTES || row.depth.is_some_and(|depth| depth > PATCHES) {
@@ -83,12 +83,12 @@ pub(super) fn local(connection: &Connection, name: &str) -> Result<Option<String
 
 /// An object's latest version without its content.
 fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
-    at_point(connection, id, AsOf::default(), Text::Left, |row, sql| {
+    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, sql| {
         let mut payload = row.fields(connection)?;
         payload.remove("content");
         let content: Option<i64> = sql.get(CONTENT)?;
         let has_text = match content.filter(|_| row.erased.is_some()) {
-            Some(content) => form::text_of(connection, content)? != Found::Erased,
+            Some(content) => form::text_of(connection, content)? != StoredText::Erased,
             None => row.text_hash.is_some(),
         };
         if let Some(hash) = row.digest(row.content_hash)? {
@@ -186,7 +186,7 @@ pub(super) fn hashes(
     id: &ObjectId,
     at: AsOf,
 ) -> Result<Option<(Digest, Option<Digest>)>> {
-    let stored = at_point(connection, id, at, Text::Left, |row, _| {
+    let stored = at_point(connection, id, at, TextColumn::Left, |row, _| {
         Ok((row.digest(row.content_hash)?, row.digest(row.source_hash)?))
     })?;
     match stored {
@@ -198,7 +198,7 @@ pub(super) fn hashes(
 }
 
 /// What a patch needs to know about the version that it changes.
-pub(super) struct Form {
+pub(super) struct LatestForm {
     pub seq: i64,
     pub shape: Shape,
     pub base: i64,
@@ -208,8 +208,8 @@ pub(super) struct Form {
 }
 
 /// The form of an object's latest version.
-pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<Form>> {
-    at_point(connection, id, AsOf::default(), Text::Left, |row, sql| {
+pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<LatestForm>> {
+    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, sql| {
         let mut shape = Shape::of(&row.fields(connection)?);
         if let Some(nested) = row.nested.as_deref() {
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
@@ -217,7 +217,7 @@ pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Opti
         shape.has_text = row.text_hash.is_some();
         let key = row.digest(row.text_hash)?;
         let content: Option<i64> = sql.get(CONTENT)?;
-        Ok(Form {
+        Ok(LatestForm {
             seq: row.seq,
             shape,
             base: row.base.unwrap_or(row.seq),
@@ -233,7 +233,7 @@ fn at_point<T>(
     connection: &Connection,
     id: &ObjectId,
     at: AsOf,
-    text: Text,
+    text: TextColumn,
     then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     let valid = at.valid_time.map_or(i64::MAX, Timestamp::millis);
@@ -261,7 +261,7 @@ fn at_point<T>(
 ///
 /// Most versions are valid from their transaction on. So those after the bound are at the end of the index, beyond the
 /// bound's time, and are never visited. The few that were dated ahead have an index of their own.
-fn locate(connection: &Connection, id: &ObjectId, valid: i64, known: Known) -> Result<Option<i64>> {
+fn locate(connection: &Connection, id: &ObjectId, valid: i64, known: KnownAt) -> Result<Option<i64>> {
     let Some((tx, time)) = resolve(connection, known)? else { return Ok(None) };
     let find = |index: &str, ahead: &str, valid: i64| {
         let sql = format!(
@@ -282,15 +282,15 @@ fn locate(connection: &Connection, id: &ObjectId, valid: i64, known: Known) -> R
 }
 
 /// The newest transaction within a bound, and its time.
-fn resolve(connection: &Connection, known: Known) -> Result<Option<(i64, i64)>> {
+fn resolve(connection: &Connection, known: KnownAt) -> Result<Option<(i64, i64)>> {
     let last = |tx: i64| -> Result<Option<(i64, i64)>> {
         let sql = "SELECT tx_id, tx_time FROM txs WHERE tx_id <= ? ORDER BY tx_id DESC LIMIT 1";
         let found = connection.prepare_cached(sql)?.query_row([tx], |row| Ok((row.get(0)?, row.get(1)?)));
         Ok(found.optional()?)
     };
     match known {
-        Known::Tx(tx) => last(i64::try_from(tx.0).unwrap_or(i64::MAX)),
-        Known::Time(time) => {
+        KnownAt::Tx(tx) => last(i64::try_from(tx.0).unwrap_or(i64::MAX)),
+        KnownAt::Time(time) => {
             // Times increase with the numbers, so a binary search needs no index of times.
             let (mut low, mut high) = (0, last(i64::MAX)?.map_or(0, |(tx, _)| tx));
             while low < high {
@@ -309,7 +309,7 @@ fn resolve(connection: &Connection, known: Known) -> Result<Option<(i64, i64)>> 
 fn each(
     connection: &Connection,
     id: &ObjectId,
-    mut then: impl FnMut(Row<'_>, Option<Found>) -> Result<()>,
+    mut then: impl FnMut(Row<'_>, Option<StoredText>) -> Result<()>,
 ) -> Result<()> {
     // The row numbers are sorted and not the rows, which may be large.
     let sql = "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ?";
@@ -317,7 +317,7 @@ fn each(
     let mut places: Vec<i64> =
         places.query_map([id.as_str()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     places.sort_unstable();
-    let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;
+    let mut statement = connection.prepare_cached(&AT_PLACE[TextColumn::Fetched as usize])?;
     for place in places {
         let mut rows = statement.query([place])?;
         let missing = || StoreError::Corrupt(format!("a version of object {:?} is missing", id.as_str()));
@@ -344,7 +344,7 @@ pub(super) fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row
 /// Assembles a patched document from the base and the patches of its chain up to this one. Whatever was erased in one of
 /// them is erased in the result.
 fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<(Document, Option<Erased>)> {
-    let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;
+    let mut statement = connection.prepare_cached(&AT_PLACE[TextColumn::Fetched as usize])?;
     let mut rows = statement.query([base])?;
     let first = rows.next()?.ok_or_else(|| last.damaged())?;
     let row = Row::read(connection, first)?;

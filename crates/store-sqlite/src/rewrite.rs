@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::connect::{self, PATIENCE, patiently};
 use super::error::Result;
-use super::place::Place;
+use super::store_file::StoreFile;
 use context_store::StoreError;
 
 /// How long to wait before the log is emptied again: a process that copies it needs a few milliseconds.
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 /// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
-pub(super) fn has_room(place: &Place) -> Result<()> {
+pub(super) fn has_room(place: &StoreFile) -> Result<()> {
     place.check()?;
     let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
     let wanted = 2 * (length(place.path()) + length(&connect::log(place.path())));

@@ -14,12 +14,12 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 
 use super::error::{Result, Trouble};
-use super::form::{self, Found};
+use super::form::{self, StoredText};
 use super::pack::{self, Parts, Unpacked};
 
 /// How much of a row is fetched: with its text or without. It may be long, and most queries don't need it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Text {
+pub(super) enum TextColumn {
     Left,
     Fetched,
 }
@@ -31,11 +31,11 @@ pub(super) const LENGTH: usize = 21;
 pub(super) const CONTENT: usize = 22;
 
 /// A statement for a [`Row`]; `rest` is everything from `WHERE` on, with `v` for the versions and `o` for their objects.
-pub(super) fn select(text: Text, rest: &str) -> String {
+pub(super) fn select(text: TextColumn, rest: &str) -> String {
     // The table of texts is not read for a row without text, because each of its pages has only a few texts.
     let (text, join) = match text {
-        Text::Fetched => ("c.codec, c.text, c.root, c.length", "LEFT JOIN contents c USING (content)"),
-        Text::Left => ("NULL, NULL, NULL, NULL", ""),
+        TextColumn::Fetched => ("c.codec, c.text, c.root, c.length", "LEFT JOIN contents c USING (content)"),
+        TextColumn::Left => ("NULL, NULL, NULL, NULL", ""),
     };
     format!(
         "SELECT v.seq, v.tx_id, t.tx_time, v.valid_from, o.object_id, o.type, o.source, v.body,
@@ -157,12 +157,12 @@ impl<'a> Row<'a> {
 
     /// The document of a whole version, checked against its content hash. An erased one has null content and marks in place
     /// of its long strings; it keeps the hash from before.
-    pub fn document(&self, connection: &Connection, text: Option<Found>) -> Result<Document> {
+    pub fn document(&self, connection: &Connection, text: Option<StoredText>) -> Result<Document> {
         let (mut payload, is_changed) = self.filled_fields(connection)?;
         let mut is_erased = is_changed || self.erased.is_some();
         match text {
-            Some(Found::Text(text)) => drop(payload.insert("content".into(), text.into())),
-            Some(Found::Erased) => {
+            Some(StoredText::Text(text)) => drop(payload.insert("content".into(), text.into())),
+            Some(StoredText::Erased) => {
                 is_erased = true;
                 payload.insert("content".into(), Value::Null);
             }
@@ -240,7 +240,7 @@ impl<'a> Row<'a> {
 }
 
 /// The text of a row of [`select`].
-pub(super) fn content(connection: &Connection, row: &rusqlite::Row<'_>) -> Result<Option<Found>> {
+pub(super) fn content(connection: &Connection, row: &rusqlite::Row<'_>) -> Result<Option<StoredText>> {
     form::text_at(connection, row, TEXT)
 }
 

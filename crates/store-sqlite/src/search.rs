@@ -9,11 +9,11 @@ use context_model::time::TxId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::Result;
-use super::form::{self, Found};
+use super::form::{self, StoredText};
 use super::pool::Limit;
 use super::ranked;
 use super::row::text;
-use context_store::backend::words::{self, Part};
+use context_store::backend::words::{self, Phrase};
 use context_store::{Hit, Search, StoreError};
 
 /// How long a search may look for its words.
@@ -36,7 +36,7 @@ struct Wanted<'a> {
     /// Its words as phrases of FTS5.
     phrases: Vec<String>,
     /// The same as words.
-    parts: Vec<Part>,
+    parts: Vec<Phrase>,
     kind: Option<&'a str>,
     /// The objects that may be hit.
     among: Option<&'a HashSet<ObjectId>>,
@@ -150,7 +150,7 @@ fn hitting(connection: &Connection, root: i64, rank: f64, wanted: &Wanted<'_>) -
     for content in std::iter::once(root).chain(others) {
         let whose = occurrences(connection, content, rank, wanted)?;
         if !whose.is_empty()
-            && let Found::Text(text) = form::text_of(connection, content)?
+            && let StoredText::Text(text) = form::text_of(connection, content)?
         {
             memory.add(content, &text)?;
             found.extend(whose);
@@ -204,7 +204,7 @@ fn add_rest(
     let (memory, mut bytes) = (Memory::new()?, 0);
     for content in rest.keys() {
         limit.check()?;
-        if let Found::Text(text) = form::text_of(connection, *content)? {
+        if let StoredText::Text(text) = form::text_of(connection, *content)? {
             bytes += text.len();
             if bytes > MOST_REST {
                 return Err(reason.clone().into());
@@ -274,7 +274,7 @@ impl Memory {
 
 /// The first line of a content that has one of the phrases.
 fn place(connection: &Connection, content: i64, wanted: &Wanted<'_>) -> Result<(usize, String)> {
-    let Found::Text(plain) = form::text_of(connection, content)? else { return Ok((1, String::new())) };
+    let StoredText::Text(plain) = form::text_of(connection, content)? else { return Ok((1, String::new())) };
     let at = match words::first(&plain, &wanted.parts) {
         Some(at) => at,
         // The index also treats letters as equal if they differ only by an accent.

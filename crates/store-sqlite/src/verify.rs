@@ -8,8 +8,8 @@ use context_store::{Damage, StoreError};
 use rusqlite::Connection;
 
 use super::error::{Result, Trouble};
-use super::form::{self, Found};
-use super::row::{Row, Text, content, select};
+use super::form::{self, StoredText};
+use super::row::{Row, TextColumn, content, select};
 
 /// Checks every version, and the file as a whole.
 pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
@@ -60,7 +60,7 @@ fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (
 /// Reads one version and everything that it consists of. `chains` has the intact whole versions, each with the number of
 /// intact patches after it so far.
 fn one(connection: &Connection, seq: i64, chains: &mut HashMap<i64, i64>) -> Result<()> {
-    let mut statement = connection.prepare_cached(&select(Text::Fetched, "WHERE v.seq = ?"))?;
+    let mut statement = connection.prepare_cached(&select(TextColumn::Fetched, "WHERE v.seq = ?"))?;
     let mut rows = statement.query([seq])?;
     let sql = rows
         .next()?
@@ -87,7 +87,7 @@ fn contents(connection: &Connection, damages: &mut Vec<Damage>) -> Result<()> {
         let contents = statement.query_map([], |row| row.get::<_, i64>(0))?;
         for content in contents.collect::<rusqlite::Result<Vec<_>>>()? {
             match form::text_of(connection, content).map_err(Trouble::into_store) {
-                Ok(Found::Text(_) | Found::Erased) => {}
+                Ok(StoredText::Text(_) | StoredText::Erased) => {}
                 Err(StoreError::Corrupt(_)) => {
                     let what = format!("content {content} does not match its hash");
                     damages.push(Damage { id: None, tx_id: None, what });

@@ -19,9 +19,9 @@ use super::connect::{self, PATIENCE, patiently_for};
 use super::error::Result;
 use super::forgotten::Forgotten;
 use super::index;
-use super::place::Place;
 use super::prepare::Prepared;
 use super::settle::Durability;
+use super::store_file::StoreFile;
 use context_store::backend::Heads;
 use context_store::clock::Clock;
 use context_store::{Receipt, StoreError};
@@ -43,7 +43,7 @@ const INDEX_PATIENCE: Duration = Duration::from_millis(100);
 
 pub(super) struct Writer {
     pub connection: Connection,
-    place: Arc<Place>,
+    place: Arc<StoreFile>,
     clock: Clock,
     heads: RefCell<Heads>,
     forgotten: RefCell<Forgotten>,
@@ -73,7 +73,7 @@ impl Writer {
     /// Takes over the connection that writes.
     pub fn new(
         mut connection: Connection,
-        place: Arc<Place>,
+        place: Arc<StoreFile>,
         gate: Arc<Gate>,
         clock: Clock,
         durability: Durability,

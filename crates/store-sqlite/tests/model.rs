@@ -14,7 +14,7 @@ use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
 use context_store::clock::Clock;
 use context_store::memory::MemoryStore;
-use context_store::{AsOf, Filter, Known, Receipt, Result, Search, Store, Transaction, Write};
+use context_store::{AsOf, Filter, KnownAt, Receipt, Result, Search, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use proptest::prelude::*;
 use serde_json::json;
@@ -199,11 +199,11 @@ impl Pair {
             Op::Write { puts, expect } => self.write(puts, expect.as_ref()).await,
             Op::Clock(millis) => self.now.store(*millis, Ordering::Relaxed),
             Op::Get { object: n, valid, tx } => {
-                let known = tx.map(|tx| Known::Tx(TxId(tx)));
+                let known = tx.map(|tx| KnownAt::Tx(TxId(tx)));
                 self.get(*n, AsOf { valid_time: valid.map(Timestamp::from_millis), known }).await;
             }
             Op::GetAtTime { object: n, valid, time } => {
-                let known = Some(Known::Time(Timestamp::from_millis(*time)));
+                let known = Some(KnownAt::Time(Timestamp::from_millis(*time)));
                 self.get(*n, AsOf { valid_time: valid.map(Timestamp::from_millis), known }).await;
             }
             Op::Reopen => {
@@ -274,7 +274,7 @@ impl Pair {
                 if history.get(n + 1).is_some_and(|next| next.tx_id == version.tx_id) {
                     continue;
                 }
-                let known = Some(Known::Tx(version.tx_id));
+                let known = Some(KnownAt::Tx(version.tx_id));
                 let at = AsOf { valid_time: Some(version.valid_time), known };
                 assert_eq!(model.get(id, at).await.unwrap().as_ref(), Some(version));
             }

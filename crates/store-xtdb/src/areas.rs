@@ -35,7 +35,7 @@ pub(crate) struct Area(String);
 
 /// How far a client has read an area's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Position {
+pub(crate) struct AreaPosition {
     /// The last transaction.
     pub tx: u64,
     /// Its time, to the second, in milliseconds; 0 if it is not known.
@@ -48,7 +48,7 @@ pub(crate) struct AreaChanges {
     /// The objects, each with the first of these transactions that wrote it, in that order.
     pub changed: Vec<(TxId, ObjectId)>,
     /// How far the log was read.
-    pub position: Position,
+    pub position: AreaPosition,
 }
 
 /// The contents of `CHANGES`.
@@ -123,7 +123,7 @@ impl Inner {
     /// Returns what others wrote in an area since this client read it last. It is asked for from the newest on, so that
     /// XTDB need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for
     /// the ID with the greatest hash: it looks for the key behind the start, and finds none.)
-    pub(super) async fn changes_in(&self, area: &Area, since: Position) -> Result<AreaChanges> {
+    pub(super) async fn changes_in(&self, area: &Area, since: AreaPosition) -> Result<AreaChanges> {
         let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
         let request = request.with("sort-order", "desc").with("with-corrections", true);
         let mut request = request.with("with-docs", true).with("valid-time", FOREVER);

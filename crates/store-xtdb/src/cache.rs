@@ -11,8 +11,8 @@ use context_model::time::TxId;
 use lru::LruCache;
 use serde_json::Value;
 
-use super::form::Form;
-use super::wire::Place;
+use super::form::StoredForm;
+use super::wire::Coordinates;
 use context_store::Version;
 
 /// How many bytes of documents are remembered at most.
@@ -32,7 +32,7 @@ const MOST_GROWN: usize = 8;
 pub(crate) struct Head {
     pub version: Arc<Version>,
     /// How XTDB stores it.
-    pub form: Form,
+    pub form: StoredForm,
     /// The approximate length of its JSON text, in bytes; 0 if it was not measured.
     pub bytes: usize,
 }
@@ -73,7 +73,7 @@ impl Cache {
     }
 
     /// The remembered document of exactly this version, if any.
-    pub fn at(&mut self, id: &ObjectId, place: Place) -> Option<Head> {
+    pub fn at(&mut self, id: &ObjectId, place: Coordinates) -> Option<Head> {
         let head = self.heads.get(id)?;
         let same = head.version.tx_id == place.tx.id && head.version.valid_time == place.valid_time;
         same.then(|| head.clone())
@@ -168,7 +168,7 @@ mod tests {
         let source = FilesystemSource { filesystem_id: "fs".into(), path: format!("/{n}") };
         let document = Document::file(source, Some(n.to_string()), None);
         let time = Timestamp::from_millis(0);
-        let form = Form::whole(&document);
+        let form = StoredForm::whole(&document);
         let version = Version { document, tx_id: TxId(1), tx_time: time, valid_time: time, erased: None };
         Head { version: Arc::new(version), form, bytes }
     }

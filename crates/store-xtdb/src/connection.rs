@@ -21,13 +21,13 @@ const IDLE: Duration = Duration::from_secs(20);
 
 /// The address of a node.
 #[derive(Debug)]
-pub(crate) struct Base {
+pub(crate) struct NodeAddress {
     /// Scheme, host and port, and a path if a proxy needs one; without user name and password.
     shown: String,
     authorization: Option<HeaderValue>,
 }
 
-impl Base {
+impl NodeAddress {
     /// Reads the URL of a node, with or without `/_xtdb` at its end.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ fn credentials(url: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// A request without the node's address.
-pub(crate) struct Head<'a> {
+pub(crate) struct RequestHead<'a> {
     pub path: &'a str,
     /// The MIME type of the answer.
     pub accept: &'static str,
@@ -118,7 +118,11 @@ impl Client {
     }
 
     /// Sends a request, and returns once the answer begins.
-    pub async fn send(&self, base: &Base, head: &Head<'_>) -> std::result::Result<Response, Failure> {
+    pub async fn send(
+        &self,
+        base: &NodeAddress,
+        head: &RequestHead<'_>,
+    ) -> std::result::Result<Response, Failure> {
         let mut request = hyper::Request::builder()
             .method(if head.body.is_some() { Method::POST } else { Method::GET })
             .uri(format!("{}{}", base.shown, head.path))
@@ -203,7 +207,7 @@ mod tests {
     #[case::sign_in_the_path("https://host/a@b", "https://host/a@b", None)]
     #[case::address("http://[::1]:3000/", "http://[::1]:3000", None)]
     fn password_is_sent_and_not_shown(#[case] url: &str, #[case] shown: &str, #[case] sent: Option<&str>) {
-        let base = Base::new(url).unwrap();
+        let base = NodeAddress::new(url).unwrap();
         let header = sent.map(|sent| format!("Basic {}", BASE64.encode(sent)));
         assert_eq!(base.shown(), shown);
         assert_eq!(base.authorization.as_ref().map(|value| value.to_str().unwrap()), header.as_deref());

@@ -22,7 +22,7 @@ pub(crate) enum Edn {
 impl Edn {
     /// Reads one value. `None` if the text is not EDN.
     pub fn read(text: &str) -> Option<Self> {
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = EdnReader { text, at: 0 };
         let value = reader.value()?;
         reader.skip();
         (reader.at == text.len()).then_some(value)
@@ -73,12 +73,12 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
-struct Reader<'a> {
+struct EdnReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl EdnReader<'_> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }

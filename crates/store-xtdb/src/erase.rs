@@ -20,11 +20,11 @@ use context_model::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::erasures::{Record, overtaken, record_document};
-use super::form::Form;
+use super::form::StoredForm;
 use super::inner::Inner;
 use super::log::documents;
 use super::mark::Mark;
-use super::plan::Part;
+use super::plan::PartialWrite;
 use super::steps::{EVICTED, PART, STEP, part_id, parts};
 use super::wire::{KEPT, Ops, PATCH};
 use super::write::{MARK_TIME, Outcome, Writer, random_name};
@@ -143,7 +143,7 @@ impl Inner {
             let mut ops = Ops::default();
             ops.put(&record_document(number, &record), Some(Timestamp::from_millis(MARK_TIME)));
             writer.notice = Some(erasures.next(number, None));
-            let part = Part { ops, ..Part::default() };
+            let part = PartialWrite { ops, ..PartialWrite::default() };
             match self.submit(writer, &part, None).await? {
                 // Another look: something may have been written since the first one.
                 Outcome::Committed(_) => self.recorded(record),
@@ -192,7 +192,7 @@ impl Inner {
                 let erasures = self.erasures().await?;
                 let name = random_name()?;
                 writer.notice = Some(erasures.next(erasures.number(), Some(&name)));
-                match self.submit(writer, &Part::default(), None).await? {
+                match self.submit(writer, &PartialWrite::default(), None).await? {
                     Outcome::Committed(_) => {
                         writer.erasing = Some(name);
                         return self.complete(writer).await;
@@ -210,7 +210,7 @@ impl Inner {
         // So that `submit` sees its own name.
         writer.erasing = erasures.value().and_then(|notice| Some(notice["erasing"].as_str()?.to_owned()));
         writer.notice = Some(erasures.next(erasures.number(), Some(&name)));
-        let submitted = self.submit(writer, &Part::default(), None).await;
+        let submitted = self.submit(writer, &PartialWrite::default(), None).await;
         writer.erasing = Some(name);
         match submitted {
             Ok(Outcome::Committed(_)) => Ok(()),
@@ -233,7 +233,7 @@ impl Inner {
             }
             let erasures = self.erasures().await?;
             writer.notice = Some(erasures.next(erasures.number(), None));
-            match self.submit(writer, &Part::default(), None).await? {
+            match self.submit(writer, &PartialWrite::default(), None).await? {
                 Outcome::Committed(_) => Ok(()),
                 Outcome::Refused | Outcome::Erasing => Err(overtaken()),
             }
@@ -258,7 +258,7 @@ impl Inner {
         let name = format!("{}:{n}", writer.erasing.as_deref().unwrap_or_default());
         let (mut count, mut is_changed) = (0, false);
         let mut rest: Vec<(Value, Timestamp)> = Vec::new();
-        let mut before: Option<(Document, Form, Timestamp)> = None;
+        let mut before: Option<(Document, StoredForm, Timestamp)> = None;
         for (version, known) in self.meanwhile(writer, self.marked_history(id)).await? {
             let less = gone.taken_out_of(&version.document, whole);
             is_changed |= less.is_some();
@@ -273,7 +273,7 @@ impl Inner {
             let document = less.unwrap_or(version.document);
             let mut form = match &before {
                 Some((last, form, from)) if *from <= version.valid_time => form.next(last, *from, &document),
-                _ => Form::whole(&document),
+                _ => StoredForm::whole(&document),
             };
             if let Some(mark) = mark {
                 form = form.marked(&document, mark);
@@ -307,7 +307,7 @@ impl Inner {
     pub(super) async fn step(self: &Arc<Self>, writer: &mut Writer, ops: Ops) -> Result<()> {
         let erasures = self.erasures().await?;
         writer.notice = Some(erasures.next(erasures.number(), writer.erasing.as_deref()));
-        match self.submit(writer, &Part { ops, ..Part::default() }, None).await? {
+        match self.submit(writer, &PartialWrite { ops, ..PartialWrite::default() }, None).await? {
             Outcome::Committed(_) => Ok(()),
             Outcome::Refused | Outcome::Erasing => Err(overtaken()),
         }

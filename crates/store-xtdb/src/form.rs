@@ -32,7 +32,7 @@ const ENVELOPE: usize = 400;
 
 /// The contents of `PATCH`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Change {
+struct PatchMark {
     /// The content hash of the version that was changed.
     of: Digest,
     /// The valid time of the last whole document before.
@@ -47,7 +47,7 @@ struct Change {
 
 /// How one version is stored in XTDB.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct StoredForm {
     /// The valid time of the last whole document. `None` if it is this one.
     since: Option<Timestamp>,
     whole: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Form {
     mark: Option<Mark>,
 }
 
-impl Form {
+impl StoredForm {
     /// The mark of a version that the owner erased.
     pub fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
@@ -92,8 +92,13 @@ impl Form {
     pub fn next(&self, before: &Document, from: Timestamp, document: &Document) -> Self {
         let Some(operations) = between(before, document) else { return Self::whole(document) };
         let since = self.since.unwrap_or(from);
-        let mut change =
-            Change { of: before.content_hash(), since, whole: self.whole, patches: self.patches, operations };
+        let mut change = PatchMark {
+            of: before.content_hash(),
+            since,
+            whole: self.whole,
+            patches: self.patches,
+            operations,
+        };
         let Ok(mut text) = serde_json::to_string(&change) else { return Self::whole(document) };
         let mut map = document.to_json();
         map.retain(|_, value| !value.is_array() && !value.is_object());
@@ -149,7 +154,7 @@ pub(crate) struct Changed {
     id: ObjectId,
     /// The content hash of the version itself.
     hash: Digest,
-    change: Change,
+    change: PatchMark,
     value: Value,
     mark: Option<Mark>,
 }
@@ -166,16 +171,21 @@ impl Changed {
     }
 
     /// The version, built from the one that was changed.
-    pub fn resolve(self, before: Document) -> Result<(Document, Form)> {
+    pub fn resolve(self, before: Document) -> Result<(Document, StoredForm)> {
         let damaged = |what: String| StoreError::Corrupt(format!("a version of {} {what}", self.id));
         let fits = *before.id() == self.id && before.content_hash() == self.change.of;
         let document = patch::apply(before, [&self.change.operations])?;
         if !fits || document.content_hash() != self.hash {
             return Err(damaged("does not match its stored hash".into()));
         }
-        let Change { since, whole, patches, .. } = self.change;
-        let form =
-            Form { since: Some(since), whole, patches, value: Some(Arc::new(self.value)), mark: self.mark };
+        let PatchMark { since, whole, patches, .. } = self.change;
+        let form = StoredForm {
+            since: Some(since),
+            whole,
+            patches,
+            value: Some(Arc::new(self.value)),
+            mark: self.mark,
+        };
         Ok((document, form))
     }
 
@@ -199,7 +209,7 @@ impl Given {
         let damaged =
             || StoreError::Corrupt(format!("a version of {id} is not a valid change of another one"));
         let hash = field("content_hash").parse().map_err(|_| damaged())?;
-        let change: Change =
+        let change: PatchMark =
             serde_json::from_str(text.as_str().unwrap_or_default()).map_err(|_| damaged())?;
         if !change.operations.is_plain(MAX_DEPTH) {
             return Err(damaged());
@@ -219,7 +229,7 @@ impl Given {
 
 /// Builds the version `wanted` from those before it, which are a part of the object's history by valid time and
 /// transaction. `None` if that part does not reach back far enough.
-pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<(Document, Form)>> {
+pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<(Document, StoredForm)>> {
     let mut chain = vec![wanted];
     while let Some(given) = before.pop() {
         if chain.last().is_none_or(|last| last.of() != given.hash()) {
@@ -228,7 +238,7 @@ pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<
         match given {
             Given::Changed(changed) => chain.push(changed),
             Given::Whole(document) => {
-                let form = Form::whole(&document);
+                let form = StoredForm::whole(&document);
                 let resolved = chain
                     .into_iter()
                     .rev()

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::connection::{Base, Client, Failure, Head};
+use super::connection::{Client, Failure, NodeAddress, RequestHead};
 use super::edn::Edn;
 use super::wire::Rows;
 
@@ -54,9 +54,9 @@ impl Request {
         Self { body: Some((format, body)), ..Self::get(endpoint, accept) }
     }
 
-    fn head(&self) -> Head<'_> {
+    fn head(&self) -> RequestHead<'_> {
         let body = self.body.as_ref().map(|(format, body)| (format.mime(), body.as_str()));
-        Head { path: &self.path, accept: self.accept.mime(), body }
+        RequestHead { path: &self.path, accept: self.accept.mime(), body }
     }
 
     /// Adds a parameter.
@@ -72,13 +72,13 @@ impl Request {
 
 /// What a node answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct NodeAnswer {
     status: StatusCode,
     body: String,
     request: String,
 }
 
-impl Answer {
+impl NodeAnswer {
     /// Returns whether the node answered 404.
     pub fn is_missing(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
@@ -134,7 +134,7 @@ impl Answer {
 /// The nodes of one database.
 pub(crate) struct Nodes {
     client: Client,
-    bases: Vec<Base>,
+    bases: Vec<NodeAddress>,
     current: AtomicUsize,
     timeout: Duration,
     attempts: u32,
@@ -146,8 +146,9 @@ impl Nodes {
             let what = "an XTDB store needs the URL of a node, such as http://127.0.0.1:3000";
             return Err(StoreError::Invalid(what.into()));
         }
-        let bases = urls.iter().map(|url| Base::new(url)).collect::<Result<Vec<_>>>()?;
-        let client = Client::new(timeout.min(Duration::from_secs(5)), bases.iter().any(Base::is_secure))?;
+        let bases = urls.iter().map(|url| NodeAddress::new(url)).collect::<Result<Vec<_>>>()?;
+        let client =
+            Client::new(timeout.min(Duration::from_secs(5)), bases.iter().any(NodeAddress::is_secure))?;
         Ok(Self { client, bases, current: AtomicUsize::new(0), timeout, attempts: attempts.max(1) })
     }
 
@@ -163,10 +164,10 @@ impl Nodes {
 
     /// All URLs, for messages.
     pub fn all(&self) -> String {
-        self.bases.iter().map(Base::shown).collect::<Vec<_>>().join(", ")
+        self.bases.iter().map(NodeAddress::shown).collect::<Vec<_>>().join(", ")
     }
 
-    fn base(&self, place: usize) -> &Base {
+    fn base(&self, place: usize) -> &NodeAddress {
         &self.bases[place % self.bases.len()]
     }
 
@@ -186,7 +187,7 @@ impl Nodes {
 
     /// Sends a request until a node answers it. After a failure it goes to the next node.
     #[tracing::instrument(name = "xtdb_request", level = "debug", skip_all, fields(path = %request.path))]
-    pub async fn send(&self, request: &Request) -> Result<Answer> {
+    pub async fn send(&self, request: &Request) -> Result<NodeAnswer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();
         for attempt in 0..self.attempts() {
@@ -257,7 +258,7 @@ impl Nodes {
         if !response.status().is_success() {
             let status = response.status();
             let body = response.text().await.unwrap_or_default();
-            return Answer { status, body, request: format!("{url}{}", request.path) }.success();
+            return NodeAnswer { status, body, request: format!("{url}{}", request.path) }.success();
         }
         let mut rows = Rows::default();
         while let Some(piece) =
@@ -283,7 +284,7 @@ impl Nodes {
         place: usize,
         request: &Request,
         limit: Duration,
-    ) -> std::result::Result<Answer, Failure> {
+    ) -> std::result::Result<NodeAnswer, Failure> {
         let base = self.base(place);
         let exchange = async {
             let response = self.client.send(base, &request.head()).await?;
@@ -291,12 +292,12 @@ impl Nodes {
         };
         let (status, body) = tokio::time::timeout(limit, exchange).await.map_err(|_| Failure::Late)??;
         let path = request.path.split('?').next().unwrap_or(&request.path);
-        Ok(Answer { status, body, request: format!("{}{path}", base.shown()) })
+        Ok(NodeAnswer { status, body, request: format!("{}{path}", base.shown()) })
     }
 }
 
 /// Why an answer is worth another attempt. `None` if it is final.
-fn transient(answer: &Answer) -> Option<String> {
+fn transient(answer: &NodeAnswer) -> Option<String> {
     if answer.status == StatusCode::INTERNAL_SERVER_ERROR && answer.body.contains("TimeoutException") {
         return Some(
             "it does not have this client's newest transaction in time (behind, or reset)".to_owned(),

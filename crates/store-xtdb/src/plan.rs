@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::cache::Head;
 use super::erasures::Erasures;
-use super::form::Form;
+use super::form::StoredForm;
 use super::mark::{Mark, Marks};
 use super::wire::{FOREVER, LONGEST_FENCE, Ops, document_length, text_length};
 use context_store::backend::erasing;
@@ -22,7 +22,7 @@ use context_store::{Result, StoreError, Version, Write, clock};
 
 /// What is known about an object before a write.
 #[derive(Clone, Debug)]
-pub(super) struct Base {
+pub(super) struct BeforeWrite {
     head: Option<Head>,
     /// The latest version comes from this client's memory.
     is_guess: bool,
@@ -32,7 +32,7 @@ pub(super) struct Base {
     last_before: Vec<Timestamp>,
 }
 
-impl Base {
+impl BeforeWrite {
     pub fn new(head: Option<Head>, is_guess: bool) -> Self {
         Self { head, is_guess, earlier: Vec::new(), last_before: Vec::new() }
     }
@@ -95,7 +95,7 @@ pub(super) struct Draft {
     /// The time from which it is valid. If `None`, the transaction's time.
     pub valid_time: Option<Timestamp>,
     /// How XTDB will store it.
-    pub form: Form,
+    pub form: StoredForm,
     /// The approximate length of its JSON text, in bytes.
     pub bytes: usize,
     /// The mark of a version whose owner erased something of it.
@@ -104,7 +104,7 @@ pub(super) struct Draft {
 
 /// One transaction of XTDB, with as many of the writes as it can contain.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct PartialWrite {
     pub ops: Ops,
     /// For each of these writes, whether it creates a version.
     pub written: Vec<bool>,
@@ -113,8 +113,8 @@ pub(super) struct Part {
 
 /// All writes of a transaction, checked, and divided into the parts in which they are sent.
 #[derive(Default)]
-pub(super) struct Plan {
-    pub parts: Vec<Part>,
+pub(super) struct WritePlan {
+    pub parts: Vec<PartialWrite>,
     /// A write was found to equal a version that is known only from memory.
     pub took_equal: bool,
 }
@@ -128,18 +128,18 @@ type Fence = (ObjectId, Option<Value>, Option<Timestamp>);
 /// content.
 pub(super) fn plan(
     writes: &[Write],
-    bases: &HashMap<ObjectId, Base>,
+    bases: &HashMap<ObjectId, BeforeWrite>,
     expected: &[(ObjectId, Option<TxId>)],
     is_fenced: bool,
     (erasures, marks): (&Erasures, Option<&Marks>),
-) -> Result<Plan> {
+) -> Result<WritePlan> {
     let is_late = marks.is_some();
-    let none = Base::new(None, false);
-    let mut plan = Plan::default();
-    let mut part = Part::default();
+    let none = BeforeWrite::new(None, false);
+    let mut plan = WritePlan::default();
+    let mut part = PartialWrite::default();
     let mut fences: Vec<Fence> = Vec::new();
     for (id, _) in expected {
-        fences.push((id.clone(), bases.get(id).and_then(Base::value), None));
+        fences.push((id.clone(), bases.get(id).and_then(BeforeWrite::value), None));
     }
     let must: HashSet<&ObjectId> = expected.iter().map(|(id, _)| id).collect();
     let mut latest: HashMap<ObjectId, Draft> = HashMap::new();
@@ -158,7 +158,7 @@ pub(super) fn plan(
         let rises = before.and_then(|b| b.valid_time).zip(draft.valid_time).is_some_and(|(a, b)| b > a);
         if in_part.contains(id) && !rises {
             plan.parts.push(part.closed(std::mem::take(&mut fences), &must, is_fenced));
-            part = Part::default();
+            part = PartialWrite::default();
             in_part.clear();
         }
         let is_needed = !is_late || draft.document.object_type().is_content();
@@ -187,7 +187,7 @@ pub(super) fn plan(
 
 impl Draft {
     fn new(document: Document, valid_time: Option<Timestamp>) -> Self {
-        Self { form: Form::whole(&document), document, valid_time, bytes: 0, mark: None }
+        Self { form: StoredForm::whole(&document), document, valid_time, bytes: 0, mark: None }
     }
 
     /// The version without what the owner of the store has erased.
@@ -211,13 +211,13 @@ impl Draft {
             self.mark = Some(Mark { erased: erased.clone(), hash });
         }
         if let Some(mark) = self.mark.clone() {
-            self.form =
-                std::mem::replace(&mut self.form, Form::whole(&self.document)).marked(&self.document, mark);
+            self.form = std::mem::replace(&mut self.form, StoredForm::whole(&self.document))
+                .marked(&self.document, mark);
         }
     }
 
     /// Turns the version into a change, if the previous version is known to come before it in a history.
-    fn take_form(&mut self, base: &Base, before: Option<&Self>) {
+    fn take_form(&mut self, base: &BeforeWrite, before: Option<&Self>) {
         let (document, form, from, is_ahead) = match (before, &base.head) {
             (Some(draft), _) => (&draft.document, &draft.form, draft.valid_time, true),
             (None, Some(head)) => {
@@ -236,7 +236,7 @@ impl Draft {
     }
 }
 
-impl Part {
+impl PartialWrite {
     fn closed(mut self, fences: Vec<Fence>, must: &HashSet<&ObjectId>, is_fenced: bool) -> Self {
         if self.drafts.is_empty() {
             return self;
@@ -261,7 +261,12 @@ impl Part {
 }
 
 /// The version that a write creates. `None` if it equals the one that is valid then.
-fn draft(write: &Write, base: &Base, before: Option<&Draft>, erasures: &Erasures) -> Result<Option<Draft>> {
+fn draft(
+    write: &Write,
+    base: &BeforeWrite,
+    before: Option<&Draft>,
+    erasures: &Erasures,
+) -> Result<Option<Draft>> {
     match write {
         Write::Put { document, valid_time } => {
             let envelope = before.map(|d| &d.document).or_else(|| base.latest().map(|v| &v.document));

@@ -15,7 +15,7 @@ use super::inner::Inner;
 use super::parallel::in_parallel;
 use super::wire::FOREVER;
 use context_store::backend::is_below;
-use context_store::{AsOf, Filter, Known, Result};
+use context_store::{AsOf, Filter, KnownAt, Result};
 
 /// The types of this library's objects, for a query of all of them.
 const TYPES: [&str; 5] = ["file", "toolcall", "chat", "system_prompt", "session"];
@@ -23,7 +23,7 @@ const TYPES: [&str; 5] = ["file", "toolcall", "chat", "system_prompt", "session"
 impl Inner {
     pub(super) async fn query(self: &Arc<Self>, filter: &Filter) -> Result<Vec<ObjectId>> {
         let at = self.pinned(AsOf::default()).await?;
-        let Some(Known::Tx(tx)) = at.known.filter(|known| *known != Known::Tx(TxId(0))) else {
+        let Some(KnownAt::Tx(tx)) = at.known.filter(|known| *known != KnownAt::Tx(TxId(0))) else {
             return Ok(Vec::new());
         };
         let types: Vec<&str> = match &filter.object_type {

@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::cache::Head;
 use super::edn::quote;
 use super::fields::{FIELDS, GROWING};
-use super::http::{Answer, Format, Request};
+use super::http::{Format, NodeAnswer, Request};
 use super::inner::Inner;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::plan::is_equal;
-use super::wire::{ERASED, FOREVER, KEPT, PATCH, Place, document, xtdb_number};
-use context_store::{AsOf, Known, Outline, Result, StoreError, Version};
+use super::wire::{Coordinates, ERASED, FOREVER, KEPT, PATCH, document, xtdb_number};
+use context_store::{AsOf, KnownAt, Outline, Result, StoreError, Version};
 
 /// How many documents one query asks for.
 const IDS_A_QUERY: usize = 64;
@@ -49,8 +49,8 @@ impl Inner {
     }
 
     /// The coordinates of an object's version at a point of the two times.
-    pub(super) async fn place(&self, id: &ObjectId, at: AsOf) -> Result<Option<Place>> {
-        if id.as_str().is_empty() || at.known == Some(Known::Tx(TxId(0))) {
+    pub(super) async fn place(&self, id: &ObjectId, at: AsOf) -> Result<Option<Coordinates>> {
+        if id.as_str().is_empty() || at.known == Some(KnownAt::Tx(TxId(0))) {
             return Ok(None);
         }
         let bare = || valid_at(self.read("entity-tx", Format::Edn).with("eid", id), at.valid_time);
@@ -62,7 +62,7 @@ impl Inner {
         if answer.is_missing() {
             return Ok(None);
         }
-        Place::from_edn(&answer.edn()?).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
+        Coordinates::from_edn(&answer.edn()?).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
     }
 
     /// The versions of many objects as they stood at one transaction: the documents come in one query.
@@ -130,11 +130,11 @@ impl Inner {
     }
 
     /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction.
-    pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Place>> {
+    pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Coordinates>> {
         let answer = self.nodes.send(&self.history_request(id, at, Format::Edn)).await?;
         let rows = answer.edn()?;
         let rows = rows.items().ok_or_else(|| answer.strange("no list of versions"))?;
-        let places: Option<Vec<Place>> = rows.iter().map(Place::from_edn).collect();
+        let places: Option<Vec<Coordinates>> = rows.iter().map(Coordinates::from_edn).collect();
         places.ok_or_else(|| answer.strange("a version without times"))
     }
 
@@ -146,7 +146,7 @@ impl Inner {
         since: TxId,
     ) -> Result<Vec<Vec<Version>>> {
         let at = self.pinned(AsOf::default()).await?;
-        let Some(Known::Tx(newest)) = at.known else { return Ok(Vec::new()) };
+        let Some(KnownAt::Tx(newest)) = at.known else { return Ok(Vec::new()) };
         let (content, growing): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, kind)| kind.is_content());
         let growing: Vec<ObjectId> = growing.into_iter().map(|(id, _)| id).collect();
         let latest = self.get_many(&growing, at).await?;
@@ -164,7 +164,7 @@ impl Inner {
                 let times: HashSet<Timestamp> =
                     places.iter().filter(|place| place.tx.id > since).map(|place| place.valid_time).collect();
                 let latest = places.iter().map(|place| (place.valid_time, place.tx.id)).max();
-                let wanted: Vec<Place> =
+                let wanted: Vec<Coordinates> =
                     places.into_iter().filter(|place| times.contains(&place.valid_time)).collect();
                 let is_latest =
                     matches!(&wanted[..], [place] if Some((place.valid_time, place.tx.id)) == latest);
@@ -203,7 +203,7 @@ impl Inner {
     }
 
     /// The version at these coordinates, if it has a document.
-    async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Head>> {
+    async fn at(&self, id: &ObjectId, place: Coordinates) -> Result<Option<Head>> {
         let request = self.read("entity", Format::Json).with("eid", id);
         let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
         if answer.is_missing() {
@@ -244,10 +244,10 @@ impl Inner {
     pub(super) async fn pinned(&self, at: AsOf) -> Result<AsOf> {
         let latest = self.latest().await?;
         let known = match (at.known, latest) {
-            (_, None) => Known::Tx(TxId(0)),
-            (None, Some(latest)) => Known::Tx(latest.id),
-            (Some(Known::Tx(tx)), Some(latest)) => Known::Tx(tx.min(latest.id)),
-            (Some(Known::Time(time)), Some(latest)) if time >= latest.time => Known::Tx(latest.id),
+            (_, None) => KnownAt::Tx(TxId(0)),
+            (None, Some(latest)) => KnownAt::Tx(latest.id),
+            (Some(KnownAt::Tx(tx)), Some(latest)) => KnownAt::Tx(tx.min(latest.id)),
+            (Some(KnownAt::Time(time)), Some(latest)) if time >= latest.time => KnownAt::Tx(latest.id),
             (Some(known), Some(_)) => known,
         };
         Ok(AsOf { known: Some(known), ..at })
@@ -258,8 +258,8 @@ impl Inner {
         self: &Arc<Self>,
         ids: &[ObjectId],
         at: AsOf,
-    ) -> Result<HashMap<ObjectId, Place>> {
-        if at.known == Some(Known::Tx(TxId(0))) {
+    ) -> Result<HashMap<ObjectId, Coordinates>> {
+        if at.known == Some(KnownAt::Tx(TxId(0))) {
             return Ok(HashMap::new());
         }
         let inner = Arc::clone(self);
@@ -312,7 +312,7 @@ impl Inner {
         query: &str,
         texts: impl Iterator<Item = &str>,
         at: AsOf,
-    ) -> Result<(Answer, Vec<Value>)> {
+    ) -> Result<(NodeAnswer, Vec<Value>)> {
         let args: Vec<String> = texts.map(quote).collect();
         let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
         let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
@@ -358,7 +358,7 @@ fn document_without_content(value: Value) -> Result<Parts> {
     Ok((id, object_type, source, payload))
 }
 
-pub(super) fn version(document: Document, place: Place, mark: Option<&Mark>) -> Version {
+pub(super) fn version(document: Document, place: Coordinates, mark: Option<&Mark>) -> Version {
     Version {
         document,
         tx_id: place.tx.id,
@@ -376,17 +376,17 @@ fn valid_at(request: Request, time: Option<Timestamp>) -> Request {
     }
 }
 
-fn known(request: Request, known: Option<Known>) -> Request {
+fn known(request: Request, known: Option<KnownAt>) -> Request {
     match known {
         None => request,
-        Some(Known::Tx(tx)) => match xtdb_number(tx) {
+        Some(KnownAt::Tx(tx)) => match xtdb_number(tx) {
             Some(number) => request.with("tx-id", number),
             None => request,
         },
-        Some(Known::Time(time)) => request.with("tx-time", time),
+        Some(KnownAt::Time(time)) => request.with("tx-time", time),
     }
 }
 
 pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
-    known(valid_at(request, valid), Some(Known::Tx(tx)))
+    known(valid_at(request, valid), Some(KnownAt::Tx(tx)))
 }

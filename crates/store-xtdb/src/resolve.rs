@@ -7,13 +7,13 @@ use context_model::object::Document;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
-use super::form::{Form, Given, Resolved, resolve};
+use super::form::{Given, Resolved, StoredForm, resolve};
 use super::http::{Format, Request};
 use super::inner::Inner;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::read::{at_place, version};
-use super::wire::Place;
+use super::wire::Coordinates;
 use context_store::{Result, Version};
 
 impl Inner {
@@ -64,12 +64,12 @@ impl Inner {
     pub(super) async fn resolved(
         &self,
         id: &ObjectId,
-        place: Place,
+        place: Coordinates,
         value: Value,
-    ) -> Result<(Document, Form)> {
+    ) -> Result<(Document, StoredForm)> {
         let wanted = match Given::read(value.clone())? {
             Given::Whole(document) => {
-                let form = Form::whole(&document);
+                let form = StoredForm::whole(&document);
                 let mut own = value.clone();
                 let mark = Mark::take(&mut own);
                 let is_own =
@@ -104,7 +104,7 @@ impl Inner {
     /// The same for many, with several requests at the same time.
     pub(super) async fn resolved_all(
         self: &Arc<Self>,
-        values: Vec<(ObjectId, Place, Value)>,
+        values: Vec<(ObjectId, Coordinates, Value)>,
     ) -> Result<Vec<(ObjectId, Version)>> {
         let inner = Arc::clone(self);
         in_parallel(values, move |(id, place, value)| {
@@ -123,7 +123,7 @@ impl Inner {
     }
 
     /// An object's versions in XTDB from a valid time up to these coordinates, by valid time and transaction.
-    async fn given_between(&self, id: &ObjectId, since: Timestamp, place: Place) -> Result<Vec<Given>> {
+    async fn given_between(&self, id: &ObjectId, since: Timestamp, place: Coordinates) -> Result<Vec<Given>> {
         let mut request = self.history_request(id, place.tx.id, Format::Json).with("with-docs", true);
         if since > Timestamp::from_millis(i64::MIN) {
             request = request.with("start-valid-time", since);

@@ -55,12 +55,12 @@ impl Tx {
 
 /// The coordinates of a version: where it is in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Coordinates {
     pub tx: Tx,
     pub valid_time: Timestamp,
 }
 
-impl Place {
+impl Coordinates {
     /// From an answer of `entity-tx` or a row of a history.
     pub fn from_edn(map: &Edn) -> Option<Self> {
         Some(Self { tx: Tx::from_edn(map)?, valid_time: map.get("xtdb.api/valid-time")?.time()? })

@@ -16,9 +16,9 @@ use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
 use super::mark::Marks;
 use super::parallel::in_parallel;
-use super::plan::{Base, Part, id_of, is_equal, plan};
+use super::plan::{BeforeWrite, PartialWrite, id_of, is_equal, plan};
 use super::read::version;
-use super::wire::{FOREVER, Ops, Place, Tx, check, xtdb_number};
+use super::wire::{Coordinates, FOREVER, Ops, Tx, check, xtdb_number};
 use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
 /// How often a transaction is planned again because others wrote in the meantime.
@@ -118,7 +118,7 @@ impl Inner {
             let absent = late.filter(|_| !is_fresh).map(|late| &late.absent);
             let bases = self.bases(rest, expected, (note.is_some(), absent)).await?;
             for (id, wanted) in expected {
-                if bases.get(id).and_then(Base::tx) != *wanted {
+                if bases.get(id).and_then(BeforeWrite::tx) != *wanted {
                     if is_fresh {
                         return Err(StoreError::Conflict(id.clone()));
                     }
@@ -127,7 +127,7 @@ impl Inner {
                     break;
                 }
             }
-            if expected.iter().any(|(id, wanted)| bases.get(id).and_then(Base::tx) != *wanted) {
+            if expected.iter().any(|(id, wanted)| bases.get(id).and_then(BeforeWrite::tx) != *wanted) {
                 continue;
             }
             // Refused although nothing has changed: a base was stored with types that JSON does not have.
@@ -200,7 +200,7 @@ impl Inner {
         writes: &[Write],
         expected: &[(ObjectId, Option<TxId>)],
         (is_late, absent): (bool, Option<&HashSet<ObjectId>>),
-    ) -> Result<HashMap<ObjectId, Base>> {
+    ) -> Result<HashMap<ObjectId, BeforeWrite>> {
         let ids: HashSet<&ObjectId> =
             writes.iter().map(id_of).chain(expected.iter().map(|(id, _)| id)).collect();
         let mut bases = HashMap::new();
@@ -208,10 +208,10 @@ impl Inner {
         for id in ids {
             match self.cache(|cache| cache.head(id)) {
                 Some(head) => {
-                    bases.insert(id.clone(), Base::new(Some(head), true));
+                    bases.insert(id.clone(), BeforeWrite::new(Some(head), true));
                 }
                 None if absent.is_some_and(|absent| absent.contains(id)) => {
-                    bases.insert(id.clone(), Base::new(None, true));
+                    bases.insert(id.clone(), BeforeWrite::new(None, true));
                 }
                 None => missing.push(id.clone()),
             }
@@ -225,7 +225,7 @@ impl Inner {
             }
         })
         .await?;
-        bases.extend(read.into_iter().map(|(id, head)| (id, Base::new(head, false))));
+        bases.extend(read.into_iter().map(|(id, head)| (id, BeforeWrite::new(head, false))));
         self.add_earlier(writes, &mut bases, is_late).await?;
         Ok(bases)
     }
@@ -235,7 +235,7 @@ impl Inner {
     async fn add_earlier(
         &self,
         writes: &[Write],
-        bases: &mut HashMap<ObjectId, Base>,
+        bases: &mut HashMap<ObjectId, BeforeWrite>,
         is_late: bool,
     ) -> Result<()> {
         let now = clock::system()();
@@ -269,7 +269,7 @@ impl Inner {
     pub(super) async fn submit(
         self: &Arc<Self>,
         writer: &mut Writer,
-        part: &Part,
+        part: &PartialWrite,
         note: Option<&Value>,
     ) -> Result<Outcome> {
         let erasures = self.free(writer).await?;
@@ -341,16 +341,17 @@ impl Inner {
     }
 
     /// Remembers what was written, if it is now the latest version.
-    fn remember(&self, part: &Part, bases: &HashMap<ObjectId, Base>, tx: Tx) {
+    fn remember(&self, part: &PartialWrite, bases: &HashMap<ObjectId, BeforeWrite>, tx: Tx) {
         self.cache(|cache| {
             for draft in &part.drafts {
                 let valid_time = draft.valid_time.unwrap_or(tx.time);
                 let id = draft.document.id();
-                let latest = bases.get(id).and_then(Base::latest).map(|v| v.valid_time);
+                let latest = bases.get(id).and_then(BeforeWrite::latest).map(|v| v.valid_time);
                 if latest.is_some_and(|latest| latest > valid_time) {
                     continue;
                 }
-                let version = version(draft.document.clone(), Place { tx, valid_time }, draft.form.mark());
+                let version =
+                    version(draft.document.clone(), Coordinates { tx, valid_time }, draft.form.mark());
                 let (form, bytes) = (draft.form.clone(), draft.bytes);
                 cache.keep(Head { version: Arc::new(version), form, bytes });
             }

@@ -15,7 +15,7 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_store::conformance::given::turn;
 use context_store::memory::MemoryStore;
-use context_store::{AsOf, Known, Store, Transaction, Version, Write};
+use context_store::{AsOf, KnownAt, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 use node::{Node, Port};
@@ -86,7 +86,7 @@ async fn every_version_is_read_as_it_was_written() {
     assert_eq!(there.len(), TURNS + 1);
     for Version { tx_id, valid_time, .. } in there.iter().step_by(7) {
         let then = AsOf { valid_time: Some(*valid_time), known: None };
-        let known = AsOf { valid_time: None, known: Some(Known::Tx(*tx_id)) };
+        let known = AsOf { valid_time: None, known: Some(KnownAt::Tx(*tx_id)) };
         for (at, last) in [
             (then, there.iter().rfind(|version| version.valid_time == *valid_time)),
             (known, there.iter().rfind(|version| version.tx_id == *tx_id)),

@@ -351,12 +351,12 @@ pub struct AsOf {
     /// The valid time; no bound where it is `None`.
     pub valid_time: Option<Timestamp>,
     /// What the store knew; everything where it is `None`.
-    pub known: Option<Known>,
+    pub known: Option<KnownAt>,
 }
 
 /// A bound on what the store knew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KnownAt {
     /// Up to and including this transaction.
     Tx(TxId),
     /// Up to and including this transaction time.

@@ -11,7 +11,7 @@ use context_model::error::ErrorCode;
 use context_model::hash::{Digest, identity_hash};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
-use context_model::session::{Change, Sets};
+use context_model::session::{Sets, SetsChange};
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use context_store::around::{Around, Call};
@@ -41,7 +41,7 @@ async fn filled() -> Arc<MemoryStore> {
     let foreign = Document::new(id, ObjectType::File, Some(foreign), payload).unwrap();
     let at = |document, millis| Write::Put { document, valid_time: Some(Timestamp::from_millis(millis)) };
     let mut sets = Sets::default();
-    let mut change = Change::default();
+    let mut change = SetsChange::default();
     sets.activate(file("/a", None).id(), &mut change);
     sets.promote(foreign.id(), &mut change);
     write(&*store, vec![Write::put(file("/a", Some("1"))), Write::put(foreign)]).await;

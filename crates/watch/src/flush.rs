@@ -11,12 +11,12 @@ use crate::WatchError;
 /// The answer to [`Tracker::flush`](crate::Tracker::flush): a future of any runtime, or [`Flush::wait`].
 #[derive(Debug)]
 #[must_use = "a flush is only known to be over when it is awaited"]
-pub struct Flush(Arc<Shared>);
+pub struct Flush(Arc<FlushShared>);
 
 /// Ends a flush. The sink keeps it behind the work of the earlier events and calls [`Acknowledge::done`], or
 /// drops it, when that work is finished.
 #[derive(Debug)]
-pub struct Acknowledge(Arc<Shared>);
+pub struct Acknowledge(Arc<FlushShared>);
 
 impl Flush {
     /// Blocks the calling thread until the flush is over.
@@ -71,7 +71,7 @@ impl Acknowledge {
 
     /// The two ends of a new flush, for trackers of one's own.
     pub fn pair() -> (Flush, Self) {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(FlushShared::default());
         (Flush(Arc::clone(&shared)), Self(shared))
     }
 
@@ -87,19 +87,19 @@ impl Drop for Acknowledge {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct FlushShared {
+    state: Mutex<FlushState>,
     over: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FlushState {
     outcome: Option<Result<(), WatchError>>,
     waker: Option<Waker>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FlushShared {
+    fn lock(&self) -> MutexGuard<'_, FlushState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

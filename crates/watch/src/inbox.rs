@@ -46,7 +46,7 @@ pub(crate) struct Batch {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    state: Mutex<State>,
+    state: Mutex<InboxState>,
     filled: Condvar,
     capacity: usize,
     settle: Duration,
@@ -54,7 +54,7 @@ pub(crate) struct Inbox {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct InboxState {
     due: Batch,
     settling: HashSet<Utf8PathBuf>,
     settle_at: Option<Instant>,
@@ -262,12 +262,12 @@ impl Inbox {
         self.capacity
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl InboxState {
     /// Events are missing.
     fn lose(&mut self) {
         self.due.lost = true;

@@ -67,7 +67,7 @@ pub trait Tracker: Send + Sync {
     fn flush(&self) -> Flush;
 
     /// The tracked paths, and how they are tracked.
-    fn status(&self) -> Status;
+    fn status(&self) -> TrackerStatus;
 
     /// Stops watching and ends the tracker's threads. Waits for a delivery in progress unless called from
     /// within it; what was not delivered is dropped, and waiting flushes answer [`WatchError::Closed`].
@@ -88,7 +88,7 @@ pub enum Tracked {
 
 /// A count of what a tracker does at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct TrackerStatus {
     /// Tracked paths.
     pub tracked: usize,
     /// Directories the operating system watches: those of tracked paths, and their ancestors.

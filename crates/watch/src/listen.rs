@@ -8,14 +8,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::event::Touch;
 use crate::inbox::{Cause, Inbox, Urgency};
-use crate::plan::Plan;
+use crate::plan::WatchPlan;
 
 /// Filters events by the plan. Runs on the thread that reads them, so it takes short locks only and never waits.
 pub(crate) struct Listener {
     pub inbox: Inbox,
     pub markers: Option<Markers>,
     touch: Option<Touch>,
-    plan: Mutex<Plan>,
+    plan: Mutex<WatchPlan>,
 }
 
 /// The entries a tracker makes in a directory of its own. The operating system keeps the events of all
@@ -32,7 +32,7 @@ impl Listener {
         Self { inbox, markers, touch, plan: Mutex::default() }
     }
 
-    pub fn plan(&self) -> MutexGuard<'_, Plan> {
+    pub fn plan(&self) -> MutexGuard<'_, WatchPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -16,7 +16,7 @@ use crate::Identity;
 pub enum Presence {
     /// Not there, not a directory, or it can't be entered.
     Absent,
-    /// There, and not watched because nothing needs it ([`Plan::needs_watch`]).
+    /// There, and not watched because nothing needs it ([`WatchPlan::needs_watch`]).
     Idle(Identity),
     /// There, and the operating system reports its changes.
     Watched(Identity),
@@ -38,12 +38,12 @@ impl Presence {
 ///
 /// Names are stored once per directory, without their path, so that 50,000 tracked files take a few megabytes.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct WatchPlan {
     directories: HashMap<Box<str>, Directory>,
     tracked: usize,
 }
 
-/// What became of [`Plan::track`].
+/// What became of [`WatchPlan::track`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// True if the path was not tracked before.
@@ -52,7 +52,7 @@ pub struct Added {
     pub directories: Vec<Utf8PathBuf>,
 }
 
-/// What became of [`Plan::untrack`].
+/// What became of [`WatchPlan::untrack`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Directories that left the plan, with their known states; descendants first.
@@ -81,13 +81,13 @@ struct Directory {
     absent: usize,
     /// True if it counts in its parent. A pinned directory needs no ancestors.
     linked: bool,
-    /// Kept for itself ([`Plan::pin`]).
+    /// Kept for itself ([`WatchPlan::pin`]).
     pinned: bool,
-    /// As an ancestor it is watched only while a child is absent ([`Plan::set_quiet`]).
+    /// As an ancestor it is watched only while a child is absent ([`WatchPlan::set_quiet`]).
     quiet: bool,
 }
 
-impl Plan {
+impl WatchPlan {
     /// Adds a path, and its ancestors to the plan. Nothing changes if it is tracked already.
     pub fn track(&mut self, path: &Utf8Path) -> Added {
         let mut added = Added::default();

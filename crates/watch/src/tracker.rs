@@ -13,7 +13,7 @@ use crate::inbox::{Batch, Cause, Inbox, Urgency};
 use crate::listen::{Listener, Markers};
 use crate::native::{Native, Watcher};
 use crate::plan::Presence;
-use crate::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError, identity};
+use crate::{Acknowledge, Event, Flush, Sink, Tracked, Tracker, TrackerStatus, WatchError, identity};
 
 /// Settings of a [`NotifyTracker`].
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Default for Options {
 /// directory that is removed, made again, moved away or back, or replaced by a file is followed. Watching
 /// costs nothing while nothing happens; a timer runs only while something is polled.
 pub struct NotifyTracker {
-    shared: Arc<Shared>,
+    shared: Arc<TrackerShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -83,7 +83,7 @@ impl NotifyTracker {
         let inbox = Inbox::new(options.capacity, options.settle);
         let listener = Arc::new(Listener::new(inbox, markers, sink.touch()));
         let native = if options.always_poll { None } else { open_or_warn(&listener, open) };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TrackerShared {
             attachments: Mutex::new(Attachments::new(Arc::clone(&listener), native)),
             listener,
             flushes: AtomicU64::new(0),
@@ -137,12 +137,12 @@ impl Tracker for NotifyTracker {
         flush
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> TrackerStatus {
         let inbox = &self.shared.listener.inbox;
         let (rescans, closed) = (inbox.rescans(), inbox.is_closed());
         let plan = self.shared.listener.plan();
         let (watched_directories, polled_directories, missing_directories) = plan.counts();
-        Status {
+        TrackerStatus {
             tracked: plan.tracked(),
             watched_directories,
             polled_directories,
@@ -169,14 +169,14 @@ impl Drop for NotifyTracker {
     }
 }
 
-struct Shared {
+struct TrackerShared {
     listener: Arc<Listener>,
     attachments: Mutex<Attachments>,
     flushes: AtomicU64,
     poll_interval: Duration,
 }
 
-impl Shared {
+impl TrackerShared {
     fn attachments(&self) -> MutexGuard<'_, Attachments> {
         self.attachments.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_watch::Identity;
-use context_watch::plan::{Plan, Presence};
+use context_watch::plan::{Presence, WatchPlan};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -21,7 +21,7 @@ fn paths(texts: &[&str]) -> Vec<Utf8PathBuf> {
 #[case::shared_ancestors(&["/a/b/f", "/a/c/f"], &["/", "/a", "/a/b", "/a/c"])]
 #[case::a_path_in_a_tracked_path(&["/a/f", "/a/f/g"], &["/", "/a", "/a/f"])]
 fn the_parents_and_their_ancestors_are_in_the_plan(#[case] tracked: &[&str], #[case] directories: &[&str]) {
-    let mut plan = Plan::default();
+    let mut plan = WatchPlan::default();
     for path in tracked {
         assert!(plan.track(Utf8Path::new(path)).fresh);
         assert!(!plan.track(Utf8Path::new(path)).fresh);
@@ -36,7 +36,7 @@ fn the_parents_and_their_ancestors_are_in_the_plan(#[case] tracked: &[&str], #[c
 
 #[test]
 fn new_directories_are_named_ancestors_first_and_leaving_ones_descendants_first() {
-    let mut plan = Plan::default();
+    let mut plan = WatchPlan::default();
     assert_eq!(plan.track(Utf8Path::new("/a/b/f")).directories, paths(&["/", "/a", "/a/b"]));
     assert_eq!(plan.track(Utf8Path::new("/a/c/f")).directories, paths(&["/a/c"]));
     plan.set_presence(Utf8Path::new("/a/c"), HERE);
@@ -55,7 +55,7 @@ fn new_directories_are_named_ancestors_first_and_leaving_ones_descendants_first(
 #[case::ancestor("/a", false, true)]
 #[case::quiet_ancestor("/a", true, false)]
 fn a_directory_is_watched_as_needed(#[case] directory: &str, #[case] quiet: bool, #[case] watched: bool) {
-    let mut plan = Plan::default();
+    let mut plan = WatchPlan::default();
     for directory in plan.track(Utf8Path::new("/a/b/f")).directories {
         plan.set_presence(&directory, HERE);
     }
@@ -65,7 +65,7 @@ fn a_directory_is_watched_as_needed(#[case] directory: &str, #[case] quiet: bool
 
 #[test]
 fn a_quiet_ancestor_is_watched_while_a_child_is_absent() {
-    let mut plan = Plan::default();
+    let mut plan = WatchPlan::default();
     let (parent, child) = (Utf8Path::new("/tmp"), Utf8Path::new("/tmp/x"));
     plan.track(Utf8Path::new("/tmp/x/f"));
     plan.set_quiet(parent, true);
@@ -81,7 +81,7 @@ fn a_quiet_ancestor_is_watched_while_a_child_is_absent() {
 
 #[test]
 fn a_pinned_directory_stays_and_needs_no_ancestors() {
-    let mut plan = Plan::default();
+    let mut plan = WatchPlan::default();
     let pinned = Utf8Path::new("/p/q");
     assert!(plan.pin(pinned));
     assert_eq!(plan.directories(), paths(&["/p/q"]));
@@ -146,7 +146,7 @@ impl Model {
 proptest! {
     #[test]
     fn the_plan_equals_its_definition(steps in proptest::collection::vec(any_step(), 0..60)) {
-        let mut plan = Plan::default();
+        let mut plan = WatchPlan::default();
         let mut model = Model::default();
         for step in steps {
             match step {

@@ -9,7 +9,7 @@ use context_model::chat::{Message, Turn};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::render;
-use context_session::catalog::Kind;
+use context_session::catalog::MetaKind;
 use serde_json::{Value, json};
 
 /// The four sections, each a part of one text.
@@ -70,7 +70,7 @@ impl Assembled {
 }
 
 /// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
-pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Vec<Value> {
+pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<MetaKind>) -> Vec<Value> {
     let messages = turn.conversation().into_iter();
     messages
         .filter_map(|message| match message {
@@ -81,9 +81,9 @@ pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kin
         .collect()
 }
 
-fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Option<Value> {
+fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<MetaKind>) -> Option<Value> {
     let id = ObjectId::new(id);
-    let Some(Kind::Toolcall { tool, status, .. }) = kind(&id) else { return None };
+    let Some(MetaKind::Toolcall { tool, status, .. }) = kind(&id) else { return None };
     Some(json!({
         "role": "toolResult",
         "toolCallId": call_id,

@@ -14,7 +14,7 @@ use context_model::time::TxId;
 use context_session::catalog::Catalog;
 use context_session::client::Client;
 use context_session::error::Result;
-use context_session::{Session, Written};
+use context_session::{Session, SessionWrite};
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ struct Active {
 
 impl View {
     /// Takes in one of the session's transactions.
-    pub fn follow(&mut self, written: &Written, client: &Client) {
+    pub fn follow(&mut self, written: &SessionWrite, client: &Client) {
         for id in &written.documents {
             if *id == client.prompt_id {
                 self.prompt = None;

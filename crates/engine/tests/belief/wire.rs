@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
+use context_watch::{Acknowledge, Event, Flush, Sink, Tracked, Tracker, TrackerStatus, WatchError};
 
 use crate::steps::Delivery;
 
@@ -121,8 +121,8 @@ impl Tracker for Scripted {
         flush
     }
 
-    fn status(&self) -> Status {
-        Status { tracked: self.wire.state().tracked.len(), ..Status::default() }
+    fn status(&self) -> TrackerStatus {
+        TrackerStatus { tracked: self.wire.state().tracked.len(), ..TrackerStatus::default() }
     }
 
     fn close(&self) {

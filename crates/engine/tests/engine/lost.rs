@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use context_engine::{Engine, FileEventKind, Options, TrackerStart};
 use context_model::id::ObjectId;
 use context_model::index::Action;
-use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
+use context_watch::{Acknowledge, Event, Flush, Sink, Tracked, Tracker, TrackerStatus, WatchError};
 
 use crate::bench::{Backend, Bench, watching};
 use crate::watching::{content, events};
@@ -93,8 +93,8 @@ impl Tracker for Told {
         flush
     }
 
-    fn status(&self) -> Status {
-        Status::default()
+    fn status(&self) -> TrackerStatus {
+        TrackerStatus::default()
     }
 
     fn close(&self) {

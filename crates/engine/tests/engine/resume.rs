@@ -143,7 +143,7 @@ async fn a_file_that_was_deleted_and_came_back_while_nobody_looked_is_read_on_re
 async fn a_source_type_of_the_future_is_shown_and_left_alone() {
     use context_model::hash::identity_hash;
     use context_model::object::{Document, ObjectType};
-    use context_model::session::{Change, Sets};
+    use context_model::session::{Sets, SetsChange};
     use context_model::source::Source;
     use context_store::{Transaction, Write};
     let bench = Bench::new(Sqlite);
@@ -157,7 +157,7 @@ async fn a_source_type_of_the_future_is_shown_and_left_alone() {
     let engine = bench.open("s").await;
     engine.close().await.unwrap();
     let mut sets = Sets::default();
-    sets.activate(&id, &mut Change::default());
+    sets.activate(&id, &mut SetsChange::default());
     let session = sets.document(engine.session_id());
     let writes = [file, session].into_iter().map(Write::put).collect();
     bench.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
@@ -230,7 +230,7 @@ async fn a_paused_session_tracks_nothing_and_can_still_be_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_about_objects_and_times() {
-    use context_store::{AsOf, Known};
+    use context_store::{AsOf, KnownAt};
     let (bench, engine) = session(Sqlite).await;
     let path = bench.write("dir/a.txt", "alpha\nbeta\n");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
@@ -238,13 +238,13 @@ async fn questions_about_objects_and_times() {
     bench.write("dir/a.txt", "alpha\ngamma\n");
     engine.index_file(&path, None, None).await.unwrap();
     let changed = engine.point().await.unwrap();
-    let at = |tx| AsOf { known: Some(Known::Tx(tx)), valid_time: None };
+    let at = |tx| AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
     let name = id.as_str();
     let text = async |at| engine.get_as_of(name, at).await.unwrap().map(|d| d.content().unwrap().to_owned());
     assert_eq!(text(at(created)).await.as_deref(), Some("alpha\nbeta\n"));
     assert_eq!(text(at(changed)).await.as_deref(), Some("alpha\ngamma\n"));
     let now = context_store::clock::system()();
-    let present = AsOf { known: Some(Known::Time(now)), valid_time: Some(now) };
+    let present = AsOf { known: Some(KnownAt::Time(now)), valid_time: Some(now) };
     assert_eq!(text(present).await.as_deref(), Some("alpha\ngamma\n"), "right after a burst of writes");
 
     let diff = engine.diff(name, created, changed).await.unwrap();

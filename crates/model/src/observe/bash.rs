@@ -8,7 +8,7 @@ use super::looks::{
 };
 use super::output;
 use super::shell::{Token, Word, tokens};
-use super::{Found, Touch};
+use super::{Candidates, Touch};
 
 /// Words after this many are ignored, which limits the work.
 const MAX_TOKENS: usize = 10_000;
@@ -17,7 +17,7 @@ const MAX_TOKENS: usize = 10_000;
 const MAX_DEPTH: usize = 2;
 
 /// Names from a command and then from its output.
-pub(super) fn bash(found: &mut Found, command: &str, text: &str) {
+pub(super) fn bash(found: &mut Candidates, command: &str, text: &str) {
     let mut walk = Walk { found, dir: Some(String::new()), commands: 0, listed: None };
     walk.commands_of(command, 0);
     let Walk { dir, commands, listed, .. } = walk;
@@ -50,7 +50,7 @@ pub(crate) fn programs(command: &str) -> Vec<String> {
 }
 
 struct Walk<'a> {
-    found: &'a mut Found,
+    found: &'a mut Candidates,
     /// The current directory after `cd`, relative to where the command starts; `None` if unknown.
     dir: Option<String>,
     /// Simple commands seen.

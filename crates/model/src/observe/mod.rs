@@ -28,8 +28,8 @@ pub const MAX_FROM_BASH: usize = 50;
 /// Tools are recognized by Pi's names, ignoring case; a tool with any other name touches nothing. A path argument is
 /// `path`, or one of the names that other harnesses use (`file_path`, `filePath`).
 pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) -> Observation {
-    let named = || path_argument(args).map(|path| Candidate { path, base: None, kind: Kind::Named });
-    let mut found = Found::new(MAX_LISTED);
+    let named = || path_argument(args).map(|path| Candidate { path, base: None, kind: Certainty::Named });
+    let mut found = Candidates::new(MAX_LISTED);
     match tool.to_ascii_lowercase().as_str() {
         "read" if ok => found.add(Touch::Read, named()),
         "write" | "edit" if ok => found.add(Touch::Write, named()),
@@ -38,7 +38,7 @@ pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) ->
         "grep" if ok => output::grep(&mut found, path_argument(args), output),
         // A command that failed has still read and written.
         "bash" => {
-            found = Found::new(MAX_FROM_BASH);
+            found = Candidates::new(MAX_FROM_BASH);
             if let Some(Value::String(command)) = args.get("command") {
                 bash::bash(&mut found, command, output);
             }
@@ -66,12 +66,12 @@ pub struct Candidate {
     /// working directory; `None` is the working directory.
     pub base: Option<String>,
     /// How certain it is that this is a path.
-    pub kind: Kind,
+    pub kind: Certainty,
 }
 
 /// How certain it is that a candidate is the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Certainty {
     /// A tool's path argument, or a line of a listing.
     Named,
     /// A word that looks like a path. It only counts if the file exists.
@@ -110,13 +110,13 @@ pub(super) enum Touch {
 }
 
 /// Candidates in the order in which they were found, each once, with the strongest action on it.
-pub(super) struct Found {
+pub(super) struct Candidates {
     limit: usize,
     order: Vec<(Candidate, Touch)>,
     places: HashMap<(String, Option<String>), usize>,
 }
 
-impl Found {
+impl Candidates {
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, order: Vec::new(), places: HashMap::new() }
     }

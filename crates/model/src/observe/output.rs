@@ -1,7 +1,7 @@
 //! File names in the output of a shell command, and in the lines of `ls`, `find` and `grep`, as Pi prints them.
 
 use super::looks::{can_be_file, can_be_path, looks_like_file};
-use super::{Candidate, Found, Kind, Touch};
+use super::{Candidate, Candidates, Certainty, Touch};
 
 /// How many lines are examined. Names after that can be found by a narrower command.
 const MAX_LINES: usize = 2_000;
@@ -11,7 +11,7 @@ const MAX_LINE_BYTES: usize = 1_000;
 
 /// Names in the lines of any command's output, relative to `dir` (as in [`Candidate::base`], empty for the
 /// working directory); `None` leaves relative names out.
-pub(super) fn lines(found: &mut Found, dir: Option<&str>, text: &str) {
+pub(super) fn lines(found: &mut Candidates, dir: Option<&str>, text: &str) {
     for line in each(text) {
         if found.is_full() {
             return;
@@ -23,7 +23,7 @@ pub(super) fn lines(found: &mut Found, dir: Option<&str>, text: &str) {
 }
 
 /// Names in the lines of `ls` of `dir`, long or short.
-pub(super) fn listed(found: &mut Found, dir: Option<&str>, text: &str) {
+pub(super) fn listed(found: &mut Candidates, dir: Option<&str>, text: &str) {
     for line in each(text) {
         if found.is_full() {
             return;
@@ -39,7 +39,7 @@ pub(super) fn listed(found: &mut Found, dir: Option<&str>, text: &str) {
 /// A guessed candidate; `None` for a relative path in an unknown directory.
 pub(super) fn guessed(path: &str, dir: Option<&str>) -> Option<Candidate> {
     let base = if path.starts_with(['/', '~']) { None } else { Some(dir?).filter(|dir| !dir.is_empty()) };
-    Some(Candidate { path: path.to_owned(), base: base.map(str::to_owned), kind: Kind::Guessed })
+    Some(Candidate { path: path.to_owned(), base: base.map(str::to_owned), kind: Certainty::Guessed })
 }
 
 fn each(text: &str) -> impl Iterator<Item = &str> {
@@ -115,14 +115,14 @@ fn long_listing(line: &str) -> Option<&str> {
 }
 
 /// One name per line, folders with a slash.
-pub(super) fn ls(found: &mut Found, dir: Option<String>, output: &str) {
+pub(super) fn ls(found: &mut Candidates, dir: Option<String>, output: &str) {
     for name in entries(output).filter(|name| !name.contains('/')) {
         add(found, name, dir.as_ref());
     }
 }
 
 /// One path per line, relative to the directory that was searched.
-pub(super) fn find(found: &mut Found, dir: Option<String>, output: &str) {
+pub(super) fn find(found: &mut Candidates, dir: Option<String>, output: &str) {
     for path in entries(output) {
         add(found, path, dir.as_ref());
     }
@@ -130,7 +130,7 @@ pub(super) fn find(found: &mut Found, dir: Option<String>, output: &str) {
 
 /// `path:12: text` for a match and `path-11- text` around it, relative to the directory that was searched; only the name
 /// if a file was searched.
-pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
+pub(super) fn grep(found: &mut Candidates, searched: Option<String>, output: &str) {
     for line in entries(output) {
         let path = match match_path(line) {
             Some(path) => path,
@@ -174,9 +174,9 @@ pub(crate) fn entries(output: &str) -> impl Iterator<Item = &str> {
     lines.into_iter().filter(move |line| !nothing.contains(line))
 }
 
-fn add(found: &mut Found, path: &str, base: Option<&String>) {
+fn add(found: &mut Candidates, path: &str, base: Option<&String>) {
     if can_be_path(path) && !path.ends_with('/') {
-        let candidate = Candidate { path: path.to_owned(), base: base.cloned(), kind: Kind::Named };
+        let candidate = Candidate { path: path.to_owned(), base: base.cloned(), kind: Certainty::Named };
         found.add(Touch::Discovered, Some(candidate));
     }
 }

@@ -105,7 +105,7 @@ async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally
     let damages = store.verify().await;
     let mut complete = true;
     for ((id, tx), expected) in truth {
-        let at = AsOf { valid_time: None, known: Some(Known::Tx(*tx)) };
+        let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(*tx)) };
         match store.get(id, at).await {
             Ok(Some(version)) => {
                 let genuine = &truth[&(id.clone(), version.tx_id)];
@@ -141,7 +141,7 @@ async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally
             tally.named += 1;
             // Whatever can't be read is named.
             for (id, tx) in truth.keys() {
-                let at = AsOf { valid_time: None, known: Some(Known::Tx(*tx)) };
+                let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(*tx)) };
                 if store.get(id, at).await.is_err() {
                     let named = |d: &context_store::Damage| d.id.as_ref() == Some(id) || d.id.is_none();
                     assert!(damages.iter().any(named), "{id} {tx} is damaged and not named: {damages:?}");

@@ -19,7 +19,7 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::given::{self, file, write};
-use context_store::{AsOf, Known, Receipt, Search, Store, Transaction, Version, Write};
+use context_store::{AsOf, KnownAt, Receipt, Search, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
@@ -178,7 +178,7 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
         }
         // What was true as of an earlier transaction stays true.
         for (m, receipt) in receipts.iter().enumerate() {
-            let at = AsOf { valid_time: None, known: Some(Known::Tx(receipt.tx_id)) };
+            let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(receipt.tx_id)) };
             let version = store.get(&id, at).await.unwrap().unwrap();
             assert_eq!(version.document.content(), Some(m.to_string().as_str()));
         }

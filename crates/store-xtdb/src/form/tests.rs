@@ -21,7 +21,7 @@ fn at(millis: usize) -> Timestamp {
 /// The documents of a chat that grows turn by turn, as they are sent.
 fn sent(turns: usize) -> Vec<Value> {
     let mut before = chat(0);
-    let mut form = Form::whole(&before);
+    let mut form = StoredForm::whole(&before);
     let mut sent = vec![form.value(&before)];
     for n in 1..=turns {
         let next = chat(n);
@@ -138,6 +138,6 @@ fn content_is_always_whole() {
         payload.insert("content".into(), "long ".repeat(n).into());
         Document::new(id.clone(), context_model::object::ObjectType::Toolcall, None, payload).unwrap()
     };
-    let form = Form::whole(&call(1_000)).next(&call(1_000), at(1), &call(1_001));
+    let form = StoredForm::whole(&call(1_000)).next(&call(1_000), at(1), &call(1_001));
     assert!(form.value(&call(1_001)).get(PATCH).is_none());
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
-use crate::areas::{Area, AreaChanges, Position};
+use crate::areas::{Area, AreaChanges, AreaPosition};
 use context_store::{AsOf, Outline, Result, Store};
 
 impl Shared {
@@ -27,7 +27,8 @@ impl Shared {
         let Some(remote) = self.reachable() else { return Ok(()) };
         let since = self.progress.position(area);
         let AreaChanges { changed, position } = remote.changes_in(area, since).await?;
-        let note = |tx: TxId| self.progress.note_position(area, Position { tx: tx.0.max(since.tx), ..since });
+        let note =
+            |tx: TxId| self.progress.note_position(area, AreaPosition { tx: tx.0.max(since.tx), ..since });
         self.fetch(&remote, changed, TxId(since.tx), note).await?;
         self.progress.note_position(area, position)
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::progress::private;
 use super::shared::Shared;
-use super::status::Written;
+use super::status::JournalWrite;
 use crate::XtdbStore;
 use crate::mark::Marks;
 use crate::write::Late;
@@ -51,13 +51,13 @@ type Ahead = HashMap<ObjectId, VecDeque<Version>>;
 
 /// A position in the journal: everything up to the n-th version of a transaction, or all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Position {
+struct JournalPosition {
     tx: u64,
     /// How many versions of the next transaction are included.
     more: u64,
 }
 
-impl Position {
+impl JournalPosition {
     fn from_note(note: &Value) -> Option<Self> {
         Some(Self { tx: note["tx"].as_u64()?, more: note["more"].as_u64()? })
     }
@@ -129,11 +129,11 @@ async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
 async fn send_all(shared: &Shared) -> Result<()> {
     let remote = probe(shared).await?;
     let note = remote.note().await?;
-    let mut position = note.as_ref().and_then(Position::from_note).unwrap_or_default();
+    let mut position = note.as_ref().and_then(JournalPosition::from_note).unwrap_or_default();
     if position.tx > shared.journal.latest_tx().await?.0 {
         // The journal is older than what was sent, for instance one from a backup. What XTDB already has is not written
         // again.
-        position = Position::default();
+        position = JournalPosition::default();
     }
     let mut ahead = Ahead::new();
     loop {
@@ -171,7 +171,7 @@ async fn turn_end(shared: &Shared) {
     }
 }
 
-fn sent(shared: &Shared, position: Position) -> Result<()> {
+fn sent(shared: &Shared, position: JournalPosition) -> Result<()> {
     let tx = TxId(position.tx);
     advance(shared, tx);
     shared.progress.note_sent(tx)
@@ -189,7 +189,11 @@ fn advance(shared: &Shared, tx: TxId) {
 }
 
 /// The objects that the transactions after a position wrote, for as many transactions as fit into a batch.
-async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BTreeMap<TxId, Vec<Written>>> {
+async fn pending(
+    shared: &Shared,
+    position: JournalPosition,
+    latest: TxId,
+) -> Result<BTreeMap<TxId, Vec<JournalWrite>>> {
     let known = {
         let status = shared.status();
         let mut known = BTreeMap::new();
@@ -217,8 +221,8 @@ async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BT
     for (tx, id) in shared.journal.written_after(TxId(position.tx), MOST_FOUND).await? {
         ids.entry(tx).or_default().push(id);
     }
-    let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, Written::counted(ids.into_iter(), true));
-    let mut found: BTreeMap<TxId, Vec<Written>> = ids.into_iter().map(counted).collect();
+    let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, JournalWrite::counted(ids.into_iter(), true));
+    let mut found: BTreeMap<TxId, Vec<JournalWrite>> = ids.into_iter().map(counted).collect();
     // Later writes are left for the next batch, so that this process recognizes its own transactions.
     found.retain(|tx, _| *tx <= latest);
     if found.is_empty() {
@@ -239,10 +243,10 @@ async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BT
 async fn send(
     shared: &Shared,
     remote: &XtdbStore,
-    start: Position,
-    pending: BTreeMap<TxId, Vec<Written>>,
+    start: JournalPosition,
+    pending: BTreeMap<TxId, Vec<JournalWrite>>,
     ahead: &mut Ahead,
-) -> Result<Position> {
+) -> Result<JournalPosition> {
     let mut batch: Vec<(Version, bool)> = Vec::new();
     let mut last: HashMap<ObjectId, i64> = HashMap::new();
     let mut bytes = 0;
@@ -262,7 +266,7 @@ async fn send(
             let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
             // In one transaction, XTDB keeps several versions of an object only if their valid times differ.
             if is_full || last.get(&id).is_some_and(|before| *before >= time) {
-                end = Position { tx: tx.0 - 1, more: index };
+                end = JournalPosition { tx: tx.0 - 1, more: index };
                 // All of this transaction is read again with the next batch.
                 put_back(ahead, versions);
                 break 'all;
@@ -271,7 +275,7 @@ async fn send(
             bytes += length;
             batch.push((version, is_doubtful));
         }
-        end = Position { tx: tx.0, more: 0 };
+        end = JournalPosition { tx: tx.0, more: 0 };
     }
     let doubtful: HashSet<ObjectId> =
         batch.iter().filter(|(_, is)| *is).map(|(version, _)| version.document.id().clone()).collect();
@@ -342,13 +346,13 @@ async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)
 async fn versions(
     shared: &Shared,
     tx: TxId,
-    written: &[Written],
+    written: &[JournalWrite],
     ahead: &mut Ahead,
 ) -> Result<Vec<(Version, bool)>> {
     let mut versions = Vec::new();
-    let mut written: Vec<&Written> = written.iter().collect();
+    let mut written: Vec<&JournalWrite> = written.iter().collect();
     written.sort_by(|a, b| a.id.cmp(&b.id));
-    for Written { id, times, is_doubtful } in written {
+    for JournalWrite { id, times, is_doubtful } in written {
         let queue = ahead.entry(id.clone()).or_default();
         while queue.front().is_some_and(|version| version.tx_id < tx) {
             queue.pop_front();

@@ -57,7 +57,7 @@ pub use status::QueueState;
 
 use progress::Progress;
 use shared::{Shared, Waiting};
-use status::{Status, Written};
+use status::{JournalWrite, QueueStatus};
 
 /// How a queued store is set up.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl QueuedStore {
             pull_wait: Duration::from_millis(options.pull_wait_ms),
             lock_file: beside(&options.journal, "lock"),
             progress,
-            status: Mutex::new(Status { latest, ..Status::default() }),
+            status: Mutex::new(QueueStatus { latest, ..QueueStatus::default() }),
             work: Notify::new(),
             turn: watch::Sender::new(0),
             waiting: AtomicUsize::new(0),
@@ -230,7 +230,7 @@ impl Store for QueuedStore {
         }
         status.latest = status.latest.max(receipt.tx_id);
         if receipt.written.contains(&true) {
-            let written = Written::of(ids, &receipt.written);
+            let written = JournalWrite::of(ids, &receipt.written);
             status.written.insert(receipt.tx_id, written);
             drop(status);
             self.shared.work.notify_one();

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use context_model::time::TxId;
 use serde::{Deserialize, Serialize};
 
-use crate::areas::{Area, Position};
+use crate::areas::{Area, AreaPosition};
 use context_store::{Result, StoreError};
 
 /// How many areas are noted at most.
@@ -29,7 +29,7 @@ struct Marks {
     seen: Option<u64>,
     /// The same for the areas of which the journal has more than that.
     #[serde(default)]
-    areas: BTreeMap<Area, Position>,
+    areas: BTreeMap<Area, AreaPosition>,
 }
 
 /// The file, and what it says.
@@ -79,13 +79,13 @@ impl Progress {
     }
 
     /// How far the journal has read the log of an area.
-    pub fn position(&self, area: &Area) -> Position {
+    pub fn position(&self, area: &Area) -> AreaPosition {
         let marks = self.marks();
-        let seen = Position { tx: marks.seen.unwrap_or(0), millis: 0 };
+        let seen = AreaPosition { tx: marks.seen.unwrap_or(0), millis: 0 };
         marks.areas.get(area).copied().filter(|position| position.tx >= seen.tx).unwrap_or(seen)
     }
 
-    pub fn note_position(&self, area: &Area, position: Position) -> Result<()> {
+    pub fn note_position(&self, area: &Area, position: AreaPosition) -> Result<()> {
         self.change(|marks| {
             let areas = &mut marks.areas;
             areas.insert(area.clone(), position);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::status::short;
 use crate::XtdbStore;
-use crate::areas::{Area, AreaChanges, Position};
+use crate::areas::{Area, AreaChanges, AreaPosition};
 use crate::form::growth;
 use crate::parallel::in_parallel;
 use crate::wire::document_length;
@@ -31,7 +31,7 @@ impl XtdbStore {
     }
 
     /// Returns what others wrote in an area.
-    pub(super) async fn changes_in(&self, area: &Area, since: Position) -> Result<AreaChanges> {
+    pub(super) async fn changes_in(&self, area: &Area, since: AreaPosition) -> Result<AreaChanges> {
         self.open()?.changes_in(area, since).await
     }
 

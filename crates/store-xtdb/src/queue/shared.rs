@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use tokio::sync::{Notify, watch};
 
 use super::progress::Progress;
-use super::status::Status;
+use super::status::QueueStatus;
 use crate::connection::shown_url;
 use crate::plan::id_of;
 use crate::{XtdbOptions, XtdbStore};
@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub(super) pull_wait: Duration,
     pub(super) lock_file: PathBuf,
     pub(super) progress: Progress,
-    pub(super) status: Mutex<Status>,
+    pub(super) status: Mutex<QueueStatus>,
     /// Wakes the sender.
     pub(super) work: Notify,
     /// Counts the requests to send everything immediately.
@@ -44,7 +44,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+    pub(super) fn status(&self) -> MutexGuard<'_, QueueStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

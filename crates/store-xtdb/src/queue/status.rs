@@ -42,13 +42,13 @@ pub struct QueueState {
 }
 
 #[derive(Default)]
-pub(super) struct Status {
+pub(super) struct QueueStatus {
     pub remote: Option<Arc<XtdbStore>>,
     pub is_connected: bool,
     pub is_sender: bool,
     pub last_error: Option<String>,
     /// What this process wrote and the sender has not sent yet.
-    pub written: BTreeMap<TxId, Vec<Written>>,
+    pub written: BTreeMap<TxId, Vec<JournalWrite>>,
     /// Transactions of the journal that wrote others' versions.
     pub brought_in: HashSet<TxId>,
     /// Objects whose latest version is valid from a moment ago on, or is dated ahead of this machine's clock.
@@ -71,7 +71,7 @@ pub(super) struct Status {
 /// How many times of versions are remembered at most, unless they are dated ahead.
 const MOST_TIMES: usize = 1_000;
 
-impl Status {
+impl QueueStatus {
     /// Notes from when on what was just written is valid.
     pub fn date(&mut self, ids: &[ObjectId], times: Vec<Option<Timestamp>>, receipt: &Receipt) {
         if self.newest.len() > MOST_TIMES {
@@ -167,14 +167,14 @@ pub(super) fn short(id: &ObjectId) -> u64 {
 
 /// How often a transaction of the journal wrote an object.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct JournalWrite {
     pub id: ObjectId,
     pub times: usize,
     /// This process did not write it itself, so it may be a fetched version of others that XTDB already has.
     pub is_doubtful: bool,
 }
 
-impl Written {
+impl JournalWrite {
     /// Returns what this process has just written.
     pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
         let written = ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id);

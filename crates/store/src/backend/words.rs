@@ -19,7 +19,7 @@ const MOST_PARTS: usize = 1_000;
 
 /// A part of a query: between spaces, and at most `MOST_WORDS_A_PART` words long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct Phrase {
     /// As it was written.
     pub text: String,
     /// Its words, which must be adjacent: `foo.bar` is one part of two words.
@@ -29,11 +29,14 @@ pub struct Part {
 /// The parts that a query searches for, each once. Parts without a letter or digit are ignored.
 ///
 /// `texts` returns how many texts contain a word, if that is known; it is called only for long queries.
-pub fn wanted<E>(query: &str, mut texts: impl FnMut(&str) -> Result<Option<u64>, E>) -> Result<Vec<Part>, E> {
+pub fn wanted<E>(
+    query: &str,
+    mut texts: impl FnMut(&str) -> Result<Option<u64>, E>,
+) -> Result<Vec<Phrase>, E> {
     let mut known = HashSet::new();
-    let mut parts: Vec<Part> = query
+    let mut parts: Vec<Phrase> = query
         .split(|c: char| c.is_whitespace() || c.is_control())
-        .map(Part::of)
+        .map(Phrase::of)
         .filter(|part| !part.words.is_empty() && known.insert(part.words.clone()))
         .take(MOST_PARTS)
         .collect();
@@ -68,12 +71,12 @@ pub fn wanted<E>(query: &str, mut texts: impl FnMut(&str) -> Result<Option<u64>,
 }
 
 /// The same when nothing is known about the texts: the longest parts count as the rarest.
-pub fn longest(query: &str) -> Vec<Part> {
+pub fn longest(query: &str) -> Vec<Phrase> {
     let Ok(parts) = wanted(query, |_| Ok::<_, Infallible>(None));
     parts
 }
 
-impl Part {
+impl Phrase {
     fn of(text: &str) -> Self {
         let mut words = Words::of(text);
         let first = words.by_ref().take(MOST_WORDS_A_PART);
@@ -92,11 +95,11 @@ pub fn tokens(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
 }
 
 /// Where the first of these parts begins in a text: the byte offset.
-pub fn first(text: &str, phrases: &[Part]) -> Option<usize> {
+pub fn first(text: &str, phrases: &[Phrase]) -> Option<usize> {
     let mut words = Words::of(text);
     while let Some((at, word)) = words.next() {
         let word = folded(word);
-        let begins_here = |phrase: &Part| {
+        let begins_here = |phrase: &Phrase| {
             let [first, others @ ..] = &phrase.words[..] else { return false };
             let mut rest = words;
             *first == word
@@ -125,11 +128,11 @@ pub fn line_at(text: &str, at: usize) -> (usize, String) {
 
 /// The hit of a version whose content has all words. More matches in less text score higher.
 #[must_use]
-pub fn hit(wanted: &[Part], text: &str, version: &Version) -> Option<Hit> {
+pub fn hit(wanted: &[Phrase], text: &str, version: &Version) -> Option<Hit> {
     let tokens: Vec<(usize, String)> = tokens(text).collect();
     let mut first = usize::MAX;
     let mut count = 0_usize;
-    for Part { words, .. } in wanted {
+    for Phrase { words, .. } in wanted {
         let mut places = tokens
             .windows(words.len())
             .filter(|window| window.iter().map(|(_, word)| word).eq(words))

@@ -11,7 +11,7 @@ use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, json};
 
-use crate::{AsOf, Known, Receipt, Store, Transaction, Write};
+use crate::{AsOf, KnownAt, Receipt, Store, Transaction, Write};
 
 /// A name that no other check uses, in this process or another one.
 pub(super) fn unique(name: &str) -> String {
@@ -103,5 +103,5 @@ pub(super) fn valid(millis: i64) -> AsOf {
 }
 
 pub(super) fn known(tx: TxId) -> AsOf {
-    AsOf { valid_time: None, known: Some(Known::Tx(tx)) }
+    AsOf { valid_time: None, known: Some(KnownAt::Tx(tx)) }
 }

@@ -13,7 +13,7 @@ use super::given::{
     file_in, known, later, prompt, put, put_at, refused, session, toolcall, turn, unique, valid, write,
 };
 use super::searching::look_for;
-use crate::{AsOf, Change, Filter, Known, Store, Write};
+use crate::{AsOf, Change, Filter, KnownAt, Store, Write};
 
 pub async fn an_unknown_object_is_none(store: Arc<dyn Store>) {
     let id = ObjectId::new(unique("nobody"));
@@ -35,7 +35,7 @@ pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
         receipts.push(receipt);
     }
     for (n, receipt) in receipts.iter().enumerate() {
-        let by_time = AsOf { valid_time: None, known: Some(Known::Time(receipt.tx_time)) };
+        let by_time = AsOf { valid_time: None, known: Some(KnownAt::Time(receipt.tx_time)) };
         for at in [known(receipt.tx_id), by_time] {
             let version = store.get(&id, at).await.unwrap().unwrap();
             assert_eq!(version.document.content(), Some(n.to_string().as_str()));
@@ -43,7 +43,7 @@ pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
         }
     }
     assert_eq!(store.get(&id, known(before)).await.unwrap(), None);
-    let early = AsOf { valid_time: None, known: Some(Known::Time(Timestamp::from_millis(0))) };
+    let early = AsOf { valid_time: None, known: Some(KnownAt::Time(Timestamp::from_millis(0))) };
     assert_eq!(store.get(&id, early).await.unwrap(), None);
     let late = store.get(&id, known(TxId(u64::MAX))).await.unwrap().unwrap();
     assert_eq!(late.document.content(), Some("4"));
@@ -72,7 +72,7 @@ pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Stor
     assert_eq!((read.document.content(), read.tx_id), (Some("newer"), newer.tx_id));
     let read = store.get(&id, valid(1_500)).await.unwrap().unwrap();
     assert_eq!((read.document.content(), read.tx_id), (Some("older"), older.tx_id));
-    let both = AsOf { known: Some(Known::Tx(newer.tx_id)), ..valid(1_500) };
+    let both = AsOf { known: Some(KnownAt::Tx(newer.tx_id)), ..valid(1_500) };
     assert_eq!(store.get(&id, both).await.unwrap(), None);
     // Dated ahead, as by a clock that runs fast.
     let far = 4_000_000_000_000;

@@ -21,12 +21,12 @@ use crate::{
 mod owner;
 mod state;
 
-use state::{Row, State, Written};
+use state::{MemoryState, Row, RowForm};
 
 /// A store that lives as long as its process.
 pub struct MemoryStore {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 impl MemoryStore {
@@ -42,7 +42,7 @@ impl MemoryStore {
         Arc::new(Self { clock, state: Mutex::default() })
     }
 
-    fn state(&self) -> Result<MutexGuard<'_, State>> {
+    fn state(&self) -> Result<MutexGuard<'_, MemoryState>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closed { Err(StoreError::Closed) } else { Ok(state) }
     }
@@ -94,8 +94,8 @@ impl Store for MemoryStore {
             let Row { written, .. } = &state.rows[*row];
             // Each patch is applied once: the version that it changes precedes it in the answer.
             let document = match written {
-                Written::Document(document) => document.clone(),
-                Written::Patch(_, patch, before) => {
+                RowForm::Document(document) => document.clone(),
+                RowForm::Patch(_, patch, before) => {
                     let before: &Version = &versions[places[before]];
                     patch::apply(before.document.clone(), [patch])?
                 }
@@ -119,7 +119,7 @@ impl Store for MemoryStore {
                 break;
             }
             let document = match written {
-                Written::Patch(_, patch, before) if places.contains_key(before) => {
+                RowForm::Patch(_, patch, before) if places.contains_key(before) => {
                     let before: &Version = &versions[places[before]];
                     patch::apply(before.document.clone(), [patch])?
                 }
@@ -136,8 +136,8 @@ impl Store for MemoryStore {
         let entry = |row: &usize| {
             let Row { written, tx_id, valid_time, erased } = &state.rows[*row];
             let change = match written {
-                Written::Document(document) => Change::Document(document.clone()),
-                Written::Patch(_, patch, _) => Change::Patch(patch.clone()),
+                RowForm::Document(document) => Change::Document(document.clone()),
+                RowForm::Patch(_, patch, _) => Change::Patch(patch.clone()),
             };
             let erased = erased.as_ref().map(|(mark, _)| mark.clone());
             Entry { change, tx_id: *tx_id, tx_time: state.time(*tx_id), valid_time: *valid_time, erased }
@@ -201,7 +201,7 @@ impl Store for MemoryStore {
 
     async fn close(&self) -> Result<()> {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) =
-            State { closed: true, ..State::default() };
+            MemoryState { closed: true, ..MemoryState::default() };
         Ok(())
     }
 }

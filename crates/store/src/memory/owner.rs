@@ -7,7 +7,7 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 
 use super::MemoryStore;
-use super::state::{State, Written};
+use super::state::{MemoryState, RowForm};
 use crate::backend::erasing::{self, Gone, Needles};
 use crate::backend::pruning::{self, Leaving, Weight};
 use crate::sessions::{Prune, Pruned};
@@ -33,7 +33,7 @@ impl OwnedStore for MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     fn erase(
         &mut self,
         objects: &BTreeSet<ObjectId>,
@@ -69,7 +69,7 @@ impl State {
         // A patch of an erased version would no longer give the version that it gave, so these are kept whole.
         for (row, document) in documents.iter().enumerate().filter(|(_, d)| touched.contains(d.id())) {
             let document = changed.remove(&row).unwrap_or_else(|| document.clone());
-            self.rows[row].written = Written::Document(document);
+            self.rows[row].written = RowForm::Document(document);
         }
         self.forget_shapes();
         let count = ErasedCount { texts: gone.count(), versions };
@@ -104,7 +104,7 @@ impl State {
             stays[place - 1]
         });
         for row in &mut self.rows {
-            if let Written::Patch(_, _, before) = &mut row.written {
+            if let RowForm::Patch(_, _, before) = &mut row.written {
                 *before = places[*before];
             }
         }

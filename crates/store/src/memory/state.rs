@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::backend::erasing::{self, Gone};
 use crate::backend::shape::{Fit, Shape, Top, misfit};
 use crate::backend::{self, Heads, envelope_differs, is_below, patch_time, unknown, words};
-use crate::{AsOf, Erased, Filter, Known, Outline, Result, Version, Write};
+use crate::{AsOf, Erased, Filter, KnownAt, Outline, Result, Version, Write};
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     pub closed: bool,
     /// All versions in write order.
     pub rows: Vec<Row>,
@@ -40,20 +40,20 @@ pub(super) struct State {
 }
 
 pub(super) struct Row {
-    pub written: Written,
+    pub written: RowForm,
     pub tx_id: TxId,
     pub valid_time: Timestamp,
     /// When and why its owner erased something in it, and the content hash from before.
     pub erased: Option<(Erased, Digest)>,
 }
 
-pub(super) enum Written {
+pub(super) enum RowForm {
     Document(Document),
     /// A patch, and the row that it changes.
     Patch(ObjectId, Patch, usize),
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn newest(&self) -> TxId {
         TxId(self.txs.len() as u64)
     }
@@ -64,8 +64,8 @@ impl State {
 
     pub(super) fn id(&self, row: usize) -> &ObjectId {
         match &self.rows[row].written {
-            Written::Document(document) => document.id(),
-            Written::Patch(id, ..) => id,
+            RowForm::Document(document) => document.id(),
+            RowForm::Patch(id, ..) => id,
         }
     }
 
@@ -73,8 +73,8 @@ impl State {
     pub(super) fn locate(&self, id: &ObjectId, at: AsOf) -> Option<usize> {
         let known = |row: &Row| match at.known {
             None => true,
-            Some(Known::Tx(tx)) => row.tx_id <= tx,
-            Some(Known::Time(time)) => self.time(row.tx_id) <= time,
+            Some(KnownAt::Tx(tx)) => row.tx_id <= tx,
+            Some(KnownAt::Time(time)) => self.time(row.tx_id) <= time,
         };
         let holds = |row: &Row| at.valid_time.is_none_or(|time| row.valid_time <= time);
         let rows = self.objects.get(id)?.iter().copied();
@@ -86,13 +86,13 @@ impl State {
         let mut patches = Vec::new();
         loop {
             match &self.rows[row].written {
-                Written::Document(document) if patches.is_empty() => return Ok(document.clone()),
-                Written::Document(document) => {
+                RowForm::Document(document) if patches.is_empty() => return Ok(document.clone()),
+                RowForm::Document(document) => {
                     #[cfg(test)]
                     self.applied.set(self.applied.get() + 1);
                     return Ok(patch::apply(document.clone(), patches.into_iter().rev())?);
                 }
-                Written::Patch(_, patch, before) => {
+                RowForm::Patch(_, patch, before) => {
                     patches.push(patch);
                     row = *before;
                 }
@@ -114,8 +114,8 @@ impl State {
     pub(super) fn outline(&mut self, row: usize) -> Result<Outline> {
         let id = self.id(row).clone();
         let top = match &self.rows[row].written {
-            Written::Document(document) => Top::of(document.clone()),
-            Written::Patch(..) => {
+            RowForm::Document(document) => Top::of(document.clone()),
+            RowForm::Patch(..) => {
                 let top = match self.patches_since(&id, row) {
                     Some((mut top, patches)) => {
                         for operations in patches {
@@ -139,7 +139,7 @@ impl State {
         let (from, top) = self.tops.remove(id)?;
         let mut patches = Vec::new();
         while row != from {
-            let Written::Patch(_, patch, before) = &self.rows[row].written else { return None };
+            let RowForm::Patch(_, patch, before) = &self.rows[row].written else { return None };
             patches.push(serde_json::to_value(patch).ok()?);
             row = *before;
         }
@@ -165,10 +165,10 @@ impl State {
     pub(super) fn fits(&self, id: &ObjectId, filter: &Filter) -> bool {
         let Some(row) = self.locate(id, AsOf::default()) else { return false };
         let mut first = row;
-        while let Written::Patch(_, _, before) = &self.rows[first].written {
+        while let RowForm::Patch(_, _, before) = &self.rows[first].written {
             first = *before;
         }
-        let Written::Document(document) = &self.rows[first].written else { return false };
+        let RowForm::Document(document) = &self.rows[first].written else { return false };
         let file = document.source().and_then(Source::as_filesystem);
         filter.object_type.is_none_or(|t| t == document.object_type())
             && filter.filesystem_id.as_ref().is_none_or(|f| file.is_some_and(|file| file.filesystem_id == *f))
@@ -202,7 +202,7 @@ impl State {
                 }
                 let rest = self.gone.taken_out_of(&document, false);
                 erased = rest.is_some().then(|| (erasing::again(tx_time), document.content_hash()));
-                (Written::Document(rest.unwrap_or(document)), valid_time)
+                (RowForm::Document(rest.unwrap_or(document)), valid_time)
             }
             Write::Patch { id, patch, valid_time } => {
                 let before = self.locate(&id, AsOf::default()).ok_or_else(|| unknown(&id))?;
@@ -210,14 +210,14 @@ impl State {
                 let shape = self.reshape(&id, before, &patch)?;
                 self.shapes.insert(id.clone(), (self.rows.len(), shape));
                 if self.gone.is_empty() {
-                    (Written::Patch(id, patch, before), valid_time)
+                    (RowForm::Patch(id, patch, before), valid_time)
                 } else {
                     let document = patch::apply(self.document(before)?, [&patch])?;
                     let rest = self.gone.taken_out_of(&document, false);
                     erased = rest.is_some().then(|| (erasing::again(tx_time), document.content_hash()));
                     match rest {
-                        Some(rest) => (Written::Document(rest), valid_time),
-                        None => (Written::Patch(id, patch, before), valid_time),
+                        Some(rest) => (RowForm::Document(rest), valid_time),
+                        None => (RowForm::Patch(id, patch, before), valid_time),
                     }
                 }
             }

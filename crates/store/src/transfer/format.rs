@@ -26,7 +26,7 @@ const LONGEST_LINE: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct ExportHead {
     format: String,
     version: u64,
 }
@@ -87,7 +87,7 @@ impl<'a> Writing<'a> {
     pub fn new(out: &'a mut (dyn Write + Send)) -> std::io::Result<Self> {
         let out = std::io::BufWriter::with_capacity(64 * 1024, out);
         let mut writing = Self { out, hasher: Hasher::default(), summary: Summary::default() };
-        writing.line(&Head { format: FORMAT.into(), version: VERSION })?;
+        writing.line(&ExportHead { format: FORMAT.into(), version: VERSION })?;
         Ok(writing)
     }
 
@@ -154,7 +154,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
             is_done: false,
         };
         reading.read()?;
-        let head: Head = serde_json::from_slice(&reading.bytes)
+        let head: ExportHead = serde_json::from_slice(&reading.bytes)
             .map_err(|_| reading.damaged("this is not an export of pi-context-manager"))?;
         if head.format != FORMAT {
             return Err(reading.damaged(&format!("this is a file of the format {}", head.format)));

@@ -12,7 +12,7 @@ use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Toolcall};
-use context_model::session::{Change, Sets};
+use context_model::session::{Sets, SetsChange};
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::given::file;
 use context_store::memory::MemoryStore;
@@ -36,7 +36,7 @@ fn call(id: &str) -> Document {
 }
 
 fn sets() -> Sets {
-    let (mut sets, mut change) = (Sets::default(), Change::default());
+    let (mut sets, mut change) = (Sets::default(), SetsChange::default());
     sets.activate(file("/a", "").id(), &mut change);
     sets.pin(call("call_1").id(), &mut change);
     sets

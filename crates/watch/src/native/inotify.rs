@@ -25,13 +25,13 @@ use crate::listen::Listener;
 
 /// The watcher of this operating system.
 pub(crate) struct Watcher {
-    shared: Arc<Shared>,
+    shared: Arc<InotifyShared>,
     watches: HashMap<Utf8PathBuf, i32>,
     /// Ends when the thread has let go of the listener.
     ended: Receiver<()>,
 }
 
-struct Shared {
+struct InotifyShared {
     inotify: OwnedFd,
     /// Readable once the thread is to end.
     stop: OwnedFd,
@@ -60,7 +60,7 @@ impl Watcher {
     /// Why there can't be one, as the operating system says it.
     pub fn open(listener: Arc<Listener>) -> Result<Self, String> {
         let reason = |error: Errno| io::Error::from(error).to_string();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(InotifyShared {
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(reason)?,
             stop: eventfd(0, EventfdFlags::CLOEXEC).map_err(reason)?,
             paths: Mutex::default(),
@@ -108,7 +108,7 @@ impl Drop for Watcher {
     }
 }
 
-impl Shared {
+impl InotifyShared {
     fn paths(&self) -> MutexGuard<'_, HashMap<i32, Utf8PathBuf>> {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }

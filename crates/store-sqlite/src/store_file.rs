@@ -9,7 +9,7 @@ use super::connect;
 use context_store::{Result, StoreError};
 
 /// The database, its log and the log's index, by device and inode.
-pub(super) struct Place {
+pub(super) struct StoreFile {
     path: PathBuf,
     files: [PathBuf; 3],
     opened: [Option<Identity>; 3],
@@ -18,7 +18,7 @@ pub(super) struct Place {
 /// A file's device and inode.
 type Identity = (u64, u64);
 
-impl Place {
+impl StoreFile {
     /// Remembers the files of a database that is open.
     pub fn new(path: &Path) -> Self {
         let files = [path.to_owned(), connect::log(path), connect::shared(path)];
