@@ -1,7 +1,7 @@
 //! The projection's methods of `ContextManager`, and the conversion of what they take and give.
 
 use context_engine::{Call, CollapsedCall, Edit, IncomingMessage, Received, TextEdit};
-use context_model::chat::{Receipt, RollReason};
+use context_model::chat::{RollReason, RollReceipt};
 use context_model::id::SessionId;
 use context_model::time::Timestamp;
 use context_projection::{Binding, PriceStep, PriceSteps, Prices};
@@ -268,8 +268,8 @@ fn text_edit(TextEdit { block, text }: TextEdit) -> js::TextEdit {
     js::TextEdit { block: convert::count(block), text }
 }
 
-impl From<Receipt> for js::RollReceipt {
-    fn from(receipt: Receipt) -> Self {
+impl From<RollReceipt> for js::RollReceipt {
+    fn from(receipt: RollReceipt) -> Self {
         let some = |lost: usize| (lost > 0).then(|| convert::count(lost));
         Self {
             items: convert::count(receipt.items),

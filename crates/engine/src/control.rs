@@ -3,7 +3,7 @@
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
 
-use context_files::index::{FileEntry, Need};
+use context_files::index::{FileEntry, ReadFor};
 use context_files::observed::Seen;
 use context_files::reading::FileState;
 use context_model::chat::{Chat, is_said_id};
@@ -245,7 +245,7 @@ impl Inner {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
         let place = Place { agent_path: self.client.paths.display(&source), source, disk };
-        let (file, since) = self.file_reader().look(&place, None, Need::Text).await?;
+        let (file, since) = self.file_reader().look(&place, None, ReadFor::Text).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         // A text that a harness has passed in need not be on this disk.
         let is_certain = file.is_file() || (is_null && file == FileState::Gone);

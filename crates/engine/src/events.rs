@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_files::due::PendingRead;
-use context_files::index::{FileEntry, IndexResult, Need, display_of};
+use context_files::index::{FileEntry, IndexResult, ReadFor, display_of};
 use context_files::observed::{Seen, file_id};
 use context_files::reading::FileState;
 use context_files::tracking::{FileEvent, FileEventKind};
@@ -158,14 +158,14 @@ impl Inner {
     async fn look_at_some(&self, reads: &[PendingRead]) -> Result<()> {
         let (mut seen, mut looked) = (Vec::with_capacity(reads.len()), Vec::with_capacity(reads.len()));
         let sources: Vec<_> = reads.iter().map(|read| self.tracking.source_at(&read.path)).collect();
-        let needs: Vec<Need> = {
+        let needs: Vec<ReadFor> = {
             let state = self.lock().await?;
             let file_reader = self.file_reader();
             let need = |source: &FilesystemSource| {
                 let id = file_id(source);
                 file_reader.need(&state.session, &id, state.known.get(&id).is_some())
             };
-            sources.iter().map(|source| source.as_ref().map_or(Need::Change, need)).collect()
+            sources.iter().map(|source| source.as_ref().map_or(ReadFor::Change, need)).collect()
         };
         for ((read, source), need) in reads.iter().zip(sources).zip(needs) {
             let Some(source) = source else {

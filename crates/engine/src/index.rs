@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use context_files::index::{FileEntry, IndexResult, Need, refusal};
+use context_files::index::{FileEntry, IndexResult, ReadFor, refusal};
 use context_files::many::{Portion, Readers};
 use context_files::observed::{Seen, file_id};
 use context_files::reading::FileState;
@@ -50,7 +50,7 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
-        let (state, since) = self.inner.file_reader().look(&place, content, Need::Text).await?;
+        let (state, since) = self.inner.file_reader().look(&place, content, ReadFor::Text).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
         if !is_known {
@@ -85,7 +85,7 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| text.into_owned());
-        let (state, since) = self.inner.file_reader().look(&place, content, Need::Text).await?;
+        let (state, since) = self.inner.file_reader().look(&place, content, ReadFor::Text).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
@@ -195,7 +195,7 @@ impl Inner {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);
         }
-        let (file, since) = self.file_reader().look(&place, None, Need::Text).await?;
+        let (file, since) = self.file_reader().look(&place, None, ReadFor::Text).await?;
         let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. }) || file.is_gone();
         Ok(Seen::of(place, file, since).ok().filter(|_| was_read))
     }

@@ -1,7 +1,7 @@
 //! Rolls: executing and undoing them.
 
-use context_model::chat::Receipt;
 use context_model::chat::RollEntry;
+use context_model::chat::RollReceipt;
 use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
 use context_projection::{Binding, Roll};
@@ -36,7 +36,7 @@ impl Engine {
 
     /// The receipt that [`Engine::roll_now`] would have, for a person who wants to know before; `None` if nothing would be
     /// rolled. Changes nothing.
-    pub async fn preview_roll(&self, call: &Call) -> Result<Option<Receipt>> {
+    pub async fn preview_roll(&self, call: &Call) -> Result<Option<RollReceipt>> {
         let mut state = self.inner.lock().await?;
         let policy = state.request.policy(call, moment(call));
         let State { request, session, .. } = &mut *state;
@@ -87,7 +87,7 @@ impl Engine {
 
     /// The receipts of the session's rolls that are in effect, oldest first.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
-    pub async fn receipts(&self) -> Result<Vec<Receipt>> {
+    pub async fn receipts(&self) -> Result<Vec<RollReceipt>> {
         Ok(self.inner.lock().await?.request.rolled.receipts().to_vec())
     }
 }

@@ -50,7 +50,7 @@ pub enum FileEntry {
 
 /// What a look at a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum ReadFor {
     /// Its text: somebody reads or writes it, or has read it before.
     Text,
     /// The hash, to tell whether it has changed: it was only named, so the text of a large file waits until somebody reads it.
@@ -73,7 +73,7 @@ impl FileReader {
         &self,
         place: &Place,
         content: Option<Vec<u8>>,
-        need: Need,
+        need: ReadFor,
     ) -> Result<(FileState, Option<TxId>)> {
         let limit = self.limit(need);
         if let Some(bytes) = content {
@@ -92,7 +92,7 @@ impl FileReader {
     }
 
     /// The same on this thread.
-    pub fn look_now(&self, place: &Place, need: Need) -> (FileState, Option<TxId>) {
+    pub fn look_now(&self, place: &Place, need: ReadFor) -> (FileState, Option<TxId>) {
         let since = self.client.newest();
         let limit = self.limit(need);
         let state = self.attach(place).map_or_else(identity, |path| self.read(path, limit));
@@ -121,22 +121,26 @@ impl FileReader {
 
     /// Returns what a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its
     /// text.
-    pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> Need {
+    pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> ReadFor {
         let latest = session.catalog.get(file);
         let was_read =
             latest.is_some_and(|latest| latest.text_units() > self.client.options.named_text_bytes);
-        if is_known || was_read || session.sets.active().contains(file) { Need::Text } else { Need::Change }
+        if is_known || was_read || session.sets.active().contains(file) {
+            ReadFor::Text
+        } else {
+            ReadFor::Change
+        }
     }
 
     /// The most bytes of text that a look keeps.
-    pub fn limit(&self, need: Need) -> u64 {
+    pub fn limit(&self, need: ReadFor) -> u64 {
         let most = self.client.options.max_text_bytes;
-        if need == Need::Text { most } else { most.min(self.client.options.named_text_bytes) }
+        if need == ReadFor::Text { most } else { most.min(self.client.options.named_text_bytes) }
     }
 
     /// Returns whether a look has left out a text that is kept of a file that was read.
     fn has_waived(&self, one: &Seen) -> bool {
-        let kept = self.limit(Need::Change) + 1..=self.limit(Need::Text);
+        let kept = self.limit(ReadFor::Change) + 1..=self.limit(ReadFor::Text);
         one.is_look() && !one.has_text() && kept.contains(&one.size())
     }
 
@@ -168,9 +172,10 @@ impl FileReader {
         for one in seen {
             let Some(latest) = session.catalog.get(&one.id) else { continue };
             let has_waived = self.has_waived(one);
-            let need = if has_waived { self.need(session, &one.id, false) } else { Need::Text };
-            let lacks_text =
-                has_waived && need == Need::Text && session.hash_of(&one.id) != one.observation.source_hash();
+            let need = if has_waived { self.need(session, &one.id, false) } else { ReadFor::Text };
+            let lacks_text = has_waived
+                && need == ReadFor::Text
+                && session.hash_of(&one.id) != one.observation.source_hash();
             if lacks_text || one.is_older_than(latest) {
                 let (state, since) = self.look(&one.place, None, need).await?;
                 *one = one.again(state, since);

@@ -13,7 +13,7 @@ use context_store::StoreError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::index::{FileReader, Need, refusal};
+use super::index::{FileReader, ReadFor, refusal};
 use super::observed::{Seen, file_id};
 
 /// How many threads read.
@@ -126,7 +126,7 @@ impl ParallelReader {
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
             return Ok(Looked::Before(file_id(&place.source)));
         }
-        let (state, since) = self.file_reader.look_now(&place, Need::Text);
+        let (state, since) = self.file_reader.look_now(&place, ReadFor::Text);
         if !state.is_file() {
             return Err(refusal(path, &state));
         }

@@ -18,7 +18,7 @@ use context_session::error::Result;
 use context_session::paths::{Disk, Place};
 use serde_json::{Map, Value};
 
-use super::index::{FileEntry, FileReader, Need, prepare};
+use super::index::{FileEntry, FileReader, ReadFor, prepare};
 use super::reading::FileState;
 
 /// A look at one file: where it was, what was there, and its text if that is kept.
@@ -219,7 +219,7 @@ impl FileReader {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
             return is_file.then(|| (Seen::discovered(place), entry));
         }
-        let need = if entry == FileEntry::Touched && !is_shown { Need::Change } else { Need::Text };
+        let need = if entry == FileEntry::Touched && !is_shown { ReadFor::Change } else { ReadFor::Text };
         let (state, since) = self.look_now(&place, need);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since).ok()?, entry)),

@@ -16,7 +16,7 @@ use context_session::error::Result;
 use context_session::paths::{Disk, Place};
 use context_store::{AsOf, KnownAt, StoreError};
 
-use super::index::{FileReader, Need};
+use super::index::{FileReader, ReadFor};
 use super::observed::{Seen, file_id};
 use super::reading::FileState;
 use super::stamps::{Stamp, StampNote, Stamps};
@@ -88,10 +88,10 @@ pub async fn compare_all(
     for reader in readers {
         for outcome in reader.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
             match outcome {
-                Outcome::Changed(seen) => found.changed.push(*seen),
-                Outcome::Read(id, hash, stamp) => fresh.push((id, (hash, stamp))),
-                Outcome::Unreachable(place) => found.unreachable.push(place),
-                Outcome::Same => {}
+                Comparison::Changed(seen) => found.changed.push(*seen),
+                Comparison::Read(id, hash, stamp) => fresh.push((id, (hash, stamp))),
+                Comparison::Unreachable(place) => found.unreachable.push(place),
+                Comparison::Same => {}
             }
         }
     }
@@ -115,17 +115,17 @@ pub struct Stored {
     /// Only the hash of the bytes is stored, and the text is needed.
     lacks_text: bool,
     tx: TxId,
-    need: Need,
+    need: ReadFor,
     /// It has never been read.
     only_discovered: bool,
 }
 
 impl Stored {
-    fn of(meta: &Meta, need: Need) -> Option<Self> {
+    fn of(meta: &Meta, need: ReadFor) -> Option<Self> {
         let current = meta.current()?;
         let source = meta.file()?.clone();
         let (hash, is_null) = (current.source_hash, current.is_null);
-        let lacks_text = need == Need::Text && meta.lacks_text();
+        let lacks_text = need == ReadFor::Text && meta.lacks_text();
         Some(Self { source, hash, is_null, lacks_text, tx: meta.tx, need, only_discovered: false })
     }
 
@@ -136,7 +136,7 @@ impl Stored {
 }
 
 /// The outcome of comparing a file with its stored version.
-enum Outcome {
+enum Comparison {
     /// It differs from its stored version.
     Changed(Box<Seen>),
     /// It equals its stored version. It had to be read this time, but need not be next time.
@@ -154,10 +154,10 @@ fn compare(
     stored: Stored,
     (stamps, since): (&Stamps, TxId),
     limit: u64,
-) -> Outcome {
-    let Disk::At(path) = &disk else { return Outcome::Same };
+) -> Comparison {
+    let Disk::At(path) = &disk else { return Comparison::Same };
     if stored.only_discovered {
-        return Outcome::Same;
+        return Comparison::Same;
     }
     let id = file_id(&stored.source);
     let stamp = Stamp::of(path);
@@ -166,13 +166,13 @@ fn compare(
         && before == now
         && !stored.lacks_text
     {
-        return Outcome::Same;
+        return Comparison::Same;
     }
     let state = file_reader.read(path, limit);
     let paths = &file_reader.client.paths;
     if state == FileState::Unreachable {
         let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-        return Outcome::Unreachable(place);
+        return Comparison::Unreachable(place);
     }
     let read = state.hash();
     let same = match &state {
@@ -185,12 +185,13 @@ fn compare(
         let settled =
             stamp.filter(|stamp| stamp.is_settled(SystemTime::now()) && Stamp::of(path) == Some(*stamp));
         return match (read, settled) {
-            (Some(hash), Some(stamp)) => Outcome::Read(id, hash, stamp),
-            _ => Outcome::Same,
+            (Some(hash), Some(stamp)) => Comparison::Read(id, hash, stamp),
+            _ => Comparison::Same,
         };
     }
     let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-    Seen::of(place, state, Some(since)).map_or(Outcome::Same, |seen| Outcome::Changed(Box::new(seen.made())))
+    Seen::of(place, state, Some(since))
+        .map_or(Comparison::Same, |seen| Comparison::Changed(Box::new(seen.made())))
 }
 
 #[cfg(test)]
@@ -208,12 +209,12 @@ mod tests {
             is_null: false,
             lacks_text: false,
             tx: TxId(1),
-            need: Need::Text,
+            need: ReadFor::Text,
             only_discovered: false,
         }
     }
 
-    async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
+    async fn outcome(path: &Utf8Path, stored: Stored) -> Comparison {
         let client = Arc::new(
             crate::tests::client_with(|options| Options { cwd: "/no/where".into(), ..options }).await,
         );
@@ -227,7 +228,7 @@ mod tests {
         // A file that was there before the test was compiled.
         let old = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let text = std::fs::read_to_string(&old).unwrap();
-        let Outcome::Read(id, hash, stamp) = outcome(&old, stored(&old, &text)).await else {
+        let Comparison::Read(id, hash, stamp) = outcome(&old, stored(&old, &text)).await else {
             panic!("it is as it was, and no stamp was known")
         };
         assert_eq!(id, file_id(&stored(&old, &text).source));
@@ -238,15 +239,15 @@ mod tests {
         std::fs::write(&new, "text").unwrap();
         let later = SystemTime::now() + std::time::Duration::from_secs(3_600);
         std::fs::File::options().write(true).open(&new).unwrap().set_modified(later).unwrap();
-        assert!(matches!(outcome(&new, stored(&new, "text")).await, Outcome::Same));
-        assert!(matches!(outcome(&new, stored(&new, "other")).await, Outcome::Changed(_)));
+        assert!(matches!(outcome(&new, stored(&new, "text")).await, Comparison::Same));
+        assert!(matches!(outcome(&new, stored(&new, "other")).await, Comparison::Changed(_)));
         let by_hash = Stored { lacks_text: true, ..stored(&new, "text") };
-        assert!(matches!(outcome(&new, by_hash).await, Outcome::Changed(_)));
+        assert!(matches!(outcome(&new, by_hash).await, Comparison::Changed(_)));
         let gone = new.with_file_name("gone");
-        assert!(matches!(outcome(&gone, stored(&gone, "text")).await, Outcome::Changed(_)));
+        assert!(matches!(outcome(&gone, stored(&gone, "text")).await, Comparison::Changed(_)));
         let blank = Stored { hash: None, is_null: true, ..stored(&gone, "") };
-        assert!(matches!(outcome(&gone, blank).await, Outcome::Same));
+        assert!(matches!(outcome(&gone, blank).await, Comparison::Same));
         let far = new.with_file_name("no").join("where");
-        assert!(matches!(outcome(&far, stored(&far, "text")).await, Outcome::Unreachable(_)));
+        assert!(matches!(outcome(&far, stored(&far, "text")).await, Comparison::Unreachable(_)));
     }
 }

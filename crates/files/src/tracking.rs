@@ -45,7 +45,7 @@ pub enum FileEventKind {
     Warning,
 }
 
-type Listener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
+type FileListener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
 
 /// The tracker of one session, and what it tracks.
 pub struct Tracking {
@@ -241,7 +241,7 @@ impl Tracking {
     }
 
     /// Adds a listener, which first gets the warnings that nobody has heard. Returns the number to remove it with.
-    pub fn listen(&self, listener: Listener) -> u64 {
+    pub fn listen(&self, listener: FileListener) -> u64 {
         for event in locked(&self.early).drain(..) {
             listener(&event);
         }
@@ -257,14 +257,14 @@ impl Tracking {
 /// Listeners by the number to unsubscribe with.
 #[derive(Default)]
 pub struct Listeners {
-    all: Mutex<Vec<(u64, Listener)>>,
+    all: Mutex<Vec<(u64, FileListener)>>,
     /// Numbers are never reused: ending a subscription twice must not end somebody else's.
     next: AtomicU64,
 }
 
 impl Listeners {
     /// Adds a listener; returns the number to remove it with.
-    pub fn add(&self, listener: Listener) -> u64 {
+    pub fn add(&self, listener: FileListener) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         locked(&self.all).push((number, listener));
         number
@@ -285,7 +285,8 @@ impl Listeners {
 
     /// Calls each listener without holding the lock, so that listeners may subscribe and unsubscribe.
     pub fn tell(&self, event: &FileEvent) {
-        let all: Vec<Listener> = locked(&self.all).iter().map(|(_, listener)| Arc::clone(listener)).collect();
+        let all: Vec<FileListener> =
+            locked(&self.all).iter().map(|(_, listener)| Arc::clone(listener)).collect();
         all.iter().for_each(|listener| listener(event));
     }
 }

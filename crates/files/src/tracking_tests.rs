@@ -48,7 +48,7 @@ fn source(path: &str) -> FilesystemSource {
     FilesystemSource { filesystem_id: "disk".into(), path: path.into() }
 }
 
-fn heard() -> (Arc<Mutex<Vec<String>>>, Listener) {
+fn heard() -> (Arc<Mutex<Vec<String>>>, FileListener) {
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let kept = Arc::clone(&heard);
     (heard, Arc::new(move |event: &FileEvent| locked(&kept).push(event.path.clone())))

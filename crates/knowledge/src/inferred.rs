@@ -48,7 +48,7 @@ pub struct ReadResult<'a> {
 pub struct ReadSearch<'a> {
     read: ReadResult<'a>,
     best: Option<Match>,
-    newest: Option<Newest>,
+    newest: Option<NewestVersion>,
     /// How many versions were looked at.
     looked: usize,
     /// The newest version, or the one before it, has bytes.
@@ -69,7 +69,7 @@ struct Match {
 }
 
 /// The newest version.
-struct Newest {
+struct NewestVersion {
     is_text: bool,
     has_bytes: bool,
     /// All of it, if it has nothing to show and the output shows nothing.
@@ -89,7 +89,7 @@ impl<'a> ReadSearch<'a> {
         let ReadResult { first, output, at: ReadAt { likely, late, before }, .. } = self.read;
         self.has_bytes |= self.looked < 2 && content.hash.is_some();
         self.looked += 1;
-        self.newest.get_or_insert_with(|| Newest {
+        self.newest.get_or_insert_with(|| NewestVersion {
             is_text: text.is_some(),
             has_bytes: content.hash.is_some(),
             nothing: text.and_then(|text| nothing_of(text, content, output)),

@@ -26,7 +26,7 @@ mod roll;
 pub use change::ChatPatch;
 pub use change::Notice;
 pub use roll::RollEntry;
-pub use roll::{Receipt, RollReason};
+pub use roll::{RollReason, RollReceipt};
 
 use std::collections::{HashMap, HashSet};
 

@@ -11,7 +11,7 @@
 
 mod lines;
 
-use lines::{Class, Lines};
+use lines::{Class, TextLines};
 use regex::{Regex, RegexBuilder};
 
 use crate::error::ModelError;
@@ -93,7 +93,7 @@ pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
         return None;
     }
     let reports = gate.max_error_lines > 0;
-    let lines = Lines::new(text, reports);
+    let lines = TextLines::new(text, reports);
     let limit = gate.line_chars.max(gate.head_chars.saturating_add(gate.tail_chars) / lines.len().max(1));
     let shown = choose(&lines, gate, limit);
     let excerpt = render(&lines, &shown, limit);
@@ -101,7 +101,7 @@ pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
 }
 
 /// Which lines to show.
-fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
+fn choose(lines: &TextLines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
     let mut shown = vec![false; lines.len()];
     let size = |at: usize| lines.chars(at).min(limit) + 1;
     let mut left = gate.head_chars;
@@ -155,7 +155,7 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
 /// The next `count` lines that are not blank, with the blank ones between them: many tools print the place of an error
 /// above it, with a blank line in between.
 fn around(
-    lines: &Lines<'_>,
+    lines: &TextLines<'_>,
     places: impl Iterator<Item = usize>,
     count: usize,
 ) -> impl Iterator<Item = usize> {
@@ -170,7 +170,7 @@ fn around(
 /// About the length of a mark.
 const MARK_CHARS: usize = 60;
 
-fn render(lines: &Lines<'_>, shown: &[bool], limit: usize) -> Excerpt {
+fn render(lines: &TextLines<'_>, shown: &[bool], limit: usize) -> Excerpt {
     let mut text = String::new();
     let (mut gaps, mut hidden_error_lines) = (Vec::new(), 0);
     let mut at = 0;
@@ -226,7 +226,7 @@ pub enum Part {
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
+pub struct TextPart {
     /// The requested lines, verbatim; matches as `number: line`. No line break at the end.
     pub text: String,
     /// How many lines (or matches) are in it.
@@ -237,7 +237,7 @@ pub struct Passage {
     pub total: usize,
 }
 
-impl Passage {
+impl TextPart {
     /// Returns whether some of the requested lines did not fit.
     pub fn is_cut(&self) -> bool {
         self.lines < self.of
@@ -253,8 +253,8 @@ const MATCH_CHARS: usize = 500;
 /// # Errors
 /// `INVALID_ARGUMENT` for line numbers that are 0, in the wrong order or beyond the end, and for a pattern that
 /// is empty, too large, or not a regular expression.
-pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelError> {
-    let lines = Lines::new(text, false);
+pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<TextPart, ModelError> {
+    let lines = TextLines::new(text, false);
     let total = lines.len();
     match part {
         Part::Lines(first, last) => {
@@ -280,13 +280,13 @@ pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelE
 }
 
 fn passage(
-    lines: &Lines<'_>,
+    lines: &TextLines<'_>,
     wanted: Vec<(usize, Option<usize>)>,
     max_chars: usize,
     line_chars: usize,
     numbered: bool,
-) -> Passage {
-    let mut passage = Passage { text: String::new(), lines: 0, of: wanted.len(), total: lines.len() };
+) -> TextPart {
+    let mut passage = TextPart { text: String::new(), lines: 0, of: wanted.len(), total: lines.len() };
     let mut used = 0;
     for (at, focus) in wanted {
         let mut line = if numbered { format!("{}: ", at + 1) } else { String::new() };

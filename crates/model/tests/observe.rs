@@ -1,6 +1,6 @@
 //! What a tool call touched, from real shapes of arguments and outputs.
 
-use context_model::observe::{Candidate, Certainty, MAX_FROM_BASH, MAX_LISTED, Observation, observe};
+use context_model::observe::{Candidate, Certainty, MAX_FROM_BASH, MAX_LISTED, TouchedFiles, observe};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ fn args(value: Value) -> Map<String, Value> {
 }
 
 /// One line a candidate: R, W or D, the base in brackets, the path; in the order of the lists.
-fn show(observation: &Observation) -> Vec<String> {
+fn show(observation: &TouchedFiles) -> Vec<String> {
     let line = |sign: &str, c: &Candidate| match &c.base {
         Some(base) => format!("{sign} [{base}] {}", c.path),
         None => format!("{sign} {}", c.path),

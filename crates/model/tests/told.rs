@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, Receipt, RollEntry, RollReason, adopt, said_id};
+use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, RollReason, RollReceipt, adopt, said_id};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -71,8 +71,8 @@ fn adopted_chat_takes_along_what_others_tell() {
     assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
 }
 
-fn receipt() -> Receipt {
-    Receipt {
+fn receipt() -> RollReceipt {
+    RollReceipt {
         items: 2,
         reasoning_lost: 0,
         reasoning_lost_running: 0,

@@ -18,14 +18,14 @@ pub struct Moment {
 
 /// When requests were sent and answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock {
+pub struct CacheClock {
     /// The request that is not answered yet.
     asked: Option<Moment>,
     /// The last one that was answered, with its time by the answer's stamp where that is possible.
     answered: Option<Moment>,
 }
 
-impl Clock {
+impl CacheClock {
     /// A request is sent.
     pub fn ask(&mut self, now: Moment) {
         self.asked = Some(now);
@@ -108,7 +108,7 @@ mod tests {
         #[case] own: i64,
     ) {
         let at = |ms: i64| Moment { host: host(START + ms), own: own * ms };
-        let mut clock = Clock::default();
+        let mut clock = CacheClock::default();
         assert_eq!(clock.idle(at(0)), None);
         for call in 0..20 {
             clock.ask(at(call * 60_000));
@@ -130,7 +130,7 @@ mod tests {
     #[case::ten_years_ago(Some(START - TEN_YEARS_MS), None)]
     fn stamps_of_an_earlier_process(#[case] stamp: Option<i64>, #[case] idle: Option<i64>) {
         let now = Moment { host: START, own: 0 };
-        let mut clock = Clock::default();
+        let mut clock = CacheClock::default();
         // The answer to the request that an earlier process has sent comes only now, perhaps without a stamp.
         clock.ask_again(stamp, now);
         clock.answer(None, now);
@@ -144,7 +144,7 @@ mod tests {
     #[case(TEN_YEARS_MS - 1, TEN_YEARS_MS - 1)]
     #[case(TEN_YEARS_MS, 5)]
     fn a_host_that_was_idle_for_years(#[case] host: i64, #[case] idle: i64) {
-        let mut clock = Clock::default();
+        let mut clock = CacheClock::default();
         clock.answer(Some(1), Moment { host: 1, own: 0 });
         assert_eq!(clock.idle(Moment { host: 1 + host, own: 5 }), Some(idle));
         clock.forget();
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn answer_that_comes_together_with_an_earlier_one_counts_from_then() {
         let at = |ms| Moment { host: START + ms, own: ms };
-        let mut clock = Clock::default();
+        let mut clock = CacheClock::default();
         clock.ask(at(0));
         clock.answer(None, at(60_000));
         clock.answer(None, at(60_000));
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn request_asked_twice_counts_from_the_second_time_and_an_unanswered_one_not_at_all() {
         let at = |ms| Moment { host: START + ms, own: ms };
-        let mut clock = Clock::default();
+        let mut clock = CacheClock::default();
         clock.ask(at(0));
         clock.answer(None, at(1_000));
         clock.ask(at(3_600_000));

@@ -1,6 +1,6 @@
 //! The rule itself: which roll, if any, pays now, and what a roll replaces.
 
-use context_model::chat::{Receipt, RollReason};
+use context_model::chat::{RollReason, RollReceipt};
 
 use super::ledger::Ledger;
 use super::policy::Policy;
@@ -35,8 +35,8 @@ pub struct Roll {
 
 impl Roll {
     /// The receipt of this roll.
-    pub fn receipt(&self) -> Receipt {
-        Receipt {
+    pub fn receipt(&self) -> RollReceipt {
+        RollReceipt {
             items: self.items.len(),
             reasoning_lost: self.reasoning.len(),
             reasoning_lost_running: self.reasoning_running,

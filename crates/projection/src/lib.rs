@@ -38,7 +38,7 @@ mod provider;
 mod reasoning;
 pub mod request;
 
-pub use clock::{Clock, Moment};
+pub use clock::{CacheClock, Moment};
 pub use decide::Roll;
 pub use items::Item;
 pub use ledger::{Charge, Ledger};

@@ -40,14 +40,14 @@ pub struct Survey {
 }
 
 /// A secret in a text: its rule, its line and itself.
-type Hit = (&'static str, usize, String);
+type SecretHit = (&'static str, usize, String);
 
 /// Looks for secrets in all versions of a store: texts, arguments and turns. A file's text is searched once,
 /// however many of its versions have it, and an output once, however many calls have it.
 pub async fn in_store(store: &dyn Store) -> Result<Survey> {
     let mut found = Survey::default();
     // By hash and path, since some rules are for certain files. Texts without secrets have an empty list.
-    let mut searched: HashMap<(Digest, Option<String>), Arc<[Hit]>> = HashMap::new();
+    let mut searched: HashMap<(Digest, Option<String>), Arc<[SecretHit]>> = HashMap::new();
     for id in store.query(&Filter::default()).await? {
         let mut by_rule: BTreeMap<&'static str, (SecretPlace, HashSet<String>)> = BTreeMap::new();
         for entry in store.journal(&id).await? {
@@ -84,7 +84,7 @@ pub async fn in_store(store: &dyn Store) -> Result<Survey> {
     Ok(found)
 }
 
-fn hits(text: &str, path: Option<&str>) -> Arc<[Hit]> {
+fn hits(text: &str, path: Option<&str>) -> Arc<[SecretHit]> {
     let (mut line, mut at) = (1, 0);
     in_text(text, path)
         .into_iter()

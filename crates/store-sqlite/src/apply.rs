@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::error::Result;
 use super::form::NewText;
-use super::pack::{self, Parts, Skeleton};
+use super::pack::{self, RowParts, Skeleton};
 use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put};
 use super::read;
 use super::row::Row;
 use super::{erase, index};
 use context_store::backend::erasing::Gone;
-use context_store::backend::shape::{Content, Fit, Shape, touches_content};
+use context_store::backend::shape::{ContentChange, PatchFit, PayloadShape, touches_content};
 use context_store::backend::{self, Heads, envelope_differs, patch_time, unknown};
 use context_store::clock::{self, Clock};
 use context_store::{AsOf, Receipt, StoreError};
@@ -149,7 +149,7 @@ impl Open<'_> {
         let mut shape = latest.shape;
         let mut head = self.heads.take(&write.id, latest.seq.unsigned_abs());
         let fit = shape.apply(&write.operations)?;
-        if fit == Fit::Deep && head.is_none() {
+        if fit == PatchFit::Deep && head.is_none() {
             let before = read::get(self.connection, &write.id, AsOf::default())?;
             head = before.map(|version| Value::Object(version.document.into_parts().3));
         }
@@ -157,18 +157,22 @@ impl Open<'_> {
             backend::change(payload, &write.operations)?;
         }
         let change = match (fit, &head) {
-            (Fit::Fits(change), _) => change,
-            (Fit::Deep, Some(Value::Object(payload))) => {
-                shape = Shape::of(payload);
+            (PatchFit::Fits(change), _) => change,
+            (PatchFit::Deep, Some(Value::Object(payload))) => {
+                shape = PayloadShape::of(payload);
                 let text = payload.get("content").and_then(Value::as_str).map(str::to_owned);
-                if touches_content(&write.operations) { Content::Set(text) } else { Content::Kept }
+                if touches_content(&write.operations) {
+                    ContentChange::Set(text)
+                } else {
+                    ContentChange::Kept
+                }
             }
-            (Fit::Deep, _) => return Err(unknown(&write.id).into()),
+            (PatchFit::Deep, _) => return Err(unknown(&write.id).into()),
         };
         let (content, is_erased) = match change {
-            Content::Kept => (latest.content, false),
-            Content::Set(None) => (None, false),
-            Content::Set(Some(text)) => {
+            ContentChange::Kept => (latest.content, false),
+            ContentChange::Set(None) => (None, false),
+            ContentChange::Set(Some(text)) => {
                 let text = NewText::new(text);
                 let (content, is_erased) = index::stored(self.connection, &text)?;
                 (Some((content, text.key)), is_erased)
@@ -245,7 +249,7 @@ impl Open<'_> {
             erased: erased.as_deref(),
         };
         let row_hash = row.hash(&skeleton.digest, chain.map(|c| &c.patch.digest));
-        let parts = Parts { body: &row.body, patch: row.patch.as_deref(), nested: row.nested.as_deref() };
+        let parts = RowParts { body: &row.body, patch: row.patch.as_deref(), nested: row.nested.as_deref() };
         let packed = pack::pack(parts, &row.texts)?;
         let seen =
             packed.is_some().then(|| if chain.is_some() { "{}".into() } else { pack::seen(&row.body) });

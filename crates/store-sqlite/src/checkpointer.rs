@@ -112,12 +112,12 @@ fn stopped() -> StoreError {
 /// Holds back new reads for a moment. SQLite has four marks for the states that are being read: reads that overlap without end
 /// keep all of them in use, and the log can't be restarted.
 #[derive(Default)]
-pub(super) struct Gate {
+pub(super) struct CheckpointGate {
     is_closed: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Gate {
+impl CheckpointGate {
     /// How long a read waits at most.
     const PATIENCE: Duration = Duration::from_millis(200);
 

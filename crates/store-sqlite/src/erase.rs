@@ -16,7 +16,7 @@ use super::error::Result;
 use super::forgotten;
 use super::form::{self, StoredText};
 use super::index::{indexable, row_of};
-use super::pack::{self, Parts};
+use super::pack::{self, RowParts};
 use super::read;
 use super::row::{self, Row, select};
 use context_store::backend::erasing::{self, Needles, stripped};
@@ -267,7 +267,7 @@ fn rewrite(
     let (body, patch) = row.digests(connection)?;
     let hash = row.hash(&body, patch.as_ref());
     let (patch, nested) = (row.patch.as_deref(), row.nested.as_deref());
-    let packed = pack::pack(Parts { body: &row.body, patch, nested }, &row.texts)?;
+    let packed = pack::pack(RowParts { body: &row.body, patch, nested }, &row.texts)?;
     let seen = match (&packed, patch) {
         (None, _) => row.body.to_string(),
         (Some(_), None) => pack::seen(&row.body),

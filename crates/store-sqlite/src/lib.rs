@@ -21,7 +21,7 @@ use context_store::clock::{self, Clock};
 use context_store::sessions::Limits;
 use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
 
-use self::checkpointer::Gate;
+use self::checkpointer::CheckpointGate;
 use self::negative_cache::NegativeCache;
 use self::pool::Pool;
 use self::prepare::Prepared;
@@ -30,7 +30,7 @@ use self::settle::Settled;
 use self::store_file::StoreFile;
 pub use self::verify::Size;
 use self::writer::Writer;
-use self::writer_queue::{Job, WriterQueue};
+use self::writer_queue::{WriterJob, WriterQueue};
 
 mod apply;
 mod checkpointer;
@@ -70,7 +70,7 @@ const FEW: usize = 8;
 
 /// A store in a file.
 pub struct SqliteStore {
-    jobs: RwLock<Option<Sender<Job>>>,
+    jobs: RwLock<Option<Sender<WriterJob>>>,
     queue: Arc<WriterQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
@@ -99,7 +99,7 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
         let place = Arc::new(StoreFile::new(&path));
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(CheckpointGate::default());
         let pool = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-read")?;
         let searches = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-search")?;
         let (sender, jobs) = mpsc::channel();

@@ -160,14 +160,14 @@ fn escaped(text: &str) -> String {
 
 /// The parts of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parts<'a> {
+pub(super) struct RowParts<'a> {
     pub body: &'a str,
     pub patch: Option<&'a str>,
     pub nested: Option<&'a str>,
 }
 
 /// Packs a payload. `None` if it stays in plain columns.
-pub(super) fn pack(parts: Parts<'_>, texts: &[i64]) -> Result<Option<Vec<u8>>> {
+pub(super) fn pack(parts: RowParts<'_>, texts: &[i64]) -> Result<Option<Vec<u8>>> {
     let length =
         parts.body.len() + [parts.patch, parts.nested].into_iter().flatten().map(str::len).sum::<usize>();
     if length < SHORT && texts.is_empty() {
@@ -229,9 +229,9 @@ impl Unpacked {
         Some(Self { whole: String::from_utf8(whole).ok()?, texts })
     }
 
-    pub fn parts(&self) -> Parts<'_> {
+    pub fn parts(&self) -> RowParts<'_> {
         let mut parts = self.whole.split(BORDER);
-        Parts { body: parts.next().unwrap_or_default(), patch: parts.next(), nested: parts.next() }
+        RowParts { body: parts.next().unwrap_or_default(), patch: parts.next(), nested: parts.next() }
     }
 }
 
@@ -296,8 +296,8 @@ mod tests {
     fn what_was_packed_is_unpacked() {
         let body = json!({ "tool": "read", "args": { "path": "x".repeat(300) } }).to_string();
         let all = [
-            Parts { body: &body, patch: None, nested: None },
-            Parts { body: &body, patch: Some("[]"), nested: Some("{}") },
+            RowParts { body: &body, patch: None, nested: None },
+            RowParts { body: &body, patch: Some("[]"), nested: Some("{}") },
         ];
         for parts in all {
             let texts = [1, 127, 128, i64::MAX];
@@ -309,6 +309,6 @@ mod tests {
                 assert!(Unpacked::new(&packed[..end]).is_none());
             }
         }
-        assert_eq!(pack(Parts { body: "{}", patch: None, nested: None }, &[]).unwrap(), None);
+        assert_eq!(pack(RowParts { body: "{}", patch: None, nested: None }, &[]).unwrap(), None);
     }
 }

@@ -11,7 +11,7 @@ use context_store::{Result, StoreError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::checkpointer::Gate;
+use super::checkpointer::CheckpointGate;
 use super::connect;
 use super::error::{self, Trouble, is_held, is_interrupted};
 use super::store_file::StoreFile;
@@ -19,18 +19,18 @@ use super::store_file::StoreFile;
 /// Threads for long reads.
 const THREADS: usize = 2;
 
-type Job = Box<dyn FnOnce() + Send>;
+type ReaderJob = Box<dyn FnOnce() + Send>;
 
 /// Reading connections and threads; the connections are opened when they are first needed.
 pub(super) struct Pool {
     idle: Arc<Idle>,
-    jobs: RwLock<Option<Sender<Job>>>,
+    jobs: RwLock<Option<Sender<ReaderJob>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Idle {
     place: Arc<StoreFile>,
-    gate: Arc<Gate>,
+    gate: Arc<CheckpointGate>,
     is_closed: Arc<AtomicBool>,
     connections: Mutex<Vec<PooledConnection>>,
 }
@@ -43,8 +43,8 @@ struct PooledConnection {
 
 impl Pool {
     /// Starts the threads.
-    pub fn new(place: Arc<StoreFile>, gate: Arc<Gate>, name: &str) -> Result<Self> {
-        let (sender, receiver) = mpsc::channel::<Job>();
+    pub fn new(place: Arc<StoreFile>, gate: Arc<CheckpointGate>, name: &str) -> Result<Self> {
+        let (sender, receiver) = mpsc::channel::<ReaderJob>();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
         for _ in 0..THREADS {
@@ -100,7 +100,7 @@ impl Pool {
         let idle = Arc::clone(&self.idle);
         {
             let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-            let job: Job = Box::new(move || {
+            let job: ReaderJob = Box::new(move || {
                 // A caller that has gone away needs no answer.
                 if !reply.is_closed() {
                     let _ = reply.send(idle.with(time, read));
@@ -174,7 +174,7 @@ impl Drop for Idle {
     }
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>) {
+fn work(jobs: &Mutex<Receiver<ReaderJob>>) {
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match job {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 use super::error::Result;
 use super::form::{self, StoredText};
 use super::row::{CONTENT, LENGTH, Row, TextColumn, content, select};
-use context_store::backend::shape::Shape;
+use context_store::backend::shape::PayloadShape;
 use context_store::{AsOf, Change, Entry, Erased, Filter, KnownAt, Outline, StoreError, Version};
 
 /// The order in which the first row is the version that is valid.
@@ -200,7 +200,7 @@ pub(super) fn hashes(
 /// What a patch needs to know about the version that it changes.
 pub(super) struct LatestForm {
     pub seq: i64,
-    pub shape: Shape,
+    pub shape: PayloadShape,
     pub base: i64,
     pub depth: i64,
     pub content: Option<(i64, Digest)>,
@@ -210,7 +210,7 @@ pub(super) struct LatestForm {
 /// The form of an object's latest version.
 pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<LatestForm>> {
     at_point(connection, id, AsOf::default(), TextColumn::Left, |row, sql| {
-        let mut shape = Shape::of(&row.fields(connection)?);
+        let mut shape = PayloadShape::of(&row.fields(connection)?);
         if let Some(nested) = row.nested.as_deref() {
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
         }

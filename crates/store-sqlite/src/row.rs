@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::error::{Result, Trouble};
 use super::form::{self, StoredText};
-use super::pack::{self, Parts, Unpacked};
+use super::pack::{self, RowParts, Unpacked};
 
 /// How much of a row is fetched: with its text or without. It may be long, and most queries don't need it.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl<'a> Row<'a> {
         };
         if let Some(packed) = blob(row, 16)? {
             let unpacked = Unpacked::new(packed).ok_or_else(|| this.damaged())?;
-            let Parts { body, patch, nested } = unpacked.parts();
+            let RowParts { body, patch, nested } = unpacked.parts();
             let owned = |part: &str| Cow::Owned(part.to_owned());
             (this.body, this.patch, this.nested) = (owned(body), patch.map(owned), nested.map(owned));
             this.texts = unpacked.texts;

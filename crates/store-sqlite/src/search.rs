@@ -32,7 +32,7 @@ const MARK: &str = "\u{1}\u{2}";
 const MAX_MARKED: usize = 256 << 10;
 
 /// The query.
-struct Wanted<'a> {
+struct SearchedWords<'a> {
     /// Its words as phrases of FTS5.
     phrases: Vec<String>,
     /// The same as words.
@@ -69,7 +69,7 @@ pub(super) fn search(
     if parts.is_empty() || query.limit == 0 {
         return Ok(Vec::new());
     }
-    let wanted = Wanted {
+    let wanted = SearchedWords {
         phrases: parts.iter().map(|part| quoted(&part.text)).collect(),
         parts,
         kind: query.object_type.map(|t| t.as_str()),
@@ -111,7 +111,7 @@ fn quoted(text: &str) -> String {
 ///
 /// Its rows are parts of texts; those of one root belong together. The texts of roots that have all phrases are checked, the
 /// best first, until there are enough hits.
-fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<Hitting>> {
+fn indexed(connection: &Connection, wanted: &SearchedWords<'_>, limit: &Limit) -> Result<Vec<Hitting>> {
     let mut found = Vec::new();
     let among = match &wanted.within {
         Some(ids) => Some(roots_of(connection, ids)?),
@@ -138,7 +138,12 @@ fn roots_of(connection: &Connection, ids: &str) -> Result<HashSet<i64>> {
 }
 
 /// The objects whose texts of this root have all phrases.
-fn hitting(connection: &Connection, root: i64, rank: f64, wanted: &Wanted<'_>) -> Result<Vec<Hitting>> {
+fn hitting(
+    connection: &Connection,
+    root: i64,
+    rank: f64,
+    wanted: &SearchedWords<'_>,
+) -> Result<Vec<Hitting>> {
     let mut find = connection.prepare_cached("SELECT content FROM contents WHERE root = ? AND place > 0")?;
     let others = find.query_map([root], |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
     if others.is_empty() {
@@ -169,7 +174,7 @@ fn occurrences(
     connection: &Connection,
     content: i64,
     rank: f64,
-    wanted: &Wanted<'_>,
+    wanted: &SearchedWords<'_>,
 ) -> Result<Vec<Hitting>> {
     let mut find = connection.prepare_cached(
         "SELECT o.object_id, v.tx_id, v.seq
@@ -192,7 +197,7 @@ fn occurrences(
 /// Adds what the index lacks: the versions after those that it has.
 fn add_rest(
     connection: &Connection,
-    wanted: &Wanted<'_>,
+    wanted: &SearchedWords<'_>,
     found: &mut Vec<Hitting>,
     reason: &StoreError,
     limit: &Limit,
@@ -227,9 +232,9 @@ fn add_rest(
 }
 
 /// The versions that the index lacks, by their content: object, transaction and row, the newest of each object.
-type Rest = BTreeMap<i64, Vec<(String, i64, i64)>>;
+type RemainingTexts = BTreeMap<i64, Vec<(String, i64, i64)>>;
 
-fn rest(connection: &Connection, wanted: &Wanted<'_>) -> Result<Rest> {
+fn rest(connection: &Connection, wanted: &SearchedWords<'_>) -> Result<RemainingTexts> {
     let mut find = connection.prepare_cached(
         "SELECT v.content, o.object_id, v.tx_id, max(v.seq) FROM versions v JOIN objects o USING (object)
          WHERE v.seq > (SELECT seq FROM indexed) AND v.content IS NOT NULL AND (?1 IS NULL OR o.type = ?1)
@@ -237,7 +242,7 @@ fn rest(connection: &Connection, wanted: &Wanted<'_>) -> Result<Rest> {
          GROUP BY v.content, v.object",
     )?;
     let mut rows = find.query(params![wanted.kind, wanted.within])?;
-    let mut rest = Rest::new();
+    let mut rest = RemainingTexts::new();
     while let Some(row) = rows.next()? {
         let version = (text(row, 1)?.to_owned(), row.get(2)?, row.get(3)?);
         rest.entry(row.get(0)?).or_default().push(version);
@@ -264,7 +269,7 @@ impl Memory {
     }
 
     /// The texts that have all phrases, with their ranks, best first.
-    fn ranks(&self, wanted: &Wanted<'_>) -> Result<Vec<(i64, f64)>> {
+    fn ranks(&self, wanted: &SearchedWords<'_>) -> Result<Vec<(i64, f64)>> {
         let mut find =
             self.0.prepare("SELECT rowid, bm25(texts) FROM texts WHERE texts MATCH ? ORDER BY 2, 1 DESC")?;
         let rows = find.query_map([wanted.phrases.join(" ")], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -273,7 +278,7 @@ impl Memory {
 }
 
 /// The first line of a content that has one of the phrases.
-fn place(connection: &Connection, content: i64, wanted: &Wanted<'_>) -> Result<(usize, String)> {
+fn place(connection: &Connection, content: i64, wanted: &SearchedWords<'_>) -> Result<(usize, String)> {
     let StoredText::Text(plain) = form::text_of(connection, content)? else { return Ok((1, String::new())) };
     let at = match words::first(&plain, &wanted.parts) {
         Some(at) => at,

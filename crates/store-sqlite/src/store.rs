@@ -22,7 +22,7 @@ use super::prepare::Prepared;
 use super::read::Quick;
 use super::settle::{Settled, may_wait};
 use super::writer::Writer;
-use super::writer_queue::{INDEX_TIME, Job};
+use super::writer_queue::{INDEX_TIME, WriterJob};
 use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, prune, read, search, verify};
 
 #[async_trait]
@@ -246,7 +246,7 @@ impl SqliteStore {
         self.place.check()
     }
 
-    fn send(&self, job: Job) -> Result<()> {
+    fn send(&self, job: WriterJob) -> Result<()> {
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
         let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
         if self.queue.send(jobs, job) { Ok(()) } else { Err(stopped()) }
@@ -259,7 +259,7 @@ impl SqliteStore {
             return result;
         }
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Transact(work, reply))?;
+        self.send(WriterJob::Transact(work, reply))?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -286,7 +286,7 @@ impl SqliteStore {
         work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Call(Box::new(move |writer| {
+        self.send(WriterJob::Call(Box::new(move |writer| {
             let _ = reply.send(work(writer).map_err(StoreError::from));
         })))?;
         answer.await.map_err(|_| stopped())?

@@ -12,11 +12,11 @@ use context_store::{Result, StoreError};
 pub(super) struct StoreFile {
     path: PathBuf,
     files: [PathBuf; 3],
-    opened: [Option<Identity>; 3],
+    opened: [Option<FileIdentity>; 3],
 }
 
 /// A file's device and inode.
-type Identity = (u64, u64);
+type FileIdentity = (u64, u64);
 
 impl StoreFile {
     /// Remembers the files of a database that is open.
@@ -46,7 +46,7 @@ impl StoreFile {
     }
 }
 
-fn identity(file: &Path) -> Option<Identity> {
+fn identity(file: &Path) -> Option<FileIdentity> {
     // Windows lets nobody delete, move or replace a file that SQLite has open.
     if cfg!(windows) { None } else { context_platform::identity(file) }
 }

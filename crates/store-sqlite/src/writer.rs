@@ -14,7 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 mod upkeep;
 
 use super::apply::{self, Newest};
-use super::checkpointer::{Checkpointer, Gate, LONG};
+use super::checkpointer::{CheckpointGate, Checkpointer, LONG};
 use super::connect::{self, PATIENCE, patiently_for};
 use super::error::Result;
 use super::forgotten::Forgotten;
@@ -48,7 +48,7 @@ pub(super) struct Writer {
     heads: RefCell<Heads>,
     forgotten: RefCell<Forgotten>,
     checkpointer: Checkpointer,
-    gate: Arc<Gate>,
+    gate: Arc<CheckpointGate>,
     /// The length of the log in pages after this connection's last commit.
     log: Arc<AtomicI64>,
     /// How long it was when copying it back was last requested.
@@ -74,7 +74,7 @@ impl Writer {
     pub fn new(
         mut connection: Connection,
         place: Arc<StoreFile>,
-        gate: Arc<Gate>,
+        gate: Arc<CheckpointGate>,
         clock: Clock,
         durability: Durability,
     ) -> Result<Self> {

@@ -17,14 +17,14 @@ use super::writer::Writer;
 use context_store::{Receipt, Result, StoreError};
 
 /// What the writer is asked to do.
-pub(super) enum Job {
+pub(super) enum WriterJob {
     /// A transaction, answered after its commit.
-    Transact(Prepared, Reply<Receipt>),
+    Transact(Prepared, ReplySender<Receipt>),
     /// Anything else that needs the writing connection.
     Call(Box<dyn FnOnce(&mut Writer) + Send>),
 }
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
+pub(super) type ReplySender<T> = oneshot::Sender<Result<T>>;
 
 /// How many transactions one commit contains at most.
 const GROUP: usize = 256;
@@ -53,13 +53,13 @@ impl WriterQueue {
     }
 
     /// Leaves a job for the thread. False if the thread has ended.
-    pub fn send(&self, jobs: &Sender<Job>, job: Job) -> bool {
+    pub fn send(&self, jobs: &Sender<WriterJob>, job: WriterJob) -> bool {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         jobs.send(job).is_ok()
     }
 
     /// Runs a transaction on this thread, unless the writer is busy or other work comes first.
-    pub fn try_transact(&self, jobs: &Sender<Job>, work: &Prepared) -> Option<Result<Receipt>> {
+    pub fn try_transact(&self, jobs: &Sender<WriterJob>, work: &Prepared) -> Option<Result<Receipt>> {
         if self.waiting.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -75,7 +75,7 @@ impl WriterQueue {
         drop(held);
         if slept {
             // The thread has to wake once the store is idle.
-            self.send(jobs, Job::Call(Box::new(|_| {})));
+            self.send(jobs, WriterJob::Call(Box::new(|_| {})));
         }
         result
     }
@@ -121,7 +121,7 @@ impl WriterQueue {
     }
 
     /// The thread's main loop. Ends when every sender is gone and everything that was sent is done.
-    pub fn work(&self, jobs: &Receiver<Job>) {
+    pub fn work(&self, jobs: &Receiver<WriterJob>) {
         let mut pause = None;
         loop {
             let job = match pause {
@@ -150,17 +150,17 @@ impl WriterQueue {
         }
     }
 
-    fn perform(&self, writer: &mut Writer, job: Job, jobs: &Receiver<Job>) {
+    fn perform(&self, writer: &mut Writer, job: WriterJob, jobs: &Receiver<WriterJob>) {
         let mut next = Some(job);
         while let Some(job) = next.take() {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             match job {
-                Job::Call(call) => call(writer),
-                Job::Transact(work, reply) => {
+                WriterJob::Call(call) => call(writer),
+                WriterJob::Transact(work, reply) => {
                     let (mut group, mut replies) = (vec![work], vec![reply]);
                     while group.len() < GROUP && next.is_none() {
                         match jobs.try_recv() {
-                            Ok(Job::Transact(work, reply)) => {
+                            Ok(WriterJob::Transact(work, reply)) => {
                                 self.waiting.fetch_sub(1, Ordering::AcqRel);
                                 group.push(work);
                                 replies.push(reply);

@@ -91,9 +91,9 @@ pub(crate) struct RequestHead<'a> {
 }
 
 /// Connections to nodes.
-pub(crate) struct Client(hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(crate) struct HttpClient(hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 
-impl Client {
+impl HttpClient {
     /// A client that waits so long for a connection. The machine's certificates are only read if one of the nodes needs TLS.
     ///
     /// # Errors

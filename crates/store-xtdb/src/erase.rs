@@ -27,7 +27,7 @@ use super::mark::Mark;
 use super::plan::PartialWrite;
 use super::steps::{EVICTED, PART, STEP, part_id, parts};
 use super::wire::{KEPT, Ops, PATCH};
-use super::write::{MARK_TIME, Outcome, Writer, random_name};
+use super::write::{MARK_TIME, NodeWriter, Submitted, random_name};
 use context_store::backend::erasing::{Gone, Needles};
 use context_store::backend::pruning::Weight;
 use context_store::{Erased, ErasedCount, Result};
@@ -39,7 +39,7 @@ impl Inner {
     /// Erases the named objects, and every text with a needle.
     pub(super) async fn erase(
         self: &Arc<Self>,
-        writer: &mut Writer,
+        writer: &mut NodeWriter,
         objects: &BTreeSet<ObjectId>,
         needles: &Needles,
         mark: &Erased,
@@ -62,7 +62,7 @@ impl Inner {
     }
 
     /// Removes objects with all their versions.
-    pub(super) async fn evict(self: &Arc<Self>, writer: &mut Writer, objects: &[ObjectId]) -> Result<()> {
+    pub(super) async fn evict(self: &Arc<Self>, writer: &mut NodeWriter, objects: &[ObjectId]) -> Result<()> {
         self.begin(writer).await?;
         let mut worked = Ok(());
         for some in objects.chunks(EVICTED) {
@@ -96,7 +96,7 @@ impl Inner {
     }
 
     /// Completes what a client has left that ended while it erased.
-    pub(super) async fn take_over(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+    pub(super) async fn take_over(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         tracing::warn!("completing what another client began to erase");
         self.rename(writer).await?;
         self.complete(writer).await?;
@@ -106,7 +106,7 @@ impl Inner {
     /// Tells all clients what is erased, before it is. Returns how many texts go as a whole.
     async fn publish(
         self: &Arc<Self>,
-        writer: &mut Writer,
+        writer: &mut NodeWriter,
         objects: &BTreeSet<ObjectId>,
         needles: &Needles,
         mark: &Erased,
@@ -146,8 +146,8 @@ impl Inner {
             let part = PartialWrite { ops, ..PartialWrite::default() };
             match self.submit(writer, &part, None).await? {
                 // Another look: something may have been written since the first one.
-                Outcome::Committed(_) => self.recorded(record),
-                Outcome::Refused | Outcome::Erasing => writer.notice = None,
+                Submitted::Committed(_) => self.recorded(record),
+                Submitted::Refused | Submitted::Erasing => writer.notice = None,
             }
         }
     }
@@ -186,25 +186,25 @@ impl Inner {
     }
 
     /// Makes the others wait, and completes what was left by somebody who ended meanwhile.
-    async fn begin(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+    async fn begin(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         loop {
             if self.free(writer).await?.is_some() {
                 let erasures = self.erasures().await?;
                 let name = random_name()?;
                 writer.notice = Some(erasures.next(erasures.number(), Some(&name)));
                 match self.submit(writer, &PartialWrite::default(), None).await? {
-                    Outcome::Committed(_) => {
+                    Submitted::Committed(_) => {
                         writer.erasing = Some(name);
                         return self.complete(writer).await;
                     }
-                    Outcome::Refused | Outcome::Erasing => writer.notice = None,
+                    Submitted::Refused | Submitted::Erasing => writer.notice = None,
                 }
             }
         }
     }
 
     /// Takes over from a client that has ended.
-    async fn rename(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+    async fn rename(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         let erasures = self.erasures().await?;
         let name = random_name()?;
         // So that `submit` sees its own name.
@@ -213,8 +213,8 @@ impl Inner {
         let submitted = self.submit(writer, &PartialWrite::default(), None).await;
         writer.erasing = Some(name);
         match submitted {
-            Ok(Outcome::Committed(_)) => Ok(()),
-            Ok(Outcome::Refused | Outcome::Erasing) => {
+            Ok(Submitted::Committed(_)) => Ok(()),
+            Ok(Submitted::Refused | Submitted::Erasing) => {
                 (writer.erasing, writer.notice) = (None, None);
                 Err(overtaken())
             }
@@ -226,7 +226,7 @@ impl Inner {
     }
 
     /// Lets the others go on, unless some object's rest has not been put back yet.
-    async fn end(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+    async fn end(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         let ended = async {
             if !self.steps().await?.is_empty() {
                 return Ok(());
@@ -234,8 +234,8 @@ impl Inner {
             let erasures = self.erasures().await?;
             writer.notice = Some(erasures.next(erasures.number(), None));
             match self.submit(writer, &PartialWrite::default(), None).await? {
-                Outcome::Committed(_) => Ok(()),
-                Outcome::Refused | Outcome::Erasing => Err(overtaken()),
+                Submitted::Committed(_) => Ok(()),
+                Submitted::Refused | Submitted::Erasing => Err(overtaken()),
             }
         };
         let ended = ended.await;
@@ -247,7 +247,7 @@ impl Inner {
     /// Erases in one object. Returns how many versions are marked now.
     async fn erase_object(
         self: &Arc<Self>,
-        writer: &mut Writer,
+        writer: &mut NodeWriter,
         id: &ObjectId,
         whole: bool,
         mark: &Erased,
@@ -304,19 +304,19 @@ impl Inner {
     }
 
     /// One transaction of the client that erases.
-    pub(super) async fn step(self: &Arc<Self>, writer: &mut Writer, ops: Ops) -> Result<()> {
+    pub(super) async fn step(self: &Arc<Self>, writer: &mut NodeWriter, ops: Ops) -> Result<()> {
         let erasures = self.erasures().await?;
         writer.notice = Some(erasures.next(erasures.number(), writer.erasing.as_deref()));
         match self.submit(writer, &PartialWrite { ops, ..PartialWrite::default() }, None).await? {
-            Outcome::Committed(_) => Ok(()),
-            Outcome::Refused | Outcome::Erasing => Err(overtaken()),
+            Submitted::Committed(_) => Ok(()),
+            Submitted::Refused | Submitted::Erasing => Err(overtaken()),
         }
     }
 
     /// Waits for a read, and goes on to show the others that this client is at work.
     async fn meanwhile<T>(
         self: &Arc<Self>,
-        writer: &mut Writer,
+        writer: &mut NodeWriter,
         read: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let mut read = std::pin::pin!(read);

@@ -252,9 +252,9 @@ pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<
 
 /// The documents of a history that have been resolved so far, by their content hashes.
 #[derive(Default)]
-pub(crate) struct Resolved(HashMap<Digest, usize>);
+pub(crate) struct ResolvedValues(HashMap<Digest, usize>);
 
-impl Resolved {
+impl ResolvedValues {
     /// Resolves the next version of a history. `place` is its position in the result.
     pub fn next<'a>(
         &mut self,

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::connection::{Client, Failure, NodeAddress, RequestHead};
+use super::connection::{Failure, HttpClient, NodeAddress, RequestHead};
 use super::edn::Edn;
 use super::wire::Rows;
 
@@ -36,14 +36,14 @@ impl Format {
 
 /// One request, without the node's address.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Request {
+pub(crate) struct NodeRequest {
     path: String,
     separator: char,
     accept: Format,
     body: Option<(Format, String)>,
 }
 
-impl Request {
+impl NodeRequest {
     /// A read of `/_xtdb/{endpoint}`.
     pub fn get(endpoint: &str, accept: Format) -> Self {
         Self { path: format!("/_xtdb/{endpoint}"), separator: '?', accept, body: None }
@@ -133,7 +133,7 @@ impl NodeAnswer {
 
 /// The nodes of one database.
 pub(crate) struct Nodes {
-    client: Client,
+    client: HttpClient,
     bases: Vec<NodeAddress>,
     current: AtomicUsize,
     timeout: Duration,
@@ -148,7 +148,7 @@ impl Nodes {
         }
         let bases = urls.iter().map(|url| NodeAddress::new(url)).collect::<Result<Vec<_>>>()?;
         let client =
-            Client::new(timeout.min(Duration::from_secs(5)), bases.iter().any(NodeAddress::is_secure))?;
+            HttpClient::new(timeout.min(Duration::from_secs(5)), bases.iter().any(NodeAddress::is_secure))?;
         Ok(Self { client, bases, current: AtomicUsize::new(0), timeout, attempts: attempts.max(1) })
     }
 
@@ -187,7 +187,7 @@ impl Nodes {
 
     /// Sends a request until a node answers it. After a failure it goes to the next node.
     #[tracing::instrument(name = "xtdb_request", level = "debug", skip_all, fields(path = %request.path))]
-    pub async fn send(&self, request: &Request) -> Result<NodeAnswer> {
+    pub async fn send(&self, request: &NodeRequest) -> Result<NodeAnswer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();
         for attempt in 0..self.attempts() {
@@ -216,7 +216,7 @@ impl Nodes {
     /// for what `request` says then: for the rest, or for everything once more.
     pub async fn each(
         &self,
-        request: impl Fn() -> Request,
+        request: impl Fn() -> NodeRequest,
         mut row: impl FnMut(Value) -> Result<bool>,
     ) -> Result<()> {
         let (mut asked, mut attempt, mut begin) = (request(), 0, Instant::now());
@@ -244,7 +244,7 @@ impl Nodes {
     async fn rows(
         &self,
         place: usize,
-        request: &Request,
+        request: &NodeRequest,
         row: &mut impl FnMut(Value) -> Result<bool>,
     ) -> Result<()> {
         let url = self.base(place).shown();
@@ -282,7 +282,7 @@ impl Nodes {
     async fn attempt(
         &self,
         place: usize,
-        request: &Request,
+        request: &NodeRequest,
         limit: Duration,
     ) -> std::result::Result<NodeAnswer, Failure> {
         let base = self.base(place);
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn parameters_are_escaped() {
-        let request = Request::get("entity", Format::Json).with("eid", "päth/ü+ &").with("tx-id", 5);
+        let request = NodeRequest::get("entity", Format::Json).with("eid", "päth/ü+ &").with("tx-id", 5);
         assert_eq!(request.path, "/_xtdb/entity?eid=p%C3%A4th%2F%C3%BC%2B%20%26&tx-id=5");
     }
 

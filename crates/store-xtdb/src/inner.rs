@@ -9,7 +9,7 @@ use context_model::time::TxId;
 
 use super::cache::Cache;
 use super::erasures::Erasures;
-use super::http::{Format, Nodes, Request};
+use super::http::{Format, NodeRequest, Nodes};
 use super::wire::{Tx, xtdb_number};
 use context_store::Result;
 
@@ -36,11 +36,11 @@ impl Inner {
     }
 
     /// Reads, after waiting for everything that this client wrote or saw.
-    pub(super) fn read(&self, endpoint: &str, accept: Format) -> Request {
-        self.after_known(Request::get(endpoint, accept))
+    pub(super) fn read(&self, endpoint: &str, accept: Format) -> NodeRequest {
+        self.after_known(NodeRequest::get(endpoint, accept))
     }
 
-    pub(super) fn after_known(&self, request: Request) -> Request {
+    pub(super) fn after_known(&self, request: NodeRequest) -> NodeRequest {
         match xtdb_number(TxId(self.known.load(Ordering::Acquire))) {
             Some(tx) => request.with("await-tx-id", tx).with("await-tx-timeout", self.await_millis()),
             None => request,

@@ -56,9 +56,9 @@ mod write;
 
 pub use queue::{QueueOptions, QueueState, QueuedStore};
 
-use http::{Format, Nodes, Request};
+use http::{Format, NodeRequest, Nodes};
 use inner::Inner;
-use write::Writer;
+use write::NodeWriter;
 
 /// How to reach a database.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl XtdbOptions {
 /// [`Store::search`] reads every version of every object. [`Store::local_value`] lasts as long as this value.
 pub struct XtdbStore {
     inner: Arc<Inner>,
-    writer: tokio::sync::Mutex<Writer>,
+    writer: tokio::sync::Mutex<NodeWriter>,
 }
 
 impl XtdbStore {
@@ -100,7 +100,7 @@ impl XtdbStore {
         let timeout = Duration::from_millis(options.timeout_ms.max(1));
         let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;
         check_version(&nodes).await?;
-        let writer = Writer::new(options.writer)?;
+        let writer = NodeWriter::new(options.writer)?;
         let inner = Inner {
             nodes,
             cache: Mutex::default(),
@@ -132,7 +132,7 @@ async fn check_version(nodes: &Nodes) -> Result<()> {
             nodes.current()
         ))
     };
-    let answer = nodes.send(&Request::get("status", Format::Json)).await?;
+    let answer = nodes.send(&NodeRequest::get("status", Format::Json)).await?;
     if answer.is_missing() {
         return Err(wrong("the server there is not XTDB 1.x (XTDB 2 has a different interface)".into()));
     }

@@ -9,7 +9,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::form::Given;
-use super::http::{Format, Request};
+use super::http::{Format, NodeRequest};
 use super::inner::{Inner, WRITERS};
 use super::mark::Mark;
 use super::wire::{FOREVER, PATCH, document, number, xtdb_number};
@@ -173,7 +173,7 @@ impl Inner {
             let args: Vec<String> = part.iter().map(|hash| format!("#xtdb/id \"{hash}\"")).collect();
             let query = "{:find [h (pull h [:xt/id :type])] :in [[h ...]]}";
             let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
-            let request = Request::post("query", Format::Json, Format::Edn, body);
+            let request = NodeRequest::post("query", Format::Json, Format::Edn, body);
             let answer = self.nodes.send(&self.after_known(request).with("valid-time", FOREVER)).await?;
             let rows = answer.json()?;
             self.cache(|cache| {

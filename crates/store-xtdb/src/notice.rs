@@ -7,7 +7,7 @@ use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
 use super::http::Format;
 use super::inner::Inner;
 use super::wire::FOREVER;
-use super::write::Writer;
+use super::write::NodeWriter;
 use context_store::{Result, StoreError};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl Inner {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if that takes too long.
-    pub(super) async fn free(self: &Arc<Self>, writer: &mut Writer) -> Result<Option<Arc<Erasures>>> {
+    pub(super) async fn free(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<Option<Arc<Erasures>>> {
         let begin = Instant::now();
         let patience = self.nodes.timeout();
         let mut is_news = false;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::cache::Head;
 use super::edn::quote;
 use super::fields::{FIELDS, GROWING};
-use super::http::{Format, NodeAnswer, Request};
+use super::http::{Format, NodeAnswer, NodeRequest};
 use super::inner::Inner;
 use super::mark::Mark;
 use super::parallel::in_parallel;
@@ -315,7 +315,7 @@ impl Inner {
     ) -> Result<(NodeAnswer, Vec<Value>)> {
         let args: Vec<String> = texts.map(quote).collect();
         let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
-        let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
+        let request = self.after_known(NodeRequest::post("query", Format::Json, Format::Edn, body));
         let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;
         match answer.json()? {
             Value::Array(rows) => Ok((answer, rows)),
@@ -343,10 +343,10 @@ impl Inner {
     }
 }
 
-type Parts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
+type DocumentParts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
 
 /// Splits a document into envelope and payload, keeping the stored `content_hash`.
-fn document_without_content(value: Value) -> Result<Parts> {
+fn document_without_content(value: Value) -> Result<DocumentParts> {
     let hash = value.get("content_hash").cloned();
     let document = Document::from_json(value)
         .map_err(|e| StoreError::Corrupt(format!("a document is not in this library's shape: {e}")))?;
@@ -369,14 +369,14 @@ pub(super) fn version(document: Document, place: Coordinates, mark: Option<&Mark
 }
 
 /// The valid time of a read. XTDB's own default is its clock; here it is the end of time.
-fn valid_at(request: Request, time: Option<Timestamp>) -> Request {
+fn valid_at(request: NodeRequest, time: Option<Timestamp>) -> NodeRequest {
     match time {
         Some(time) => request.with("valid-time", time),
         None => request.with("valid-time", FOREVER),
     }
 }
 
-fn known(request: Request, known: Option<KnownAt>) -> Request {
+fn known(request: NodeRequest, known: Option<KnownAt>) -> NodeRequest {
     match known {
         None => request,
         Some(KnownAt::Tx(tx)) => match xtdb_number(tx) {
@@ -387,6 +387,6 @@ fn known(request: Request, known: Option<KnownAt>) -> Request {
     }
 }
 
-pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
+pub(super) fn at_place(request: NodeRequest, valid: Option<Timestamp>, tx: TxId) -> NodeRequest {
     known(valid_at(request, valid), Some(KnownAt::Tx(tx)))
 }

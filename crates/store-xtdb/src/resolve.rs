@@ -7,8 +7,8 @@ use context_model::object::Document;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
-use super::form::{Given, Resolved, StoredForm, resolve};
-use super::http::{Format, Request};
+use super::form::{Given, ResolvedValues, StoredForm, resolve};
+use super::http::{Format, NodeRequest};
 use super::inner::Inner;
 use super::mark::Mark;
 use super::parallel::in_parallel;
@@ -40,7 +40,7 @@ impl Inner {
             return Err(answer.strange("a history of another length"));
         }
         let mut versions: Vec<(Version, Option<Mark>)> = Vec::with_capacity(rows.len());
-        let mut resolved = Resolved::default();
+        let mut resolved = ResolvedValues::default();
         for (mut row, place) in rows.into_iter().zip(places) {
             // Another client's deletion has no document; a version of ours always has one.
             match row.get_mut("doc").map(Value::take) {
@@ -136,7 +136,7 @@ impl Inner {
         Ok(documents.filter_map(|value| Given::read(value).ok()).collect())
     }
 
-    pub(super) fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> Request {
+    pub(super) fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> NodeRequest {
         let request = self.read("entity", accept).with("eid", id).with("history", true);
         let request = request.with("sort-order", "asc").with("with-corrections", true);
         at_place(request, None, at)

@@ -10,7 +10,7 @@ use super::areas::{Area, listed};
 use super::http::Format;
 use super::inner::Inner;
 use super::wire::{FOREVER, Ops};
-use super::write::{MARK_TIME, Writer};
+use super::write::{MARK_TIME, NodeWriter};
 use context_store::{Result, StoreError};
 
 /// The field of a step with the object's ID.
@@ -28,7 +28,7 @@ pub(super) const EVICTED: usize = 64;
 
 impl Inner {
     /// Completes all that was begun.
-    pub(super) async fn complete(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+    pub(super) async fn complete(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         for step in self.steps().await? {
             self.put_back(writer, step).await?;
         }
@@ -43,7 +43,7 @@ impl Inner {
     }
 
     /// Evicts an object and puts back what stays, from where its step says.
-    pub(super) async fn put_back(self: &Arc<Self>, writer: &mut Writer, mut step: Value) -> Result<()> {
+    pub(super) async fn put_back(self: &Arc<Self>, writer: &mut NodeWriter, mut step: Value) -> Result<()> {
         let lost = || StoreError::Corrupt("what stays of an erased object can't be read".into());
         let id = ObjectId::new(step["xt/id"].as_str().unwrap_or_default());
         let object = ObjectId::new(step[STEP].as_str().ok_or_else(lost)?);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::areas::{Area, listed};
 use super::cache::Head;
 use super::erasures::ERASURES;
-use super::http::{Format, Request};
+use super::http::{Format, NodeRequest};
 use super::inner::{Inner, WRITERS};
 use super::mark::Marks;
 use super::parallel::in_parallel;
@@ -28,7 +28,7 @@ const MOST_PLANS: u32 = 24;
 pub(super) const MARK_TIME: i64 = 0;
 
 /// This client's mark in the database: a document that each of its transactions replaces.
-pub(crate) struct Writer {
+pub(crate) struct NodeWriter {
     id: ObjectId,
     /// The mark in XTDB, as far as known.
     mark: Option<Value>,
@@ -41,7 +41,7 @@ pub(crate) struct Writer {
     pub(super) erasing: Option<String>,
 }
 
-impl Writer {
+impl NodeWriter {
     /// A writer with this name, or with a new one if `None`.
     pub fn new(name: Option<String>) -> Result<Self> {
         let is_known = name.is_none();
@@ -85,7 +85,7 @@ pub(crate) struct Late {
 }
 
 /// What became of a submission.
-pub(super) enum Outcome {
+pub(super) enum Submitted {
     Committed(Tx),
     Refused,
     /// The owner of the store has erased something since, so everything has to be planned anew.
@@ -96,7 +96,7 @@ impl Inner {
     /// Applies a transaction. One that comes late from a journal: if others have written a version with the same content in the meantime, that version counts as its own.
     pub(super) async fn transact(
         self: &Arc<Self>,
-        writer: &mut Writer,
+        writer: &mut NodeWriter,
         transaction: Transaction,
         late: Option<&Late>,
     ) -> Result<Receipt> {
@@ -145,15 +145,15 @@ impl Inner {
             for part in plan.parts {
                 if !part.drafts.is_empty() {
                     match self.submit(writer, &part, note).await? {
-                        Outcome::Committed(tx) => {
+                        Submitted::Committed(tx) => {
                             last = Some(tx);
                             self.remember(&part, &bases, tx);
                         }
-                        Outcome::Refused => {
+                        Submitted::Refused => {
                             is_refused = true;
                             break;
                         }
-                        Outcome::Erasing => {
+                        Submitted::Erasing => {
                             is_erasing = true;
                             break;
                         }
@@ -189,7 +189,7 @@ impl Inner {
     }
 
     /// The note of this writer's last transaction. `None` if it never wrote one.
-    pub(super) async fn note(&self, writer: &mut Writer) -> Result<Option<Value>> {
+    pub(super) async fn note(&self, writer: &mut NodeWriter) -> Result<Option<Value>> {
         self.settle(writer).await?;
         Ok(writer.mark.as_ref().and_then(|mark| mark.get("note")).cloned())
     }
@@ -268,12 +268,12 @@ impl Inner {
 
     pub(super) async fn submit(
         self: &Arc<Self>,
-        writer: &mut Writer,
+        writer: &mut NodeWriter,
         part: &PartialWrite,
         note: Option<&Value>,
-    ) -> Result<Outcome> {
+    ) -> Result<Submitted> {
         let erasures = self.free(writer).await?;
-        let Some(erasures) = erasures else { return Ok(Outcome::Erasing) };
+        let Some(erasures) = erasures else { return Ok(Submitted::Erasing) };
         self.settle(writer).await?;
         let mut mark = json!({ "xt/id": writer.id, "number": writer.next });
         if let Some(note) = note.or_else(|| writer.mark.as_ref()?.get("note")) {
@@ -294,10 +294,10 @@ impl Inner {
         }
         let committed = |tx| {
             notice.clone().into_iter().for_each(|notice| self.noticed(notice));
-            Ok(Outcome::Committed(tx))
+            Ok(Submitted::Committed(tx))
         };
         writer.is_known = false;
-        let request = Request::post("submit-tx", Format::Edn, Format::Json, ops.body());
+        let request = NodeRequest::post("submit-tx", Format::Edn, Format::Json, ops.body());
         let answer = self.nodes.send(&request).await?;
         let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
         let is_committed = self.is_committed(tx).await?;
@@ -310,7 +310,7 @@ impl Inner {
         self.settle(writer).await?;
         if writer.mark.as_ref() != Some(&mark) {
             let is_news = self.look_for_erasures().await?;
-            return Ok(if is_news { Outcome::Erasing } else { Outcome::Refused });
+            return Ok(if is_news { Submitted::Erasing } else { Submitted::Refused });
         }
         // An earlier copy of this submission had been applied, but its answer was lost.
         let place = self.place(&writer.id, AsOf::default()).await?;
@@ -319,7 +319,7 @@ impl Inner {
 
     async fn is_committed(&self, tx: Tx) -> Result<bool> {
         let number = xtdb_number(tx.id).unwrap_or_default();
-        let request = Request::get("tx-committed", Format::Json).with("tx-id", number);
+        let request = NodeRequest::get("tx-committed", Format::Json).with("tx-id", number);
         let request = request.with("await-tx-id", number).with("await-tx-timeout", self.await_millis());
         let answer = self.nodes.send(&request).await?;
         let value = answer.json()?;
@@ -329,7 +329,7 @@ impl Inner {
     }
 
     /// Reads the writer's mark after a submission without an answer.
-    async fn settle(&self, writer: &mut Writer) -> Result<()> {
+    async fn settle(&self, writer: &mut NodeWriter) -> Result<()> {
         if writer.is_known {
             return Ok(());
         }

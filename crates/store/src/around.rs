@@ -14,7 +14,7 @@ use crate::{
 /// A call of a store, by the method of [`Store`]; all that read objects or their names are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the methods are documented")]
-pub enum Call {
+pub enum StoreCall {
     Transact,
     TransactSoon,
     Settle,
@@ -33,7 +33,7 @@ pub trait Around: Send + Sync {
     fn inner(&self) -> &dyn Store;
 
     /// Runs before a call, which fails with its error.
-    async fn before(&self, call: Call) -> Result<()>;
+    async fn before(&self, call: StoreCall) -> Result<()>;
 
     /// Runs after a transaction was written.
     fn after(&self, receipt: Receipt) -> Result<Receipt> {
@@ -46,17 +46,17 @@ macro_rules! forward {
         #[async_trait]
         impl<T: Around> Store for T {
             async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-                self.before(Call::Transact).await?;
+                self.before(StoreCall::Transact).await?;
                 self.after(self.inner().transact(transaction).await?)
             }
 
             async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
-                self.before(Call::TransactSoon).await?;
+                self.before(StoreCall::TransactSoon).await?;
                 self.after(self.inner().transact_soon(transaction).await?)
             }
 
             $(async fn $name(&self, $($arg: $type),*) -> Result<$answer> {
-                self.before(Call::$call).await?;
+                self.before(StoreCall::$call).await?;
                 self.inner().$name($($arg),*).await
             })*
 

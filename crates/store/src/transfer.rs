@@ -120,7 +120,7 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;
     let mut object: Option<Object> = None;
-    let mut batch = Batch::default();
+    let mut batch = ImportBatch::default();
     while let Some((version, bytes)) = reading.next()? {
         if batch.is_full(bytes) || batch.objects.contains(&version.object) {
             summary.written += batch.flush(store).await?;
@@ -139,13 +139,13 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
 /// Writes that wait for their transaction. At most one version of each object, so that a transaction number identifies
 /// one version, as it did in the store that the file comes from.
 #[derive(Default)]
-struct Batch {
+struct ImportBatch {
     writes: Vec<StoreWrite>,
     bytes: usize,
     objects: HashSet<ObjectId>,
 }
 
-impl Batch {
+impl ImportBatch {
     fn is_full(&self, more: usize) -> bool {
         self.writes.len() >= WRITES_A_TRANSACTION
             || (self.bytes > 0 && self.bytes + more > BYTES_A_TRANSACTION)
@@ -165,13 +165,13 @@ impl Batch {
 
 /// What identifies a version in any store.
 #[derive(Clone, Debug, PartialEq)]
-struct Mark {
+struct ResumeMark {
     content_hash: Digest,
     source_hash: Option<Digest>,
     valid_time: Timestamp,
 }
 
-impl Mark {
+impl ResumeMark {
     fn new(document: &Document, valid_time: Timestamp) -> Self {
         Self { content_hash: document.content_hash(), source_hash: document.source_hash(), valid_time }
     }
@@ -189,7 +189,7 @@ struct Object {
     theirs: Latest,
     /// If the histories differ: what identifies each stored version, so that each version of the file can be looked up
     /// separately.
-    merged: Option<Vec<Mark>>,
+    merged: Option<Vec<ResumeMark>>,
 }
 
 impl Object {
@@ -243,7 +243,7 @@ impl Object {
         if document.source().is_none() {
             return Err(TransferError::Different(self.id.clone()));
         }
-        let mark = Mark::new(document, valid_time);
+        let mark = ResumeMark::new(document, valid_time);
         let mut latest = Latest::default();
         let marks = self
             .stored
@@ -264,10 +264,10 @@ impl Object {
 
 /// The latest version of a history that is read entry by entry. Patches change it in place.
 #[derive(Default)]
-struct Latest(Option<(Timestamp, Parts)>);
+struct Latest(Option<(Timestamp, ExportParts)>);
 
 /// A document, split into its parts.
-struct Parts {
+struct ExportParts {
     id: ObjectId,
     object_type: ObjectType,
     source: Option<context_model::source::Source>,
@@ -277,7 +277,7 @@ struct Parts {
 /// A version of such a history.
 enum Pushed<'l> {
     /// The latest one.
-    Latest(&'l Parts),
+    Latest(&'l ExportParts),
     /// One with an earlier valid time than the latest.
     Earlier(Document),
 }
@@ -299,23 +299,23 @@ impl Latest {
             return Ok(Pushed::Earlier(document));
         }
         let (id, object_type, source, payload) = document.into_parts();
-        let parts = Parts { id, object_type, source, payload: Value::Object(payload) };
+        let parts = ExportParts { id, object_type, source, payload: Value::Object(payload) };
         Ok(Pushed::Latest(&self.0.insert((valid_time, parts)).1))
     }
 }
 
 impl Pushed<'_> {
     /// The time depends on the size of the whole document.
-    fn mark(&self, valid_time: Timestamp) -> Result<Mark> {
-        let Parts { id, object_type, source, payload } = match self {
-            Self::Earlier(document) => return Ok(Mark::new(document, valid_time)),
+    fn mark(&self, valid_time: Timestamp) -> Result<ResumeMark> {
+        let ExportParts { id, object_type, source, payload } = match self {
+            Self::Earlier(document) => return Ok(ResumeMark::new(document, valid_time)),
             Self::Latest(parts) => parts,
         };
         let Value::Object(payload) = payload else {
             return Err(StoreError::Corrupt(format!("a patch of {id} does not leave an object")).into());
         };
         let document = Document::new(id.clone(), *object_type, source.clone(), payload.clone());
-        Ok(Mark::new(&document.map_err(StoreError::from)?, valid_time))
+        Ok(ResumeMark::new(&document.map_err(StoreError::from)?, valid_time))
     }
 }
 

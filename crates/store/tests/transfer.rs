@@ -14,7 +14,7 @@ use context_model::object::{Document, ObjectType};
 use context_model::session::{Sets, SetsChange};
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_store::around::{Around, Call};
+use context_store::around::{Around, StoreCall};
 use context_store::conformance::given::{file_in, turn, write};
 use context_store::memory::MemoryStore;
 use context_store::transfer::{TransferError, all_objects, check, export, import, session_objects};
@@ -144,8 +144,8 @@ impl Around for Failing {
         &*self.store
     }
 
-    async fn before(&self, call: Call) -> Result<()> {
-        if call != Call::Transact {
+    async fn before(&self, call: StoreCall) -> Result<()> {
+        if call != StoreCall::Transact {
             return Ok(());
         }
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));

@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::identity::{self, Identity};
 use crate::inbox::Cause;
 use crate::listen::Listener;
-use crate::native::{Native, Refusal};
+use crate::native::{Native, WatchRefusal};
 use crate::plan::{Presence, Removed};
 use crate::poll::Polls;
 
@@ -244,19 +244,19 @@ impl Attachments {
                 self.watched.insert(identity, path.to_owned());
                 Presence::Watched(identity)
             }
-            Err(Refusal::Gone) => Presence::Absent,
-            Err(Refusal::Limit) => {
+            Err(WatchRefusal::Gone) => Presence::Absent,
+            Err(WatchRefusal::Limit) => {
                 report.limited = true;
                 self.start_polling(path, identity)
             }
-            Err(Refusal::Denied) => {
+            Err(WatchRefusal::Denied) => {
                 let mut plan = self.listener.plan();
                 plan.set_quiet(path, true);
                 let needed = plan.is_needed(path);
                 drop(plan);
                 if needed { self.start_polling(path, identity) } else { Presence::Idle(identity) }
             }
-            Err(Refusal::Other(reason)) => {
+            Err(WatchRefusal::Other(reason)) => {
                 if self.told.insert(path.to_owned()) {
                     report.warnings.push(format!(
                         "The directory {path:?} can't be watched ({reason}); its files are checked at \

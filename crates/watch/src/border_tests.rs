@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
 
 use crate::listen::Listener;
-use crate::native::{Native, Refusal, Watcher, notify};
+use crate::native::{Native, WatchRefusal, Watcher, notify};
 use crate::{Event, NotifyTracker, Options, Tracked, Tracker};
 
 const GENEROUS: Duration = Duration::from_secs(120);
@@ -18,7 +18,7 @@ const GENEROUS: Duration = Duration::from_secs(120);
 /// The real watcher, which refuses as told and remembers what it watches.
 struct Choosy {
     inner: Box<dyn Native>,
-    refusal: Arc<Mutex<Option<Refusal>>>,
+    refusal: Arc<Mutex<Option<WatchRefusal>>>,
     watches: Watches,
 }
 
@@ -26,7 +26,7 @@ struct Choosy {
 type Watches = Arc<Mutex<Vec<Utf8PathBuf>>>;
 
 impl Native for Choosy {
-    fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
+    fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal> {
         // The markers are always watched, so that flushes go their usual way.
         let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(refusal) = refusal.filter(|_| path.file_name() != Some("markers")) {
@@ -44,7 +44,7 @@ impl Native for Choosy {
 struct Stage {
     tracker: NotifyTracker,
     events: Receiver<String>,
-    refusal: Arc<Mutex<Option<Refusal>>>,
+    refusal: Arc<Mutex<Option<WatchRefusal>>>,
     watches: Watches,
     listener: Arc<Listener>,
     root: Utf8PathBuf,
@@ -63,11 +63,11 @@ fn others(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
 }
 
 impl Stage {
-    fn new(refusal: Option<Refusal>) -> Self {
+    fn new(refusal: Option<WatchRefusal>) -> Self {
         Self::with(refusal, own)
     }
 
-    fn with(refusal: Option<Refusal>, open: Open) -> Self {
+    fn with(refusal: Option<WatchRefusal>, open: Open) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
         let options = Options {
@@ -104,11 +104,11 @@ impl Stage {
 }
 
 #[rstest]
-#[case::limit(Refusal::Limit, Tracked::Polled, 1)]
-#[case::denied(Refusal::Denied, Tracked::Polled, 0)]
-#[case::other(Refusal::Other("no such thing here".into()), Tracked::Polled, 2)]
+#[case::limit(WatchRefusal::Limit, Tracked::Polled, 1)]
+#[case::denied(WatchRefusal::Denied, Tracked::Polled, 0)]
+#[case::other(WatchRefusal::Other("no such thing here".into()), Tracked::Polled, 2)]
 fn what_is_refused_is_polled_until_it_is_not(
-    #[case] refusal: Refusal,
+    #[case] refusal: WatchRefusal,
     #[case] tracked: Tracked,
     #[case] warnings: usize,
 ) {
@@ -198,7 +198,7 @@ fn nothing_is_left_to_wake_for_when_nothing_happens() {
     }
     stage.flushed();
     assert!(!stage.listener.inbox.has_timer(), "no settling, no polling");
-    *stage.refusal.lock().unwrap() = Some(Refusal::Limit);
+    *stage.refusal.lock().unwrap() = Some(WatchRefusal::Limit);
     stage.tracker.track(&stage.root.join("more/f")).unwrap();
     fs::create_dir(stage.root.join("more")).unwrap();
     stage.flushed();

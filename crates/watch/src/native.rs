@@ -17,14 +17,14 @@ pub(crate) use notify::Watcher;
 /// Watches directories without their subdirectories.
 pub(crate) trait Native: Send {
     /// Starts to watch a directory. What happens after this returns is heard.
-    fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal>;
+    fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal>;
     /// Ends it. A directory that is not watched, or no longer exists, is no error.
     fn unwatch(&mut self, path: &Utf8Path);
 }
 
 /// Why a directory can't be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum WatchRefusal {
     /// A limit on watches is reached.
     Limit,
     /// It is not there any more, or not a directory.
@@ -35,11 +35,11 @@ pub(crate) enum Refusal {
     Other(String),
 }
 
-fn refusal(error: &io::Error) -> Refusal {
+fn refusal(error: &io::Error) -> WatchRefusal {
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Refusal::Limit,
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Refusal::Gone,
-        ErrorKind::PermissionDenied => Refusal::Denied,
-        _ => Refusal::Other(error.to_string()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => WatchRefusal::Limit,
+        ErrorKind::NotFound | ErrorKind::NotADirectory => WatchRefusal::Gone,
+        ErrorKind::PermissionDenied => WatchRefusal::Denied,
+        _ => WatchRefusal::Other(error.to_string()),
     }
 }

@@ -39,7 +39,7 @@ impl Presence {
 /// Names are stored once per directory, without their path, so that 50,000 tracked files take a few megabytes.
 #[derive(Debug, Default)]
 pub struct WatchPlan {
-    directories: HashMap<Box<str>, Directory>,
+    directories: HashMap<Box<str>, PlannedDirectory>,
     tracked: usize,
 }
 
@@ -71,7 +71,7 @@ pub struct Meaning {
 }
 
 #[derive(Debug)]
-struct Directory {
+struct PlannedDirectory {
     presence: Presence,
     /// Tracked names directly in it.
     names: HashSet<Box<str>>,
@@ -131,7 +131,7 @@ impl WatchPlan {
     /// Keeps a directory in the plan for itself, without its ancestors. True if it is new.
     pub fn pin(&mut self, path: &Utf8Path) -> bool {
         let fresh = !self.directories.contains_key(path.as_str());
-        self.directories.entry(path.as_str().into()).or_insert_with(Directory::new).pinned = true;
+        self.directories.entry(path.as_str().into()).or_insert_with(PlannedDirectory::new).pinned = true;
         fresh
     }
 
@@ -174,8 +174,9 @@ impl WatchPlan {
 
     /// The absent directories that are the only reason to watch a quiet directory; empty if there are other reasons.
     pub fn awaited(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
-        let quiet =
-            |directory: &&Directory| directory.quiet && !directory.pinned && directory.names.is_empty();
+        let quiet = |directory: &&PlannedDirectory| {
+            directory.quiet && !directory.pinned && directory.names.is_empty()
+        };
         let Some(directory) = self.directories.get(path.as_str()).filter(quiet) else { return Vec::new() };
         let children = directory.children.iter().map(|name| path.join(&**name));
         children.filter(|child| self.presence(child) == Some(Presence::Absent)).collect()
@@ -184,7 +185,7 @@ impl WatchPlan {
     /// Returns whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
     /// an absent child.
     pub fn is_needed(&self, path: &Utf8Path) -> bool {
-        self.directories.get(path.as_str()).is_some_and(Directory::needed)
+        self.directories.get(path.as_str()).is_some_and(PlannedDirectory::needed)
     }
 
     /// Returns what is known about a directory; `None` if it is not in the plan.
@@ -215,7 +216,7 @@ impl WatchPlan {
 
     /// The directories that are polled, ancestors before descendants.
     pub fn polled(&self) -> Vec<Utf8PathBuf> {
-        let polled = |directory: &Directory| matches!(directory.presence, Presence::Polled(_));
+        let polled = |directory: &PlannedDirectory| matches!(directory.presence, Presence::Polled(_));
         let mut all: Vec<_> = self
             .directories
             .iter()
@@ -258,7 +259,7 @@ impl WatchPlan {
         }
         let directory = self.directories.entry(path.as_str().into()).or_insert_with(|| {
             created.push(path.to_owned());
-            Directory::new()
+            PlannedDirectory::new()
         });
         directory.linked = true;
     }
@@ -293,7 +294,7 @@ enum Unlinked {
     Gone(Presence),
 }
 
-impl Directory {
+impl PlannedDirectory {
     fn new() -> Self {
         Self {
             presence: Presence::Absent,

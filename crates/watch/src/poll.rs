@@ -15,13 +15,13 @@ pub(crate) struct Polls {
 /// The state of a file that is visible without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
-    Found(Stamp),
+    Found(PollStamp),
     Missing,
     Unreachable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct PollStamp {
     numbers: [u64; 3],
     times: [i128; 2],
     /// Written so shortly before it was looked at that a later write may leave the same times: such a stamp
@@ -94,11 +94,11 @@ fn look(path: &Utf8Path) -> Sight {
     }
 }
 
-fn stamp(metadata: &std::fs::Metadata, now: SystemTime) -> Stamp {
+fn stamp(metadata: &std::fs::Metadata, now: SystemTime) -> PollStamp {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_nanos() as i128);
     let (numbers, times) = parts(metadata);
     let fresh = times.iter().any(|time| (now - time).unsigned_abs() <= CLOCK.as_nanos());
-    Stamp { numbers, times, fresh }
+    PollStamp { numbers, times, fresh }
 }
 
 #[cfg(unix)]
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_stamp_proves_something_only_when_it_is_old() {
-        let old = Stamp { numbers: [0; 3], times: [0; 2], fresh: false };
+        let old = PollStamp { numbers: [0; 3], times: [0; 2], fresh: false };
         let root = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(root.path()).unwrap();
         let path = root.join("f");

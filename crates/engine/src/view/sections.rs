@@ -24,13 +24,13 @@ use super::{Assembled, chat_text, render_turn};
 #[derive(Default)]
 pub(crate) struct View {
     prompt: Option<String>,
-    pool: Option<Pool>,
+    pool: Option<PoolSection>,
     chat: Option<Conversation>,
     active: Option<Active>,
 }
 
 /// The second section, with the state of the catalog that it shows.
-struct Pool {
+struct PoolSection {
     catalog: u64,
     text: String,
 }
@@ -40,10 +40,10 @@ struct Conversation {
     /// The chat's payload.
     chat: Value,
     /// Its turns as far as they are rendered.
-    turns: Vec<Turn>,
+    turns: Vec<RenderedTurn>,
 }
 
-struct Turn {
+struct RenderedTurn {
     messages: Arc<[Value]>,
     text: String,
 }
@@ -188,7 +188,7 @@ impl View {
         if self.pool.as_ref().is_none_or(|pool| pool.catalog != catalog.changes()) {
             let display = |source: &_| client.paths.display(source);
             let lines: Vec<String> = sets.pool().iter().filter_map(|id| catalog.line(id, display)).collect();
-            self.pool = Some(Pool { catalog: catalog.changes(), text: lines.join("\n") });
+            self.pool = Some(PoolSection { catalog: catalog.changes(), text: lines.join("\n") });
         }
         if self.active.as_ref().is_none_or(|active| active.catalog != catalog.changes()) {
             let before = self.active.take();
@@ -232,7 +232,7 @@ impl Conversation {
         for turn in Chat::of_payload(&self.chat).turns().skip(self.turns.len()) {
             let messages = render_turn(turn, |id| catalog.get(id).map(|meta| meta.kind.clone()));
             let text = chat_text(&messages);
-            self.turns.push(Turn { messages: messages.into(), text });
+            self.turns.push(RenderedTurn { messages: messages.into(), text });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use context_engine::Engine;
-use context_store::around::{Around, Call};
+use context_store::around::{Around, StoreCall};
 use context_store::{Receipt, Result, Store, StoreError};
 
 use crate::steps::Fault;
@@ -100,13 +100,14 @@ impl Around for Faulty {
         &*self.inner
     }
 
-    async fn before(&self, call: Call) -> Result<()> {
+    async fn before(&self, call: StoreCall) -> Result<()> {
         match call {
-            Call::Transact => drop(self.synced.fetch_add(1, Ordering::Relaxed)),
-            Call::TransactSoon => drop(self.unsynced.fetch_add(1, Ordering::Relaxed)),
+            StoreCall::Transact => drop(self.synced.fetch_add(1, Ordering::Relaxed)),
+            StoreCall::TransactSoon => drop(self.unsynced.fetch_add(1, Ordering::Relaxed)),
             _ => {}
         }
-        self.run(!matches!(call, Call::Read | Call::Pull | Call::Note | Call::Flush)).await
+        self.run(!matches!(call, StoreCall::Read | StoreCall::Pull | StoreCall::Note | StoreCall::Flush))
+            .await
     }
 
     fn after(&self, receipt: Receipt) -> Result<Receipt> {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use context_engine::{Call, Edit, Engine, IncomingMessage, Options, Plan, Stay, Stays};
-use context_model::chat::Receipt;
+use context_model::chat::RollReceipt;
 use context_projection::Prices;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -176,7 +176,7 @@ impl Recorder {
             "{what}: {context_tokens} tokens, {stale_tokens} stale, rewriting costs {rewrite_cost:.0}, spent {spent:.0}"
         ));
         if let Some(receipt) = &plan.receipt {
-            let Receipt {
+            let RollReceipt {
                 items,
                 reasoning_lost: _,
                 reasoning_lost_running: _,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use context_engine::{Engine, Options};
 use context_model::id::ObjectId;
-use context_store::around::{Around, Call};
+use context_store::around::{Around, StoreCall};
 use context_store::{Store, StoreError, Transaction};
 use tokio::sync::Notify;
 
@@ -96,10 +96,10 @@ impl Around for Stepped {
         &*self.inner
     }
 
-    async fn before(&self, call: Call) -> context_store::Result<()> {
+    async fn before(&self, call: StoreCall) -> context_store::Result<()> {
         match call {
-            Call::Transact | Call::TransactSoon => self.happen().await,
-            Call::Read | Call::LocalValue => self.step().await,
+            StoreCall::Transact | StoreCall::TransactSoon => self.happen().await,
+            StoreCall::Read | StoreCall::LocalValue => self.step().await,
             _ => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use context_engine::{Engine, FileEvent, FileEventKind, Options};
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_store::Store;
-use context_store::around::{Around, Call};
+use context_store::around::{Around, StoreCall};
 use rstest::rstest;
 
 use crate::bench::Backend::{Memory, Sqlite};
@@ -63,8 +63,8 @@ impl Around for Busy {
         &*self.0
     }
 
-    async fn before(&self, call: Call) -> context_store::Result<()> {
-        if call == Call::Flush { std::future::pending().await } else { Ok(()) }
+    async fn before(&self, call: StoreCall) -> context_store::Result<()> {
+        if call == StoreCall::Flush { std::future::pending().await } else { Ok(()) }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct RollEntry {
     /// Of the calls whose results became references, those whose file had other bytes by then.
     pub changed: Vec<ObjectId>,
     /// What the roll removed and cost; `None` if it only undoes another one.
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<RollReceipt>,
     /// The reasoning behind what changed left, too, because the provider binds it to what comes before it.
     pub bound: bool,
     /// True if this undoes the latest roll, so that everything listed is shown as before that.
@@ -131,7 +131,7 @@ pub enum RollReason {
 /// in the transcript would be text that changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Receipt {
+pub struct RollReceipt {
     /// How many items were replaced with references.
     pub items: usize,
     /// Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them.
@@ -156,7 +156,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-impl fmt::Display for Receipt {
+impl fmt::Display for RollReceipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.items == 1 { "" } else { "s" };
         write!(f, "{} item{plural}, -{} tokens", self.items, self.removed_tokens)?;
@@ -212,7 +212,7 @@ mod tests {
         #[case] reasoning_lost: usize,
         #[case] sentence: &str,
     ) {
-        let receipt = Receipt {
+        let receipt = RollReceipt {
             items,
             reasoning_lost,
             reasoning_lost_running: 0,

@@ -11,13 +11,13 @@ pub(super) enum Class {
 }
 
 /// The lines of a text, without their line feeds. A line feed at the very end does not start another line.
-pub(super) struct Lines<'a> {
+pub(super) struct TextLines<'a> {
     text: &'a str,
     /// Byte range and class of each line.
     lines: Vec<(usize, usize, Class)>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     /// Without `classify` every line is plain.
     pub(super) fn new(text: &'a str, classify: bool) -> Self {
         let mut lines = Vec::new();
@@ -228,8 +228,8 @@ mod tests {
         {
             for word in words.split_ascii_whitespace() {
                 for line in [format!("it says {word}: x"), word.to_uppercase()] {
-                    assert_eq!(Lines::new(&line, true).class(0), class, "{line}");
-                    assert_eq!(Lines::new(&line, false).class(0), Class::Plain, "{line}");
+                    assert_eq!(TextLines::new(&line, true).class(0), class, "{line}");
+                    assert_eq!(TextLines::new(&line, false).class(0), Class::Plain, "{line}");
                 }
             }
         }
@@ -285,7 +285,7 @@ mod tests {
     #[case("a\n\n", &["a", ""])]
     #[case("a\r\nb", &["a\r", "b"])]
     fn splitting(#[case] text: &str, #[case] expected: &[&str]) {
-        let lines = Lines::new(text, true);
+        let lines = TextLines::new(text, true);
         assert_eq!((0..lines.len()).map(|at| lines.get(at)).collect::<Vec<_>>(), expected);
         assert_eq!(lines.between(0, lines.len()), text.strip_suffix('\n').unwrap_or(text));
     }

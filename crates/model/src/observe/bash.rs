@@ -8,7 +8,7 @@ use super::looks::{
 };
 use super::output;
 use super::shell::{Token, Word, tokens};
-use super::{Candidates, Touch};
+use super::{Candidates, TouchKind};
 
 /// Words after this many are ignored, which limits the work.
 const MAX_TOKENS: usize = 10_000;
@@ -81,8 +81,8 @@ impl Walk<'_> {
                 Token::Input | Token::Output | Token::Skip => {
                     let Some(Token::Word(target)) = tokens.next() else { continue };
                     match token {
-                        Token::Input => self.add(Touch::Read, &target),
-                        Token::Output => self.add(Touch::Write, &target),
+                        Token::Input => self.add(TouchKind::Read, &target),
+                        Token::Output => self.add(TouchKind::Write, &target),
                         _ => {}
                     }
                 }
@@ -96,7 +96,7 @@ impl Walk<'_> {
         let Some((name, args)) = program(words) else { return };
         self.commands += 1;
         if name.text.contains('/') {
-            self.guess(Touch::Discovered, name);
+            self.guess(TouchKind::Discovered, name);
         }
         let dir = self.dir.clone();
         let program = name.text.rsplit('/').next().unwrap_or("");
@@ -109,31 +109,31 @@ impl Walk<'_> {
             "ls" => {
                 let first = operands(args, "").next();
                 self.listed = Some(first.map_or(dir, |word| self.join(word)));
-                self.each(Touch::Discovered, operands(args, ""));
+                self.each(TouchKind::Discovered, operands(args, ""));
             }
-            "cat" => self.each(Touch::Read, operands(args, "")),
+            "cat" => self.each(TouchKind::Read, operands(args, "")),
             "head" | "tail" | "less" | "more" | "bat" | "batcat" | "nl" | "tac" | "xxd" | "hexdump"
-            | "od" | "strings" | "diff" | "cmp" => self.each(Touch::Read, operands(args, "nc")),
+            | "od" | "strings" | "diff" | "cmp" => self.each(TouchKind::Read, operands(args, "nc")),
             // The first operand is the program, unless an option gives it.
             "sed" | "perl" => {
                 let in_place = args.iter().any(|word| is_in_place(&word.text));
-                let touch = if in_place { Touch::Write } else { Touch::Read };
+                let touch = if in_place { TouchKind::Write } else { TouchKind::Read };
                 let scripted = args.iter().any(|word| is_script_option(&word.text));
                 self.each(touch, operands(args, "ef").skip(usize::from(!scripted)));
             }
             "awk" | "gawk" | "jq" | "yq" => {
                 let scripted = args.iter().any(|word| word.text == "-f" || word.text == "--from-file");
-                self.each(Touch::Read, operands(args, "fvF").skip(usize::from(!scripted)));
+                self.each(TouchKind::Read, operands(args, "fvF").skip(usize::from(!scripted)));
             }
             "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" => {
                 let scripted = args.iter().any(|word| matches!(word.text.as_str(), "-e" | "-f" | "--files"));
-                self.each(Touch::Discovered, operands(args, "efABCmtg").skip(usize::from(!scripted)));
+                self.each(TouchKind::Discovered, operands(args, "efABCmtg").skip(usize::from(!scripted)));
             }
             "touch" | "rm" | "unlink" | "truncate" | "tee" | "shred" | "patch" => {
-                self.each(Touch::Write, operands(args, "sdri"));
+                self.each(TouchKind::Write, operands(args, "sdri"));
             }
-            "mv" => self.copy(Touch::Write, args),
-            "cp" | "install" | "ln" | "rsync" | "scp" => self.copy(Touch::Discovered, args),
+            "mv" => self.copy(TouchKind::Write, args),
+            "cp" | "install" | "ln" | "rsync" | "scp" => self.copy(TouchKind::Discovered, args),
             "git" => self.git(args),
             "make" | "tar" | "npm" | "pnpm" | "yarn" | "cargo" => {
                 self.inside(args, &["-C", "--prefix", "--directory", "--cwd"], |walk, args| {
@@ -146,18 +146,18 @@ impl Walk<'_> {
 
     /// `cp a b`, or `cp a b dir`: either the last operand is written, or a file with each source's name in it. Only the disk
     /// can tell.
-    fn copy(&mut self, source: Touch, args: &[Word]) {
+    fn copy(&mut self, source: TouchKind, args: &[Word]) {
         let mut sources: Vec<&Word> = operands(args, "mogt").collect();
         let Some(target) = sources.pop() else { return };
         self.each(source, sources.iter().copied());
         if sources.len() < 2 {
-            self.add(Touch::Write, target);
+            self.add(TouchKind::Write, target);
         }
         for source in sources.into_iter().filter(|word| is_operand(word)) {
             let name = source.text.rsplit('/').next().unwrap_or("");
             let text = format!("{}/{name}", target.text.trim_end_matches('/'));
             let quoted = source.quoted || target.quoted;
-            self.add(Touch::Write, &Word { text, quoted, ..target.clone() });
+            self.add(TouchKind::Write, &Word { text, quoted, ..target.clone() });
         }
     }
 
@@ -170,7 +170,7 @@ impl Walk<'_> {
                 "commit" | "tag" | "log" | "clone" | "remote" | "push" | "pull" | "fetch" | "branch"
                 | "config" => {}
                 "mv" | "rm" | "restore" | "checkout" | "apply" => {
-                    rest.iter().for_each(|word| walk.guess(Touch::Write, word));
+                    rest.iter().for_each(|word| walk.guess(TouchKind::Write, word));
                 }
                 _ => walk.guesses(rest),
             }
@@ -238,30 +238,30 @@ impl Walk<'_> {
         })
     }
 
-    fn each<'w>(&mut self, touch: Touch, words: impl Iterator<Item = &'w Word>) {
+    fn each<'w>(&mut self, touch: TouchKind, words: impl Iterator<Item = &'w Word>) {
         words.for_each(|word| self.add(touch, word));
     }
 
     fn guesses(&mut self, words: &[Word]) {
-        words.iter().for_each(|word| self.guess(Touch::Discovered, word));
+        words.iter().for_each(|word| self.guess(TouchKind::Discovered, word));
     }
 
     /// A word at a position where the command expects a file.
-    fn add(&mut self, touch: Touch, word: &Word) {
+    fn add(&mut self, touch: TouchKind, word: &Word) {
         if is_operand(word) {
             self.push(touch, &word.text);
         }
     }
 
     /// A word anywhere, which must look like a file.
-    fn guess(&mut self, touch: Touch, word: &Word) {
+    fn guess(&mut self, touch: TouchKind, word: &Word) {
         let spaced = || word.quoted && word.text.contains(' ') && looks_like_spaced_file(&word.text);
         if !word.expands && (looks_like_file(&word.text) || spaced()) {
             self.push(touch, &word.text);
         }
     }
 
-    fn push(&mut self, touch: Touch, path: &str) {
+    fn push(&mut self, touch: TouchKind, path: &str) {
         self.found.add(touch, output::guessed(path, self.dir.as_deref()));
     }
 }

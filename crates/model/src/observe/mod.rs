@@ -27,12 +27,12 @@ pub const MAX_FROM_BASH: usize = 50;
 ///
 /// Tools are recognized by Pi's names, ignoring case; a tool with any other name touches nothing. A path argument is
 /// `path`, or one of the names that other harnesses use (`file_path`, `filePath`).
-pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) -> Observation {
+pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) -> TouchedFiles {
     let named = || path_argument(args).map(|path| Candidate { path, base: None, kind: Certainty::Named });
     let mut found = Candidates::new(MAX_LISTED);
     match tool.to_ascii_lowercase().as_str() {
-        "read" if ok => found.add(Touch::Read, named()),
-        "write" | "edit" if ok => found.add(Touch::Write, named()),
+        "read" if ok => found.add(TouchKind::Read, named()),
+        "write" | "edit" if ok => found.add(TouchKind::Write, named()),
         "ls" if ok => output::ls(&mut found, path_argument(args), output),
         "find" | "glob" if ok => output::find(&mut found, path_argument(args), output),
         "grep" if ok => output::grep(&mut found, path_argument(args), output),
@@ -80,7 +80,7 @@ pub enum Certainty {
 
 /// The files that a tool call touched. Each path is in only one list: `writes`, otherwise `reads`, otherwise `discovered`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Observation {
+pub struct TouchedFiles {
     /// Files whose text the output shows, in full or in part.
     pub reads: Vec<Candidate>,
     /// Files that the call may have created, changed, moved or deleted.
@@ -89,7 +89,7 @@ pub struct Observation {
     pub discovered: Vec<Candidate>,
 }
 
-impl Observation {
+impl TouchedFiles {
     /// Returns whether nothing was observed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -103,7 +103,7 @@ impl Observation {
 
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Touch {
+pub(super) enum TouchKind {
     Discovered,
     Read,
     Write,
@@ -112,7 +112,7 @@ pub(super) enum Touch {
 /// Candidates in the order in which they were found, each once, with the strongest action on it.
 pub(super) struct Candidates {
     limit: usize,
-    order: Vec<(Candidate, Touch)>,
+    order: Vec<(Candidate, TouchKind)>,
     places: HashMap<(String, Option<String>), usize>,
 }
 
@@ -125,7 +125,7 @@ impl Candidates {
         self.order.len() >= self.limit
     }
 
-    pub(super) fn add(&mut self, touch: Touch, candidate: Option<Candidate>) {
+    pub(super) fn add(&mut self, touch: TouchKind, candidate: Option<Candidate>) {
         let Some(candidate) = candidate else { return };
         let key = (candidate.path.clone(), candidate.base.clone());
         if let Some(place) = self.places.get(&key) {
@@ -138,13 +138,13 @@ impl Candidates {
         }
     }
 
-    pub(super) fn finish(self) -> Observation {
-        let mut observation = Observation::default();
+    pub(super) fn finish(self) -> TouchedFiles {
+        let mut observation = TouchedFiles::default();
         for (candidate, touch) in self.order {
             match touch {
-                Touch::Read => observation.reads.push(candidate),
-                Touch::Write => observation.writes.push(candidate),
-                Touch::Discovered => observation.discovered.push(candidate),
+                TouchKind::Read => observation.reads.push(candidate),
+                TouchKind::Write => observation.writes.push(candidate),
+                TouchKind::Discovered => observation.discovered.push(candidate),
             }
         }
         observation

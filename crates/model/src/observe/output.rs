@@ -1,7 +1,7 @@
 //! File names in the output of a shell command, and in the lines of `ls`, `find` and `grep`, as Pi prints them.
 
 use super::looks::{can_be_file, can_be_path, looks_like_file};
-use super::{Candidate, Candidates, Certainty, Touch};
+use super::{Candidate, Candidates, Certainty, TouchKind};
 
 /// How many lines are examined. Names after that can be found by a narrower command.
 const MAX_LINES: usize = 2_000;
@@ -17,7 +17,7 @@ pub(super) fn lines(found: &mut Candidates, dir: Option<&str>, text: &str) {
             return;
         }
         if let Some(path) = path_of(line) {
-            found.add(Touch::Discovered, guessed(path, dir));
+            found.add(TouchKind::Discovered, guessed(path, dir));
         }
     }
 }
@@ -31,7 +31,7 @@ pub(super) fn listed(found: &mut Candidates, dir: Option<&str>, text: &str) {
         let name = long_listing(line).unwrap_or(line.trim());
         // In a listing, a name of several words is rarer than a line of prose.
         if can_be_file(name) && !name.contains([' ', ':']) {
-            found.add(Touch::Discovered, guessed(name, dir));
+            found.add(TouchKind::Discovered, guessed(name, dir));
         }
     }
 }
@@ -177,7 +177,7 @@ pub(crate) fn entries(output: &str) -> impl Iterator<Item = &str> {
 fn add(found: &mut Candidates, path: &str, base: Option<&String>) {
     if can_be_path(path) && !path.ends_with('/') {
         let candidate = Candidate { path: path.to_owned(), base: base.cloned(), kind: Certainty::Named };
-        found.add(Touch::Discovered, Some(candidate));
+        found.add(TouchKind::Discovered, Some(candidate));
     }
 }
 

@@ -33,10 +33,10 @@ struct Tally {
 }
 
 /// A program: reads a line into its tally, and says whether the line is its own.
-type Row = fn(&mut Tally, &str) -> bool;
+type RunRule = fn(&mut Tally, &str) -> bool;
 
 /// `cargo test` and nextest, rustc and clippy, vitest and jest, mocha and `node --test`, pytest and unittest, go, tsc, eslint.
-const ROWS: [Row; 8] = [cargo, rustc, vitest, mocha, pytest, go, tsc, eslint];
+const ROWS: [RunRule; 8] = [cargo, rustc, vitest, mocha, pytest, go, tsc, eslint];
 
 impl Runs {
     /// Takes in a line of the output, without colours.

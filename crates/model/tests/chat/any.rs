@@ -21,7 +21,7 @@ fn roll() -> impl Strategy<Value = RollEntry> {
     let receipt = (0..9_usize, 0..9_u64, 0.0..1e6, 0.0..1e6, any::<Option<u32>>()).prop_map(
         |(items, removed_tokens, cost, gain, pays_back_after_calls)| {
             let reason = RollReason::Pressure;
-            Receipt {
+            RollReceipt {
                 items,
                 reasoning_lost: items % 3,
                 reasoning_lost_running: 0,

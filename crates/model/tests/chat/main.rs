@@ -4,7 +4,7 @@
 mod any;
 
 use context_model::chat::{
-    Chat, ChatPatch, Message, Receipt, RollEntry, RollReason, adopt, is_said_id, said_id,
+    Chat, ChatPatch, Message, RollEntry, RollReason, RollReceipt, adopt, is_said_id, said_id,
 };
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;

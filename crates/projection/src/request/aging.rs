@@ -156,7 +156,7 @@ impl Segments {
                     return later;
                 }
                 let at = segment.since.saturating_add(OLD_TEXT_CALLS);
-                let mut forms = vec![(Form::WithoutOldText, Due { warm: at, dead: at })];
+                let mut forms = vec![(Form::WithoutOldText, RipeAt { warm: at, dead: at })];
                 if let Departure::Ages(more) = later {
                     forms.extend(more);
                 }
@@ -186,7 +186,7 @@ impl Segments {
                     Stay::Needed => self.ages(place, chars, curve),
                     Stay::Calls(calls) => {
                         let at = segment.since.saturating_add(calls);
-                        Departure::Ages(vec![(Form::Reference, Due { warm: at, dead: at })])
+                        Departure::Ages(vec![(Form::Reference, RipeAt { warm: at, dead: at })])
                     }
                 }
             }
@@ -223,13 +223,13 @@ impl Segments {
             return Departure::Last;
         }
         let at = segment.since.saturating_add(LINE_CALLS);
-        Departure::Ages(vec![(Form::Compact, Due { warm: at, dead: at })])
+        Departure::Ages(vec![(Form::Compact, RipeAt { warm: at, dead: at })])
     }
 
     fn at_once(&self, place: usize) -> Departure {
         let saves = self.saves(place, Form::Reference) > 0;
         if saves {
-            Departure::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })])
+            Departure::Ages(vec![(Form::Reference, RipeAt { warm: 0, dead: 0 })])
         } else {
             Departure::Last
         }
@@ -246,7 +246,7 @@ impl Segments {
         let Some(need) = self.need.filter(|_| saved > 0) else { return Departure::Last };
         let since = self.segments[place].since;
         let at = |dead| since.saturating_add(need.age_at(need.wanted(curve, chars), saved, dead));
-        Departure::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
+        Departure::Ages(vec![(Form::Reference, RipeAt { warm: at(false), dead: at(true) })])
     }
 
     /// The length of the shown text, in UTF-16 units, as the ledger counts it.
@@ -273,7 +273,7 @@ mod ripening;
 
 /// The model call from which a segment is stale, counted from the first visible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct RipeAt {
     /// While the provider has the request cached.
     pub warm: u64,
     /// On a dead cache; never later.
@@ -287,20 +287,20 @@ pub(crate) enum Departure {
     /// It has no shorter form of its own.
     Last,
     /// It takes each of these forms once that is due.
-    Ages(Vec<(Form, Due)>),
+    Ages(Vec<(Form, RipeAt)>),
 }
 
 /// The segments that become stale by age, in the order of the calls at which they do.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
-    due: HashMap<usize, Due>,
+    due: HashMap<usize, RipeAt>,
     warm: BTreeSet<(u64, usize)>,
     dead: BTreeSet<(u64, usize)>,
 }
 
 impl Schedule {
     /// Sets when the segment at a place becomes stale; `None`: never by age.
-    pub fn set(&mut self, place: usize, due: Option<Due>) {
+    pub fn set(&mut self, place: usize, due: Option<RipeAt>) {
         if let Some(before) = self.due.remove(&place) {
             self.warm.remove(&(before.warm, place));
             self.dead.remove(&(before.dead, place));

@@ -52,7 +52,7 @@ fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
     objects.released.extend([id("a"), id("b")]);
     assert_eq!([0, 1].map(|place| departure(&segments, place, &objects)), ["last", "ages"]);
     let Departure::Ages(forms) = segments.departure(1, &objects) else { panic!("it was released") };
-    assert_eq!(forms, [(Form::Reference, Due { warm: 0, dead: 0 })]);
+    assert_eq!(forms, [(Form::Reference, RipeAt { warm: 0, dead: 0 })]);
 }
 
 /// An object that was brought back stays where its newest text is, also if a later read of the file covers that.
@@ -284,13 +284,13 @@ fn an_answer_that_may_become_lines_waits_for_no_call() {
 #[test]
 fn a_call_finds_what_is_due_and_nothing_else() {
     let mut schedule = Schedule::default();
-    schedule.set(0, Some(Due { warm: 9, dead: 4 }));
-    schedule.set(1, Some(Due { warm: 5, dead: 2 }));
-    schedule.set(2, Some(Due { warm: 5, dead: 5 }));
+    schedule.set(0, Some(RipeAt { warm: 9, dead: 4 }));
+    schedule.set(1, Some(RipeAt { warm: 5, dead: 2 }));
+    schedule.set(2, Some(RipeAt { warm: 5, dead: 5 }));
     assert!(schedule.due(4).is_empty());
     assert_eq!(schedule.due_on_a_dead_cache(4), [1, 0]);
     assert_eq!(schedule.due(5), [1, 2]);
-    schedule.set(1, Some(Due { warm: 20, dead: 10 }));
+    schedule.set(1, Some(RipeAt { warm: 20, dead: 10 }));
     schedule.set(2, None);
     schedule.set(2, None);
     assert_eq!((schedule.due(9), schedule.due_on_a_dead_cache(9)), (vec![0], vec![0]));

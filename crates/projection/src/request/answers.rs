@@ -6,7 +6,7 @@ use context_model::id::ObjectId;
 use context_model::{marker, tokens};
 use serde_json::{Map, Value};
 
-use super::aging::{Departure, Due};
+use super::aging::{Departure, RipeAt};
 use super::forms::line_tokens;
 use super::messages::{block_units, message_units, text_of};
 use super::segment::{Arguments, ArgumentsOf, Form, SegmentKind, Short, StepCall, TextKind, Words};
@@ -250,7 +250,7 @@ impl Segments {
 
     /// The calls from which an answer with calls may become lines: it is old enough, and everything that leaves with
     /// it costs more than its expected need.
-    pub(super) fn ready(&self, number: usize, objects: &dyn Objects) -> Option<Due> {
+    pub(super) fn ready(&self, number: usize, objects: &dyn Objects) -> Option<RipeAt> {
         let step = &self.steps[number];
         let need = self.need?;
         if !self.shortens || step.page.is_some() {
@@ -261,7 +261,8 @@ impl Segments {
             Stay::Needed => (CALLS, CALLS_ON_A_DEAD_CACHE),
             Stay::Calls(calls) => (calls, calls),
         };
-        let mut ready = Due { warm: step.since.saturating_add(warm), dead: step.since.saturating_add(dead) };
+        let mut ready =
+            RipeAt { warm: step.since.saturating_add(warm), dead: step.since.saturating_add(dead) };
         let (mut wanted, mut shown, mut since) = (0.0, 0, step.since);
         for place in step.range()? {
             let (curve, chars) = self.leaves_with_step(place, objects)?;
@@ -269,14 +270,14 @@ impl Segments {
             shown += self.ledger.item(place).map_or(0, |item| item.tokens_full);
             since = since.max(self.segments[place].since);
             if let Some(at) = self.set_by_a_person(place) {
-                ready = Due { warm: ready.warm.max(at), dead: ready.dead.max(at) };
+                ready = RipeAt { warm: ready.warm.max(at), dead: ready.dead.max(at) };
             }
         }
         if self.stays.calls == Stay::Needed {
             let lines = step.calls.iter().filter_map(|call| call.object.as_ref());
             let saved = shown.saturating_sub(lines.map(|object| line_tokens(object, objects)).sum());
             let at = |dead| since.saturating_add(need.age_at(wanted, saved, dead));
-            ready = Due { warm: ready.warm.max(at(false)), dead: ready.dead.max(at(true)) };
+            ready = RipeAt { warm: ready.warm.max(at(false)), dead: ready.dead.max(at(true)) };
         }
         Some(ready)
     }

@@ -26,7 +26,7 @@ use rolls::Rolled;
 use segments::Segments;
 use serde_json::{Map, Value};
 
-use crate::{Accounting, Clock, Moment, Policy, Reach};
+use crate::{Accounting, CacheClock, Moment, Policy, Reach};
 
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]
@@ -64,7 +64,7 @@ pub struct Request {
     /// The model calls of the branch, also those whose messages have left the request.
     pub made: u64,
     /// When requests were sent and answered.
-    pub clock: Clock,
+    pub clock: CacheClock,
 }
 
 impl Request {

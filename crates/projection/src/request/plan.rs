@@ -4,7 +4,7 @@
 //! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one
 //! byte for byte.
 
-use context_model::chat::Receipt;
+use context_model::chat::RollReceipt;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub struct Plan {
     /// Lines to add at the end of what the model sees.
     pub notices: Vec<String>,
     /// The receipt of the roll among the edits, if there was one.
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<RollReceipt>,
     /// Estimated tokens of the next request.
     pub context_tokens: u64,
     /// Estimated tokens of what a roll could remove.

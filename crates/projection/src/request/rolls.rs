@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use context_model::chat::{Chat, Receipt, RollEntry, Turn};
+use context_model::chat::{Chat, RollEntry, RollReceipt, Turn};
 use context_model::id::ObjectId;
 
 use super::Request;
@@ -19,15 +19,15 @@ use crate::Objects;
 pub struct Rolled {
     /// The rolls that are in effect, oldest first.
     entries: Vec<RollEntry>,
-    sets: Sets,
-    receipts: Vec<Receipt>,
+    sets: RolledSets,
+    receipts: Vec<RollReceipt>,
     /// The rolls that a person undid, and the number of the user turn in which that was.
     undone: Vec<(RollEntry, usize)>,
 }
 
 /// The same by object.
 #[derive(Clone, Debug, Default)]
-struct Sets {
+struct RolledSets {
     results: HashSet<ObjectId>,
     /// Calls whose arguments are collapsed.
     arguments: HashSet<ObjectId>,
@@ -39,7 +39,7 @@ struct Sets {
     changed: HashSet<ObjectId>,
 }
 
-impl Sets {
+impl RolledSets {
     fn take_in(&mut self, entry: &RollEntry) {
         self.results.extend(entry.results.iter().cloned());
         self.arguments.extend(entry.arguments.iter().cloned());
@@ -60,7 +60,7 @@ impl Rolled {
     }
 
     /// The receipts of the rolls that are in effect, oldest first.
-    pub fn receipts(&self) -> &[Receipt] {
+    pub fn receipts(&self) -> &[RollReceipt] {
         &self.receipts
     }
 
@@ -129,7 +129,7 @@ impl Rolled {
             self.entries.remove(last);
             self.receipts.pop();
         }
-        self.sets = Sets::default();
+        self.sets = RolledSets::default();
         for entry in &self.entries {
             self.sets.take_in(entry);
         }

@@ -169,8 +169,8 @@ fn what_an_undone_roll_had_replaced_is_brought_back() {
     }
 }
 
-fn receipt() -> Receipt {
-    Receipt {
+fn receipt() -> RollReceipt {
+    RollReceipt {
         items: 1,
         reasoning_lost: 0,
         reasoning_lost_running: 0,

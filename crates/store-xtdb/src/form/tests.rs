@@ -46,7 +46,7 @@ fn every_version_is_resolved_from_what_stands_before_it() {
     let whole = sent.iter().filter(|value| value.get(PATCH).is_none()).count();
     assert!((2..60).contains(&whole), "{whole} whole documents");
     let mut documents: Vec<Document> = Vec::new();
-    let mut resolved = Resolved::default();
+    let mut resolved = ResolvedValues::default();
     for (n, value) in sent.iter().enumerate() {
         let document =
             resolved.next(Given::read(value.clone()).unwrap(), n, |place| &documents[place]).unwrap();

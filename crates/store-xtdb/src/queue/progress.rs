@@ -22,7 +22,7 @@ pub(super) fn private(path: &Path) -> std::io::Result<File> {
 
 /// The file's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Marks {
+struct ProgressMarks {
     /// The journal's newest transaction that XTDB is known to have.
     sent: u64,
     /// XTDB's newest transaction at the first contact; `None` before that.
@@ -35,17 +35,16 @@ struct Marks {
 /// The file, and what it says.
 pub(super) struct Progress {
     path: PathBuf,
-    marks: Mutex<Marks>,
+    marks: Mutex<ProgressMarks>,
 }
 
 impl Progress {
     pub fn open(path: PathBuf) -> Result<Self> {
         let marks = match std::fs::read(&path) {
             // A damaged hint is ignored: XTDB is asked for everything again.
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).unwrap_or(Marks { seen: Some(0), ..Marks::default() })
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Marks::default(),
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .unwrap_or(ProgressMarks { seen: Some(0), ..ProgressMarks::default() }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => ProgressMarks::default(),
             Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),
         };
         Ok(Self { path, marks: Mutex::new(marks) })
@@ -57,8 +56,9 @@ impl Progress {
 
     /// Reads what another process noted. Returns the progress of sending.
     pub fn reload(&self) -> TxId {
-        let noted =
-            std::fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice::<Marks>(&bytes).ok());
+        let noted = std::fs::read(&self.path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<ProgressMarks>(&bytes).ok());
         if let Some(noted) = noted {
             *self.marks.lock().unwrap_or_else(PoisonError::into_inner) = noted;
         }
@@ -102,7 +102,7 @@ impl Progress {
         self.change(|marks| marks.sent = tx.0)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Marks)) -> Result<()> {
+    fn change(&self, change: impl FnOnce(&mut ProgressMarks)) -> Result<()> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let before = marks.clone();
         change(&mut marks);
@@ -122,7 +122,7 @@ impl Progress {
         std::fs::rename(&temporary, &self.path).map_err(failed)
     }
 
-    fn marks(&self) -> Marks {
+    fn marks(&self) -> ProgressMarks {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

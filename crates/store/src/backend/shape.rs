@@ -16,7 +16,7 @@ const ENVELOPE: [&str; 4] = ["xt/id", "type", "source", "identity_hash"];
 
 /// The outer form of a payload; `content` and `content_hash` are not part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shape {
+pub struct PayloadShape {
     /// The fields that are neither lists nor objects.
     pub scalars: Map<String, Value>,
     /// The lengths of the lists; `None` for an object.
@@ -25,25 +25,25 @@ pub struct Shape {
     pub has_text: bool,
 }
 
-/// What [`Shape::apply`] found.
+/// What [`PayloadShape::apply`] found.
 #[derive(Debug, PartialEq)]
-pub enum Fit {
+pub enum PatchFit {
     /// The patch can be applied, and leaves the content unchanged or sets it.
-    Fits(Content),
+    Fits(ContentChange),
     /// The patch reaches deeper than the shape knows; the shape is no longer usable.
     Deep,
 }
 
 /// What a patch does to the content.
 #[derive(Debug, PartialEq)]
-pub enum Content {
+pub enum ContentChange {
     /// Nothing.
     Kept,
     /// It sets the text or removes it.
     Set(Option<String>),
 }
 
-impl Shape {
+impl PayloadShape {
     /// The shape of a payload.
     pub fn of(payload: &Map<String, Value>) -> Self {
         let mut shape = Self::default();
@@ -57,11 +57,11 @@ impl Shape {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the patch can't be applied.
-    pub fn apply(&mut self, operations: &Value) -> Result<Fit> {
-        let mut content = Content::Kept;
+    pub fn apply(&mut self, operations: &Value) -> Result<PatchFit> {
+        let mut content = ContentChange::Kept;
         for operation in operations.as_array().into_iter().flatten() {
             let text = |name| operation.get(name).and_then(Value::as_str);
-            let (Some(op), Some(path)) = (text("op"), text("path")) else { return Ok(Fit::Deep) };
+            let (Some(op), Some(path)) = (text("op"), text("path")) else { return Ok(PatchFit::Deep) };
             let path: Vec<String> = path.split('/').skip(1).map(unescape).collect();
             let null = Value::Null;
             let value = operation.get("value").unwrap_or(&null);
@@ -77,20 +77,20 @@ impl Shape {
                     }
                     if name == "content" {
                         let text = if op == "remove" { None } else { value.as_str() };
-                        content = Content::Set(text.map(str::to_owned));
+                        content = ContentChange::Set(text.map(str::to_owned));
                     }
                 }
                 ("add" | "replace" | "remove", [name, key]) => match self.nested.get_mut(name) {
                     Some(Some(length)) => element(op, key, length)?,
                     Some(None) if op == "add" => {}
-                    Some(None) => return Ok(Fit::Deep),
+                    Some(None) => return Ok(PatchFit::Deep),
                     None => return Err(misfit(&format!("{name} is not a list"))),
                 },
-                _ => return Ok(Fit::Deep),
+                _ => return Ok(PatchFit::Deep),
             }
         }
         reserved(self.scalars.keys().chain(self.nested.keys()))?;
-        Ok(Fit::Fits(content))
+        Ok(PatchFit::Fits(content))
     }
 
     fn has(&self, name: &str) -> bool {
@@ -287,7 +287,7 @@ mod tests {
             patches in proptest::collection::vec(proptest::collection::vec(operation(), 1..4), 1..4)
         ) {
             let mut payload = Value::Object(payload());
-            let mut shape = Shape::of(payload.as_object().unwrap());
+            let mut shape = PayloadShape::of(payload.as_object().unwrap());
             for patch in patches {
                 let patch = Value::Array(patch);
                 let before = text_of(&payload);
@@ -295,19 +295,19 @@ mod tests {
                 let said = next.apply(&patch);
                 let mut after = payload.clone();
                 match (said, backend::change(&mut after, &patch)) {
-                    (Ok(Fit::Deep), Ok(())) => next = Shape::of(after.as_object().unwrap()),
-                    (Ok(Fit::Deep), Err(_)) => continue,
-                    (Ok(Fit::Fits(change)), Ok(())) => {
+                    (Ok(PatchFit::Deep), Ok(())) => next = PayloadShape::of(after.as_object().unwrap()),
+                    (Ok(PatchFit::Deep), Err(_)) => continue,
+                    (Ok(PatchFit::Fits(change)), Ok(())) => {
                         match change {
-                            Content::Kept => prop_assert_eq!(&before, &text_of(&after)),
-                            Content::Set(set) => prop_assert_eq!(set, text_of(&after)),
+                            ContentChange::Kept => prop_assert_eq!(&before, &text_of(&after)),
+                            ContentChange::Set(set) => prop_assert_eq!(set, text_of(&after)),
                         }
                         prop_assert!(touches_content(&patch) || before == text_of(&after));
                     }
                     (Err(_), Err(_)) => continue,
                     (said, shown) => prop_assert!(false, "{:?} but {:?}: {}", said, shown, patch),
                 }
-                prop_assert_eq!(&next, &Shape::of(after.as_object().unwrap()));
+                prop_assert_eq!(&next, &PayloadShape::of(after.as_object().unwrap()));
                 (payload, shape) = (after, next);
             }
         }

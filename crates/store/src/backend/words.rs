@@ -78,7 +78,7 @@ pub fn longest(query: &str) -> Vec<Phrase> {
 
 impl Phrase {
     fn of(text: &str) -> Self {
-        let mut words = Words::of(text);
+        let mut words = WordSplit::of(text);
         let first = words.by_ref().take(MOST_WORDS_A_PART);
         let folded = first.map(|(_, word)| folded(word).into_owned()).collect();
         // After the last word there may be characters that the index counts as part of it, such as a combining
@@ -91,12 +91,12 @@ impl Phrase {
 
 /// The words of a text with the byte offsets of their starts.
 pub fn tokens(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
-    Words::of(text).map(|(at, word)| (at, folded(word).into_owned()))
+    WordSplit::of(text).map(|(at, word)| (at, folded(word).into_owned()))
 }
 
 /// Where the first of these parts begins in a text: the byte offset.
 pub fn first(text: &str, phrases: &[Phrase]) -> Option<usize> {
-    let mut words = Words::of(text);
+    let mut words = WordSplit::of(text);
     while let Some((at, word)) = words.next() {
         let word = folded(word);
         let begins_here = |phrase: &Phrase| {
@@ -147,18 +147,18 @@ pub fn hit(wanted: &[Phrase], text: &str, version: &Version) -> Option<Hit> {
 
 /// The words of a text as they stand, with the byte offsets of their starts.
 #[derive(Clone, Copy)]
-struct Words<'a> {
+struct WordSplit<'a> {
     rest: &'a str,
     at: usize,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordSplit<'a> {
     fn of(text: &'a str) -> Self {
         Self { rest: text, at: 0 }
     }
 }
 
-impl<'a> Iterator for Words<'a> {
+impl<'a> Iterator for WordSplit<'a> {
     type Item = (usize, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {

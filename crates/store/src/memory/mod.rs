@@ -21,7 +21,7 @@ use crate::{
 mod owner;
 mod state;
 
-use state::{MemoryState, Row, RowForm};
+use state::{MemoryRow, MemoryState, RowForm};
 
 /// A store that lives as long as its process.
 pub struct MemoryStore {
@@ -91,7 +91,7 @@ impl Store for MemoryStore {
         let mut versions: Vec<Version> = Vec::new();
         let mut places = HashMap::new();
         for row in state.objects.get(id).into_iter().flatten() {
-            let Row { written, .. } = &state.rows[*row];
+            let MemoryRow { written, .. } = &state.rows[*row];
             // Each patch is applied once: the version that it changes precedes it in the answer.
             let document = match written {
                 RowForm::Document(document) => document.clone(),
@@ -111,7 +111,7 @@ impl Store for MemoryStore {
         let mut versions: Vec<Version> = Vec::new();
         let mut places = HashMap::new();
         for row in state.objects.get(id).into_iter().flatten() {
-            let Row { written, tx_id, .. } = &state.rows[*row];
+            let MemoryRow { written, tx_id, .. } = &state.rows[*row];
             if *tx_id <= after {
                 continue;
             }
@@ -134,7 +134,7 @@ impl Store for MemoryStore {
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         let state = self.state()?;
         let entry = |row: &usize| {
-            let Row { written, tx_id, valid_time, erased } = &state.rows[*row];
+            let MemoryRow { written, tx_id, valid_time, erased } = &state.rows[*row];
             let change = match written {
                 RowForm::Document(document) => Change::Document(document.clone()),
                 RowForm::Patch(_, patch, _) => Change::Patch(patch.clone()),

@@ -11,7 +11,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use crate::backend::erasing::{self, Gone};
-use crate::backend::shape::{Fit, Shape, Top, misfit};
+use crate::backend::shape::{PatchFit, PayloadShape, Top, misfit};
 use crate::backend::{self, Heads, envelope_differs, is_below, patch_time, unknown, words};
 use crate::{AsOf, Erased, Filter, KnownAt, Outline, Result, Version, Write};
 
@@ -19,7 +19,7 @@ use crate::{AsOf, Erased, Filter, KnownAt, Outline, Result, Version, Write};
 pub(super) struct MemoryState {
     pub closed: bool,
     /// All versions in write order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MemoryRow>,
     /// The rows of each object.
     pub objects: HashMap<ObjectId, Vec<usize>>,
     /// The objects in the order of their first transaction.
@@ -27,7 +27,7 @@ pub(super) struct MemoryState {
     /// The times of the transactions; the first has number 1.
     pub txs: Vec<Timestamp>,
     /// The shapes of latest versions that were written as patches, by their row.
-    pub shapes: HashMap<ObjectId, (usize, Shape)>,
+    pub shapes: HashMap<ObjectId, (usize, PayloadShape)>,
     pub heads: Heads,
     /// What outlines of versions written as patches are made from, by row.
     pub tops: HashMap<ObjectId, (usize, Top)>,
@@ -39,7 +39,7 @@ pub(super) struct MemoryState {
     pub applied: std::cell::Cell<usize>,
 }
 
-pub(super) struct Row {
+pub(super) struct MemoryRow {
     pub written: RowForm,
     pub tx_id: TxId,
     pub valid_time: Timestamp,
@@ -71,12 +71,12 @@ impl MemoryState {
 
     /// The row of the version at a point of the two times.
     pub(super) fn locate(&self, id: &ObjectId, at: AsOf) -> Option<usize> {
-        let known = |row: &Row| match at.known {
+        let known = |row: &MemoryRow| match at.known {
             None => true,
             Some(KnownAt::Tx(tx)) => row.tx_id <= tx,
             Some(KnownAt::Time(time)) => self.time(row.tx_id) <= time,
         };
-        let holds = |row: &Row| at.valid_time.is_none_or(|time| row.valid_time <= time);
+        let holds = |row: &MemoryRow| at.valid_time.is_none_or(|time| row.valid_time <= time);
         let rows = self.objects.get(id)?.iter().copied();
         rows.filter(|row| known(&self.rows[*row]) && holds(&self.rows[*row]))
             .max_by_key(|row| (self.rows[*row].valid_time, *row))
@@ -102,7 +102,7 @@ impl MemoryState {
 
     /// The version in a row, whose document is this.
     pub(super) fn version_of(&self, row: usize, document: Document) -> Version {
-        let Row { tx_id, valid_time, .. } = self.rows[row];
+        let MemoryRow { tx_id, valid_time, .. } = self.rows[row];
         let erased = self.rows[row].erased.as_ref().map(|(mark, _)| mark.clone());
         Version { document, tx_id, tx_time: self.time(tx_id), valid_time, erased }
     }
@@ -129,7 +129,7 @@ impl MemoryState {
                 top
             }
         };
-        let Row { tx_id, valid_time, .. } = self.rows[row];
+        let MemoryRow { tx_id, valid_time, .. } = self.rows[row];
         let Top { object_type, source, fields, is_null } = top;
         Ok(Outline { id, object_type, source, payload: fields, is_null, tx_id, valid_time })
     }
@@ -222,7 +222,7 @@ impl MemoryState {
                 }
             }
         };
-        self.rows.push(Row { written, tx_id, valid_time, erased });
+        self.rows.push(MemoryRow { written, tx_id, valid_time, erased });
         let row = self.rows.len() - 1;
         let id = self.id(row).clone();
         let rows = self.objects.entry(id.clone()).or_default();
@@ -234,21 +234,21 @@ impl MemoryState {
     }
 
     /// The shape after a patch of this row, which shows that the patch fits.
-    pub(super) fn reshape(&mut self, id: &ObjectId, before: usize, patch: &Patch) -> Result<Shape> {
+    pub(super) fn reshape(&mut self, id: &ObjectId, before: usize, patch: &Patch) -> Result<PayloadShape> {
         let mut shape = match self.shapes.remove(id) {
             Some((row, shape)) if row == before => shape,
-            _ => Shape::of(self.document(before)?.payload()),
+            _ => PayloadShape::of(self.document(before)?.payload()),
         };
         let operations = serde_json::to_value(patch).map_err(|e| misfit(&e.to_string()))?;
         let mut head = self.heads.take(id, before as u64);
         let fit = shape.apply(&operations)?;
-        if fit == Fit::Deep && head.is_none() {
+        if fit == PatchFit::Deep && head.is_none() {
             head = Some(Value::Object(self.document(before)?.into_parts().3));
         }
         if let Some(mut payload) = head {
             backend::change(&mut payload, &operations)?;
-            if let (Fit::Deep, Value::Object(fields)) = (fit, &payload) {
-                shape = Shape::of(fields);
+            if let (PatchFit::Deep, Value::Object(fields)) = (fit, &payload) {
+                shape = PayloadShape::of(fields);
             }
             self.heads.keep(id, self.rows.len() as u64, payload);
         }

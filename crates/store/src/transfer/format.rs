@@ -40,7 +40,7 @@ struct Tail {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct ExportLine {
     object: ObjectId,
     position: u64,
     tx_id: TxId,
@@ -98,7 +98,7 @@ impl<'a> Writing<'a> {
         };
         self.summary.objects += u64::from(version.position == 0);
         self.summary.versions += 1;
-        self.line(&Line {
+        self.line(&ExportLine {
             object: version.object.clone(),
             position: version.position,
             tx_id: version.tx_id,
@@ -182,7 +182,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
         if let Ok(tail) = serde_json::from_slice::<Tail>(&self.bytes) {
             return self.end(&tail).map(|()| None);
         }
-        let line: Line = serde_json::from_slice(&self.bytes)
+        let line: ExportLine = serde_json::from_slice(&self.bytes)
             .map_err(|e| self.damaged(&format!("it is not a version: {e}")))?;
         self.hasher.update(&self.bytes);
         let change = match (line.document, line.patch) {
@@ -210,7 +210,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
         self.last = Some((line.object.clone(), line.position));
         self.summary.objects += u64::from(line.position == 0);
         self.summary.versions += 1;
-        let Line { object, position, tx_id, tx_time, valid_time, erased, .. } = line;
+        let ExportLine { object, position, tx_id, tx_time, valid_time, erased, .. } = line;
         let exported = Exported { object, position, change, tx_id, tx_time, valid_time, erased };
         Ok(Some((exported, self.bytes.len())))
     }

@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use super::{Native, Refusal, refusal};
+use super::{Native, WatchRefusal, refusal};
 use crate::inbox::{Cause, Urgency};
 use crate::listen::Listener;
 
@@ -76,7 +76,7 @@ impl Watcher {
 }
 
 impl Native for Watcher {
-    fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
+    fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal> {
         // Held until the number is known, so that none of its events is read before that.
         let mut paths = self.shared.paths();
         let number =

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::{Native, Refusal};
+use super::{Native, WatchRefusal};
 use crate::inbox::{Cause, Urgency};
 use crate::listen::Listener;
 
@@ -35,8 +35,8 @@ impl Watcher {
 }
 
 impl Native for Watcher {
-    fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
-        let Some(watcher) = &mut self.watcher else { return Err(Refusal::Gone) };
+    fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal> {
+        let Some(watcher) = &mut self.watcher else { return Err(WatchRefusal::Gone) };
         watcher.watch(path.as_std_path(), RecursiveMode::NonRecursive).map_err(refusal)
     }
 
@@ -137,12 +137,12 @@ fn weigh(kind: EventKind) -> Option<(Urgency, Option<Cause>)> {
     })
 }
 
-fn refusal(error: notify::Error) -> Refusal {
+fn refusal(error: notify::Error) -> WatchRefusal {
     match error.kind {
-        notify::ErrorKind::MaxFilesWatch => Refusal::Limit,
-        notify::ErrorKind::PathNotFound | notify::ErrorKind::WatchNotFound => Refusal::Gone,
+        notify::ErrorKind::MaxFilesWatch => WatchRefusal::Limit,
+        notify::ErrorKind::PathNotFound | notify::ErrorKind::WatchNotFound => WatchRefusal::Gone,
         notify::ErrorKind::Io(io) => super::refusal(&io),
-        _ => Refusal::Other(error.to_string()),
+        _ => WatchRefusal::Other(error.to_string()),
     }
 }
 

@@ -29,12 +29,12 @@ struct Fragment {
 #[serde(from = "BTreeSet<Fragment>", into = "BTreeSet<Fragment>")]
 pub struct Fragments {
     all: BTreeSet<Fragment>,
-    by_window: [Window; WINDOWS.len()],
+    by_window: [CandidateWindow; WINDOWS.len()],
 }
 
 /// The fragments that are compared by the same number of first bytes.
 #[derive(Clone, Debug, Default)]
-struct Window {
+struct CandidateWindow {
     /// Lengths and hashes by the checksum of the first bytes.
     fragments: HashMap<u16, Vec<(usize, Digest)>>,
     /// A bit for each checksum that one of them has; empty if there is none.
@@ -113,7 +113,7 @@ impl Fragments {
     }
 }
 
-impl Window {
+impl CandidateWindow {
     fn insert(&mut self, one: Fragment) {
         self.fragments.entry(one.begins).or_default().push((one.length, one.sha256));
         self.may_begin.resize(1 << 10, 0);
