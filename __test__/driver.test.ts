@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { after, Driver } from '../lib/driver/driver.ts'
 import { editedContent } from '../lib/driver/edits.ts'
-import { Ledger, sizeOf } from '../lib/driver/ledger.ts'
+import { SavingLedger, sizeOf } from '../lib/driver/ledger.ts'
 import { isPoint, worthOf } from '../lib/driver/port.ts'
 import type { Event, State } from '../lib/driver/driver.ts'
 import { ContextManager } from '../lib/index.ts'
@@ -12,7 +12,7 @@ import { BlockCache } from '../lib/replay/policies/block-cache.ts'
 import { openManager } from '../lib/replay/policies/engine.ts'
 import { Managed } from '../lib/replay/policies/managed.ts'
 import type { Setting } from '../lib/replay/policies/policy.ts'
-import type { Entry, Message } from '../lib/replay/recording.ts'
+import type { RecordedEntry, Message } from '../lib/replay/recording.ts'
 import { MOMENT, options, setting as settingOf } from './replay/support.ts'
 import { cleanUp, onCleanUp } from './rig/cleanup.ts'
 
@@ -69,8 +69,8 @@ describe('ledger', () => {
   const PRICES = { input: 1, cacheRead: 0.1, cacheWrite: 0 }
 
   /** A branch on which plain Pi's last request had 2,000 tokens and ours, from which we had taken half, 1,000. */
-  function halved(): Ledger {
-    const ledger = new Ledger()
+  function halved(): SavingLedger {
+    const ledger = new SavingLedger()
     ledger.reset([['a', { own: 0, plain: 4000 }], ['b', { own: 4000, plain: 4000 }]])
     ledger.sent({ own: 0, plain: 0 }, false)
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, PRICES)
@@ -80,7 +80,7 @@ describe('ledger', () => {
     return ledger
   }
 
-  test.each<[string, (ledger: Ledger) => void, boolean, { input: number; cacheRead: number }, number]>([
+  test.each<[string, (ledger: SavingLedger) => void, boolean, { input: number; cacheRead: number }, number]>([
     ['the cache holds', () => {}, true, { input: 0, cacheRead: 1000 }, 100],
     ['the cache was dead', () => {}, false, { input: 1000, cacheRead: 0 }, 1000],
     ['an undo wrote everything again', (ledger) => ledger.edit('a', 4000, true), true, { input: 2000, cacheRead: 0 }, -1800],
@@ -99,7 +99,7 @@ describe('ledger', () => {
   })
 
   test('above a step, the whole prompt costs more; dollars are those of the model that was called', () => {
-    const ledger = new Ledger()
+    const ledger = new SavingLedger()
     ledger.reset([['a', { own: 4000, plain: 8000 }]])
     ledger.sent({ own: 0, plain: 0 }, false)
     const tiers = [{ inputTokensAbove: 1500, factor: 3 }, { inputTokensAbove: 3000, factor: 5 }]
@@ -111,7 +111,7 @@ describe('ledger', () => {
   })
 
   test('above a step, the answer costs more, too', () => {
-    const ledger = new Ledger()
+    const ledger = new SavingLedger()
     ledger.reset([['a', { own: 4000, plain: 8000 }]])
     ledger.sent({ own: 0, plain: 0 }, false)
     const outputAbove = (tokens: number) => (tokens > 1500 ? 30 : 20)
@@ -148,8 +148,8 @@ test.each([
 const setting = (appends: boolean) => settingOf({ manager: { ...options().manager, appendsTools: () => appends } })
 
 /** Rounds of a prompt, an answer that calls, the result, and an answer that ends the turn. */
-function rounds(count: number): Entry[] {
-  return Array.from({ length: count }, (_, n): Entry[] => {
+function rounds(count: number): RecordedEntry[] {
+  return Array.from({ length: count }, (_, n): RecordedEntry[] => {
     const call = { type: 'toolCall', id: `c${n}`, name: 'bash', arguments: { command: `echo ${n}` } }
     const text = `${n} ${'lorem ipsum '.repeat(260)}`
     const at = 1000 * n
@@ -177,7 +177,7 @@ function plans(): { edits: unknown[]; reason: string | undefined }[] {
 }
 
 /** A host that drives the engine at the moments of Pi's events, and keeps a plain list. Returns at which call the tools came. */
-async function asPi(entries: readonly Entry[], given: Setting): Promise<number | undefined> {
+async function asPi(entries: readonly RecordedEntry[], given: Setting): Promise<number | undefined> {
   const manager = await openManager(given)
   let at = 0
   let calls = 0
@@ -241,7 +241,7 @@ async function asPi(entries: readonly Entry[], given: Setting): Promise<number |
 }
 
 /** The same through replay. */
-async function asReplay(entries: readonly Entry[], given: Setting): Promise<number | undefined> {
+async function asReplay(entries: readonly RecordedEntry[], given: Setting): Promise<number | undefined> {
   const policy = await Managed.open(given, new BlockCache())
   let calls = 0
   let came: number | undefined

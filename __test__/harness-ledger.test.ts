@@ -1,7 +1,7 @@
 /** What the host handed over last is compared as a whole: any change anywhere in a message is noticed. */
 import { describe, expect, test } from 'vitest'
 import { isEqual, keep } from '../lib/harness/identity.ts'
-import { Ledger } from '../lib/harness/ledger.ts'
+import { HostMessages } from '../lib/harness/ledger.ts'
 import { conversation, shapes, written } from './hosts/conversation.ts'
 import { random } from './rig/random.ts'
 
@@ -24,8 +24,8 @@ function places(value: any, found: { set(): void; back(): void }[] = []): typeof
   return found
 }
 
-function noted(messages: readonly object[]): Ledger {
-  const ledger = new Ledger()
+function noted(messages: readonly object[]): HostMessages {
+  const ledger = new HostMessages()
   for (const [number, message] of messages.entries()) ledger.add(message, keep(message), number)
   return ledger
 }

@@ -22,7 +22,7 @@ export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: 
 const SOON_CALLS = 20
 
 /** What a person is told before a roll, and asked where it is dear. */
-export interface Before {
+export interface StateBefore {
   /** Says what the roll will do. */
   say(sentence: string): void
   /** Asks whether to roll all the same. */
@@ -33,7 +33,7 @@ export interface Before {
  * Collapses everything stale, once the model has finished. Says before what that costs and when it has paid for itself, and
  * asks if that is late.
  */
-export async function rollNow(host: Host, ctx: ExtensionCommandContext, before: Before): Promise<string> {
+export async function rollNow(host: Host, ctx: ExtensionCommandContext, before: StateBefore): Promise<string> {
   await ctx.waitForIdle()
   const boundary = open(host)
   const preview = await boundary.previewRoll(ctx)

@@ -6,7 +6,7 @@ import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-a
 import { askedOf, isBindingRefusal, ObservedBinding, Withheld } from '../lib/models/binding.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { Binding, ModelRules } from '../lib/models/rules.ts'
-import type { Branch } from './messages.ts'
+import type { SessionTree } from './messages.ts'
 
 type Model = NonNullable<ExtensionContext['model']>
 
@@ -40,7 +40,7 @@ export class SessionBinding {
   }
 
   /** Takes in what the newest answers of a branch say. Call it before each model call; it reads back to the last answer. */
-  follow(branch: Branch): void {
+  follow(branch: SessionTree): void {
     for (let id = branch.getLeafId(); id !== null; ) {
       const entry = branch.getEntry(id)
       if (entry === undefined) return
@@ -60,7 +60,7 @@ export class SessionBinding {
    * Withholds all reasoning before each refusal on a branch. Reads the whole branch the first time, and after that only if
    * the newest answer is a refusal. Returns how many blocks are withheld that were not before.
    */
-  withhold(session: Branch & { getBranch(): SessionEntry[] }): number {
+  withhold(session: SessionTree & { getBranch(): SessionEntry[] }): number {
     const leaf = session.getLeafId()
     const newest = newestAnswer(session, leaf)
     if (this.#hasRead && (newest === undefined || !isRefusal(newest) || this.#handled.has(newest.id))) return 0
@@ -98,7 +98,7 @@ function asksForDrops(model: Model, lastRequest: unknown): boolean {
 }
 
 /** The last answer before an entry, also one that failed. */
-function newestAnswer(branch: Branch, from: string | null): SessionEntry | undefined {
+function newestAnswer(branch: SessionTree, from: string | null): SessionEntry | undefined {
   for (let id = from; id !== null; ) {
     const entry = branch.getEntry(id)
     if (entry === undefined || (entry.type === 'message' && entry.message.role === 'assistant')) return entry

@@ -6,7 +6,7 @@ import type { ExtensionContext, ProjectedSessionEntry, SessionEntry } from '@ear
 import type { Edit, IncomingMessage } from '../index.js'
 import type { Landmark, News, Port, Visible } from '../lib/driver/port.ts'
 import { sizeOf } from '../lib/driver/ledger.ts'
-import type { Ledger } from '../lib/driver/ledger.ts'
+import type { SavingLedger } from '../lib/driver/ledger.ts'
 import { entriesAfter, messageOf, messagesOf, NOTICE, points, replacementOf, sameReplacement } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 
@@ -33,14 +33,14 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
   readonly #edited = new Map<string, PiMessage>()
   /** Messages that edits of ours have left out since. */
   readonly #left = new Set<string>()
-  readonly #ledger: Ledger
+  readonly #ledger: SavingLedger
   /** By how many characters a result would be longer without us: by call, and once it has one, by entry. */
   readonly #births = new Map<string, number>()
   #born = new Map<string, number>()
   /** Those of them that no point has yet. */
   #unsaved: Record<string, number> = {}
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: SavingLedger) {
     this.#ledger = ledger
   }
 

@@ -2,7 +2,7 @@
 import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import { sentenceOf } from '../lib/errors.ts'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
-import type { Before } from './actions.ts'
+import type { StateBefore } from './actions.ts'
 import { tell } from './guard.ts'
 import type { Host } from './host.ts'
 import { showPanel } from './panel.ts'
@@ -25,7 +25,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
 }
 
 /** A notice before the roll, and Pi's own question. Where nobody can be asked, the command itself is the answer. */
-function before(ctx: ExtensionCommandContext): Before {
+function before(ctx: ExtensionCommandContext): StateBefore {
   return {
     say: (sentence) => tell(ctx, sentence, 'info'),
     ask: async (question) => !ctx.hasUI || (await ctx.ui.confirm('Roll', question)),

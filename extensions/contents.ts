@@ -16,7 +16,7 @@ export interface Text {
 }
 
 /** An opened output. */
-export interface Contents {
+export interface StateContents {
   /** Its name, whole and on one line. */
   name: string
   /** Tool, id, size, and what bringing it back costs. */
@@ -31,7 +31,7 @@ const MOST_CHANGES = 20
 /**
  * Reads the texts of an output. Rejects with a sentence for the user if the store has none of it.
  */
-export async function contentsOf(host: Host, ctx: ExtensionContext, row: Output, report: Report): Promise<Contents> {
+export async function contentsOf(host: Host, ctx: ExtensionContext, row: Output, report: Report): Promise<StateContents> {
   const manager = host.manager()
   const document = await manager.get(row.id)
   if (document === null) throw new Error(`The store has no object with the id ${row.id}.`)

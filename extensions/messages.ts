@@ -9,7 +9,7 @@ import type { Point } from '../lib/driver/port.ts'
 export const NOTICE = 'context-notice'
 
 /** What the extension needs of Pi's session. */
-export interface Branch {
+export interface SessionTree {
   getLeafId(): string | null
   getEntry(id: string): SessionEntry | undefined
 }
@@ -26,7 +26,7 @@ export type PiMessage = ProjectedSessionEntry['messages'][number]
  * The entries after `last` on the current branch, oldest first; all of them if `last` is null, undefined if `last` is
  * not on the branch. Walks from the leaf, so the cost depends on the new entries alone.
  */
-export function entriesAfter(branch: Branch, last: string | null): SessionEntry[] | undefined {
+export function entriesAfter(branch: SessionTree, last: string | null): SessionEntry[] | undefined {
   const found: SessionEntry[] = []
   let id = branch.getLeafId()
   while (id !== last) {

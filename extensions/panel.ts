@@ -4,7 +4,7 @@ import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
 import { sentenceOf } from '../lib/errors.ts'
 import { keep, rollNow, switchRolls, undoRoll } from './actions.ts'
-import type { Before } from './actions.ts'
+import type { StateBefore } from './actions.ts'
 import { NOTICE } from './boundary.ts'
 import { contentsOf } from './contents.ts'
 import type { Host } from './host.ts'
@@ -177,7 +177,7 @@ class Panel implements Component {
   }
 
   /** Speaks and asks in the panel's own line. */
-  readonly #before: Before = {
+  readonly #before: StateBefore = {
     say: (sentence) => this.#say(sentence),
     ask: (question) =>
       new Promise((resolve) => {
@@ -205,7 +205,7 @@ interface Action {
   onRow?: true
   /** It waits until the model has finished. */
   waits?: true
-  run(host: Host, ctx: ExtensionCommandContext, row: Output, before: Before): Promise<string>
+  run(host: Host, ctx: ExtensionCommandContext, row: Output, before: StateBefore): Promise<string>
 }
 
 const ACTIONS: Record<string, Action> = {

@@ -1,6 +1,6 @@
 /** What Pi knows about the provider of a session: the model that really answers, its cache, and the bill. */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
-import type { Branch } from './messages.ts'
+import type { SessionTree } from './messages.ts'
 
 /** The API name of models that route each request to another one. */
 const VIRTUAL_API = 'pi-virtual'
@@ -33,7 +33,7 @@ interface LastAnswer {
 }
 
 /** Finds the last answer of a provider, starting at the leaf. */
-export function lastAnswer(branch: Branch): LastAnswer | undefined {
+export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
   let warmedMs: number | undefined
   for (let id = branch.getLeafId(); id !== null; ) {
     const entry = branch.getEntry(id)

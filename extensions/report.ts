@@ -16,7 +16,7 @@ export interface Share {
 }
 
 /** How much of an output the model sees. */
-export type Form = 'full' | 'excerpt' | 'reference'
+export type ReportForm = 'full' | 'excerpt' | 'reference'
 
 /** A tool output on the branch. */
 export interface Output {
@@ -25,7 +25,7 @@ export interface Output {
   tool: string
   /** The file, command or search, whole and on one line; the tool's name if its arguments name none of these. */
   name: string
-  form: Form
+  form: ReportForm
   /** Tokens that it takes up in the window now. */
   tokens: number
   /** Neither active nor pinned, and larger than its reference: a roll by hand collapses it, whatever its age. */
@@ -253,7 +253,7 @@ const LONGEST_OUTCOME = 164
 /** How many characters Pi counts for an image. */
 const IMAGE_CHARACTERS = 4800
 
-function formOf(shown: string, stored: string): Form {
+function formOf(shown: string, stored: string): ReportForm {
   if (isReference(shown)) return 'reference'
   return shown.length < stored.length ? 'excerpt' : 'full'
 }

@@ -1,6 +1,6 @@
 /** Figures as people read them: tokens and money, and parts that add up to their total (largest remainder method). */
 import type { Plan } from '../index.js'
-import { Ledger } from '../lib/driver/ledger.ts'
+import { SavingLedger } from '../lib/driver/ledger.ts'
 
 /**
  * `total` units, divided in proportion to `weights` into whole numbers that add up to it. Every part with a weight gets at
@@ -83,7 +83,7 @@ export class Figures {
   /** The part of them that a roll could remove. */
   staleTokens = 0
   /** What the calls of the branch were billed, beside plain Pi. */
-  readonly ledger = new Ledger()
+  readonly ledger = new SavingLedger()
 
   /** Takes over what a plan says. */
   planned({ contextTokens, staleTokens }: Plan): void {

@@ -1,7 +1,7 @@
 /** What the user sees: the status line, and the report as lines of text. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
-import type { Ledger } from '../lib/driver/ledger.ts'
+import type { SavingLedger } from '../lib/driver/ledger.ts'
 import { savingText } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
@@ -101,7 +101,7 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
 }
 
 /** Returns what was saved or cost more, in dollars if prices are known; undefined if it is not worth mentioning. */
-function savings({ saved, dollars }: Ledger): string | undefined {
+function savings({ saved, dollars }: SavingLedger): string | undefined {
   if (dollars === 0) return Math.abs(saved) >= 1000 ? savingText(saved, (some) => `${short(some)} tokens`) : undefined
   return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
 }

@@ -1,7 +1,7 @@
 /** A full-screen view of an output opened from `/context`: scrolls, and switches between the texts that there are of it. */
 import type { KeybindingsManager, Theme } from '@earendil-works/pi-coding-agent'
 import { matchesKey, stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
-import type { Contents } from './contents.ts'
+import type { StateContents } from './contents.ts'
 import { fitName } from './names.ts'
 
 /** Longer lines are divided, so that a file of one line can be scrolled, too. In UTF-16 units. */
@@ -12,7 +12,7 @@ const OTHER_ROWS = 5
 
 /** The view of one output. */
 export class Viewer {
-  readonly #contents: Contents
+  readonly #contents: StateContents
   /** The texts as lines; split when first shown. */
   readonly #lines: (string[] | undefined)[]
   #current = 0
@@ -21,7 +21,7 @@ export class Viewer {
   #rows = 1
   #columns = 80
 
-  constructor(contents: Contents) {
+  constructor(contents: StateContents) {
     this.#contents = contents
     this.#lines = contents.texts.map(() => undefined)
   }

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import type { Usage } from '../../lib/gateway/answer.ts'
-import { Ledger } from '../../lib/gateway/ledger.ts'
-import type { Entry } from '../../lib/gateway/ledger.ts'
+import { BillLedger } from '../../lib/gateway/ledger.ts'
+import type { LedgerEntry } from '../../lib/gateway/ledger.ts'
 import { inputCost, savedShare } from '../../lib/gateway/saving.ts'
 import type { ModelRequest } from '../../lib/gateway/request.ts'
 
@@ -16,28 +16,28 @@ interface Call {
   isHeldOut?: boolean
 }
 
-function ledgerOf(calls: readonly Call[], rolls = 0): Ledger {
-  const ledger = new Ledger(() => 0)
+function ledgerOf(calls: readonly Call[], rolls = 0): BillLedger {
+  const ledger = new BillLedger(() => 0)
   for (const { model = 'claude-opus-5-5', input, times = 1, isHeldOut = false } of calls) {
     const usage: Usage | undefined = input === undefined ? undefined : { input, cacheRead: 0, cacheWrite: 0, output: 1 }
     const answered = usage === undefined ? undefined : { usage, transformations: [], recalls: [] }
     ledger.note({
       request: { model, messages: [] } as unknown as ModelRequest,
-      sender: { host: 'claude-code', session: isHeldOut ? 'held' : 'own', agent: undefined } as unknown as Entry['sender'],
+      sender: { host: 'claude-code', session: isHeldOut ? 'held' : 'own', agent: undefined } as unknown as LedgerEntry['sender'],
       conversation: undefined,
       isAside: false,
       isHeldOut,
       isEdited: times !== 1,
       plainBytes: 1000 * times,
       sentBytes: 1000,
-      outcome: { status: 200, answered, refusal: undefined, isAborted: false, headMs: 1 } as unknown as Entry['outcome'],
+      outcome: { status: 200, answered, refusal: undefined, isAborted: false, headMs: 1 } as unknown as LedgerEntry['outcome'],
     })
   }
   for (let roll = 0; roll < rolls; roll += 1) ledger.rolled('own', { items: 1, removedTokens: 1, cost: 1, gain: 1, reason: 'pays' })
   return ledger
 }
 
-test.each<[string, Ledger, string[]]>([
+test.each<[string, BillLedger, string[]]>([
   ['no request', ledgerOf([]), []],
   ['nothing saved', ledgerOf([{ input: 100 }]), ['1 request of Claude Code, 0 rolls; nothing was saved, because nothing was worth collapsing']],
   ['a saving', ledgerOf([{ input: 100 }, { input: 100, times: 2 }], 1), ['2 requests of Claude Code, 1 roll; input cost 33 % less than without the gateway (estimated)']],

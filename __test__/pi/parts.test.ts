@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
-import type { Branch } from '../../extensions/messages.ts'
+import type { SessionTree } from '../../extensions/messages.ts'
 import { billOf, lastAnswer, physicalModel } from '../../extensions/provider.ts'
 import { appendsTools, objectIn } from '../../extensions/recall.ts'
 import { isReference, readHeader } from '../../extensions/reference.ts'
@@ -130,7 +130,7 @@ describe('entries and messages', () => {
     ({ id, parentId, timestamp: '', ...more }) as SessionEntry
   const user = (id: string, parentId: string | null) =>
     entry(id, parentId, { type: 'message', message: { role: 'user', content: id, timestamp: 0 } })
-  const branch = (entries: SessionEntry[], leaf: string | null): Branch => ({
+  const branch = (entries: SessionEntry[], leaf: string | null): SessionTree => ({
     getLeafId: () => leaf,
     getEntry: (id) => entries.find((one) => one.id === id),
   })
@@ -257,7 +257,7 @@ describe('the provider', () => {
       message: { role: 'assistant', provider: 'p', model: 'm', timestamp: 1000, stopReason: 'stop', usage: usage(cost, 30), ...more },
     })
   const warm = entry('w', 'a', { type: 'usage', kind: 'cache_warm', usage: usage(estimate) })
-  const branch = (entries: SessionEntry[]): Branch => ({
+  const branch = (entries: SessionEntry[]): SessionTree => ({
     getLeafId: () => entries.at(-1)?.id ?? null,
     getEntry: (id) => entries.find((one) => one.id === id),
   })

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { lookAgain, needsOf, readAgain, searchAgain, seen } from '../../lib/replay/again.ts'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { Files } from '../../lib/replay/files.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 
-function about(path: string | undefined, text: string, output?: string): Block {
-  const block: Block = { bytes: text, units: text.length, label: 'read', texts: [text] }
+function about(path: string | undefined, text: string, output?: string): ReplayBlock {
+  const block: ReplayBlock = { bytes: text, units: text.length, label: 'read', texts: [text] }
   return { ...block, ...(path !== undefined && { path }), ...(output !== undefined && { output }) }
 }
 

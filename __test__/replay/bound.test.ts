@@ -1,21 +1,21 @@
 /** Requests that a provider would refuse that binds reasoning to everything before it. */
 import { describe, expect, test } from 'vitest'
 import { textBlock } from '../../lib/replay/blocks.ts'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { BoundReasoning } from '../../lib/replay/bound-reasoning.ts'
 import { openRecording } from '../../lib/replay/open.ts'
 import { replaySession } from '../../lib/replay/run.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { fixture, options } from './support.ts'
 
-const text = (name: string): Block => textBlock(name, 'user', name)
-const thought = (name: string): Block => ({ bytes: `thought ${name}`, units: 10, label: 'thinking', texts: [], thinking: name, key: name })
+const text = (name: string): ReplayBlock => textBlock(name, 'user', name)
+const thought = (name: string): ReplayBlock => ({ bytes: `thought ${name}`, units: 10, label: 'thinking', texts: [], thinking: name, key: name })
 
 /** A conversation of three answers, each with reasoning: what is sent with the fourth request. */
 const TALK = [text('system'), text('one'), thought('a'), text('call a'), text('result a'), thought('b'), text('call b'), text('result b'), thought('c'), text('done')]
 
 /** Sends the conversation as it grows, and then what has become of it. Returns how many requests are refused. */
-function refused(...later: Block[][]): number {
+function refused(...later: ReplayBlock[][]): number {
   const check = new BoundReasoning()
   for (const [from, to] of [[2, 4], [5, 7], [8, 10]] as const) {
     check.send(TALK.slice(0, from))
@@ -24,10 +24,10 @@ function refused(...later: Block[][]): number {
   for (const blocks of later) check.send(blocks)
   return check.refused
 }
-const without = (...places: number[]): Block[] => TALK.filter((_, place) => !places.includes(place))
-const changed = (place: number, blocks = TALK): Block[] => blocks.map((block, at) => (at === place ? text('short') : block))
+const without = (...places: number[]): ReplayBlock[] => TALK.filter((_, place) => !places.includes(place))
+const changed = (place: number, blocks = TALK): ReplayBlock[] => blocks.map((block, at) => (at === place ? text('short') : block))
 
-test.each<[string, Block[], number]>([
+test.each<[string, ReplayBlock[], number]>([
   ['as it was', TALK, 0],
   ['with more at its end', [...TALK, text('more')], 0],
   ['a changed result before reasoning', changed(4), 1],

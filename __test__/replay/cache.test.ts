@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { CACHES, PromptCache } from '../../lib/replay/cache.ts'
 import type { CacheRules } from '../../lib/replay/cache.ts'
 import { block } from './support.ts'
@@ -7,7 +7,7 @@ import { block } from './support.ts'
 /** A cache in which a character is a token. */
 function cacheOf(
   rules: Partial<CacheRules> & { base?: keyof typeof CACHES },
-): (blocks: Block[], at?: number, model?: string) => number {
+): (blocks: ReplayBlock[], at?: number, model?: string) => number {
   const { base = 'plain', ...changes } = rules
   const cache = new PromptCache({ ...CACHES[base], ...changes }, 1)
   return (blocks, at = 0, model = 'm') => cache.send(blocks, 1, model, at)
@@ -110,8 +110,8 @@ describe('breakpoints', () => {
 })
 
 describe('positions', () => {
-  const call = (name: string): Block => ({ ...block(name, 10), side: 'answer', run: 'calls' })
-  const result = (name: string): Block => ({ ...block(name, 10), run: 'results' })
+  const call = (name: string): ReplayBlock => ({ ...block(name, 10), side: 'answer', run: 'calls' })
+  const result = (name: string): ReplayBlock => ({ ...block(name, 10), run: 'results' })
 
   test.each([
     ['a run of calls and one of results are two', 30, 1, 2400],
@@ -129,10 +129,10 @@ describe('positions', () => {
 })
 
 describe('endings', () => {
-  const answer = (n: number): Block => ({ ...block(`answer ${n} `, 100), side: 'answer' })
-  const output = (n: number): Block => ({ ...block(`output ${n} `, 100), run: 'results' })
+  const answer = (n: number): ReplayBlock => ({ ...block(`answer ${n} `, 100), side: 'answer' })
+  const output = (n: number): ReplayBlock => ({ ...block(`output ${n} `, 100), run: 'results' })
   /** A system part, a prompt, and so many rounds of an answer and an output. */
-  const after = (rounds: number): Block[] => [system, block('prompt', 100), ...Array.from({ length: rounds }, (_, n) => [answer(n), output(n)]).flat()]
+  const after = (rounds: number): ReplayBlock[] => [system, block('prompt', 100), ...Array.from({ length: rounds }, (_, n) => [answer(n), output(n)]).flat()]
   const grown = (rounds: number): ReturnType<typeof cacheOf> => {
     const send = cacheOf({ base: 'openai' })
     for (let n = 0; n <= rounds; n += 1) send(after(n), n)

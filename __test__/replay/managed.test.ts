@@ -7,7 +7,7 @@ import { ratioPrices } from '../../lib/replay/prices.ts'
 import type { Step } from '../../lib/replay/recording.ts'
 import { replaySession } from '../../lib/replay/run.ts'
 import type { SessionReport } from '../../lib/replay/run.ts'
-import { Sums } from '../../lib/replay/summary.ts'
+import { ReplaySums } from '../../lib/replay/summary.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { verdictOf } from '../../lib/replay/verdict.ts'
 import { SOON, withExtension } from '../rig/extension.ts'
@@ -55,7 +55,7 @@ describe('a session of the real Pi', () => {
     expect(other.recordedCost).toBeCloseTo(plain.cost, 0)
     const claimed = (report.recordedCost ?? 0) + (report.recordedSaved ?? 0)
     expect(Math.abs(claimed / plain.cost - 1)).toBeLessThan(0.04)
-    const sums = new Sums()
+    const sums = new ReplaySums()
     sums.add(report)
     expect(verdictOf(sums.summary())?.cost).toMatch(/^You paid \S+ fresh input tokens with pi-context-manager, where plain Pi would have cost \S+ \(\d+ % less\)/)
     sums.add(other)
@@ -102,7 +102,7 @@ describe('what a session file says about the context manager', () => {
     const silent = entries.map((entry) => ('message' in entry ? { ...entry, message: { ...entry.message, usage: undefined } } : entry))
     const report = await replayed(temporaryFile('managed.jsonl', lines(silent)))
     expect(report.recordedCost).toBeUndefined()
-    const sums = new Sums()
+    const sums = new ReplaySums()
     sums.add(report)
     expect(verdictOf(sums.summary())?.cost).toContain('What they did cost is not recorded.')
   })
@@ -110,7 +110,7 @@ describe('what a session file says about the context manager', () => {
   test('sessions of other agents stand beside their own bill', async () => {
     const file = new URL('../../fixtures/sessions/claude-code.jsonl', import.meta.url).pathname
     expect(readFileSync(file, 'utf8')).toContain('"usage"')
-    const sums = new Sums()
+    const sums = new ReplaySums()
     sums.add(await replayed(file))
     expect(verdictOf(sums.summary())?.cost).toMatch(
       /^In Pi, the prompts of one session of Claude Code with \d+ answers on \S+ would have cost \S+ fresh input tokens with pi-context-manager and \S+ without it \(\d+ % (?:less|more)\)\. In Claude Code they cost \S+ fresh input tokens\.$/,

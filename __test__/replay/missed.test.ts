@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { textBlock } from '../../lib/replay/blocks.ts'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { OwnPhrases } from '../../lib/replay/missed/phrases.ts'
 import { Scanner } from '../../lib/replay/missed/probes.ts'
 import { Shown } from '../../lib/replay/missed/shown.ts'
@@ -278,7 +278,7 @@ describe('whatever is hidden', () => {
     const rng = random(11)
     const texts = Array.from({ length: 12 }, (_, n) => Uint32Array.from([n % 5, 5 + (n % 3)]))
     const blocks = texts.map((_, n) => textBlock(`block ${n}`, 'user'))
-    const idsOf = (block: Block): Uint32Array => texts[blocks.findIndex(({ bytes }) => bytes === block.bytes)] as Uint32Array
+    const idsOf = (block: ReplayBlock): Uint32Array => texts[blocks.findIndex(({ bytes }) => bytes === block.bytes)] as Uint32Array
     const shown = new Shown(8, idsOf)
     for (let round = 0; round < 500; round += 1) {
       const request = blocks.filter(() => rng.below(3) > 0).map((block) => (rng.below(4) === 0 ? { ...block } : block))

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { noUses } from '../../lib/replay/missed/uses.ts'
 import { openRecording } from '../../lib/replay/open.ts'
 import { Managed } from '../../lib/replay/policies/managed.ts'
@@ -8,7 +8,7 @@ import { Append, Clear, Mask, Pi } from '../../lib/replay/policies/conversation.
 import type { Setting } from '../../lib/replay/policies/policy.ts'
 import { ratioPrices } from '../../lib/replay/prices.ts'
 import { textOf } from '../../lib/replay/recording.ts'
-import type { Entry } from '../../lib/replay/recording.ts'
+import type { RecordedEntry } from '../../lib/replay/recording.ts'
 import { replaySession } from '../../lib/replay/run.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { cleanUp } from '../rig/cleanup.ts'
@@ -20,8 +20,8 @@ afterEach(cleanUp)
 const setting = (changes: Partial<Setting> = {}) => settingOf({ manager: { ...options().manager, open: { stay: SOON } }, ...changes })
 
 /** Turns of one call each: a question, an answer that reads, the result of so many characters. */
-function turns(count: number, characters: number): Entry[] {
-  return Array.from({ length: count }, (_, n): Entry[] => {
+function turns(count: number, characters: number): RecordedEntry[] {
+  return Array.from({ length: count }, (_, n): RecordedEntry[] => {
     const call = { type: 'toolCall', id: `c${n}`, name: 'bash', arguments: { command: `echo ${n}` } }
     return [
       { key: `u${n}`, at: n, message: { role: 'user', content: `do ${n}` } },
@@ -40,7 +40,7 @@ function turns(count: number, characters: number): Entry[] {
   }).flat()
 }
 
-function shown(blocks: readonly Block[], key: string): Block {
+function shown(blocks: readonly ReplayBlock[], key: string): ReplayBlock {
   const found = blocks.find((block) => block.key === key)
   if (found === undefined) throw new Error(`${key} is not in the request`)
   return found

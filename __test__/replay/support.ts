@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CACHES } from '../../lib/replay/cache.ts'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { openRecording } from '../../lib/replay/open.ts'
 import { POLICY_NAMES } from '../../lib/replay/policies/policy.ts'
-import type { Moment, Setting } from '../../lib/replay/policies/policy.ts'
+import type { PolicyMoment, Setting } from '../../lib/replay/policies/policy.ts'
 import { ratioPrices } from '../../lib/replay/prices.ts'
-import type { Entry, Problem, Step } from '../../lib/replay/recording.ts'
+import type { RecordedEntry, Problem, Step } from '../../lib/replay/recording.ts'
 import type { ReplayOptions } from '../../lib/replay/run.ts'
 import { findNode } from '../../pi-runtime/index.mjs'
 import { onCleanUp } from '../rig/cleanup.ts'
@@ -77,7 +77,7 @@ export async function stepsOf(file: string): Promise<{ steps: Step[]; problems: 
 }
 
 /** The messages among steps. */
-export function entriesOf(steps: readonly Step[]): Entry[] {
+export function entriesOf(steps: readonly Step[]): RecordedEntry[] {
   return steps.flatMap((step) => (step.kind === 'message' ? [step.entry] : []))
 }
 
@@ -93,12 +93,12 @@ export function options(changes: Partial<ReplayOptions> = {}): ReplayOptions {
 }
 
 /** A block of so many characters whose bytes are those characters. */
-export function block(name: string, units: number): Block {
+export function block(name: string, units: number): ReplayBlock {
   return { bytes: name.repeat(Math.ceil(units / name.length)).slice(0, units), units, label: 'answer', texts: [] }
 }
 
 /** A call of a model with prices by ratio. */
-export const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
+export const MOMENT: PolicyMoment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
 
 /** What is the same for a policy's whole session. */
 export function setting(changes: Partial<Setting> = {}): Setting {

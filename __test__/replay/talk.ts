@@ -1,6 +1,6 @@
 /** Hand-made conversations, and the uses of what a policy hides of them. */
 import { blocksOf, Calls, textBlock } from '../../lib/replay/blocks.ts'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 import { Reader } from '../../lib/replay/missed/answer.ts'
 import { Meter } from '../../lib/replay/missed/meter.ts'
 import type { OwnPhrases } from '../../lib/replay/missed/phrases.ts'
@@ -8,7 +8,7 @@ import type { MissedUses } from '../../lib/replay/missed/uses.ts'
 import { Vocabulary } from '../../lib/replay/missed/vocabulary.ts'
 import { ratioPrices } from '../../lib/replay/prices.ts'
 import { isCall, isSent } from '../../lib/replay/recording.ts'
-import type { Entry, Message, Step } from '../../lib/replay/recording.ts'
+import type { RecordedEntry, Message, Step } from '../../lib/replay/recording.ts'
 import { entriesOf } from './support.ts'
 
 /** The agent's working directory. */
@@ -45,7 +45,7 @@ export function* stepsFrom(lines: readonly Line[]): Generator<Step> {
 }
 
 /** What a policy hides: whether a block of a message is shown at a call. */
-export type Hides = (key: string, block: Block, call: number) => boolean
+export type Hides = (key: string, block: ReplayBlock, call: number) => boolean
 
 export const outputs: Hides = (key) => key.startsWith('r')
 
@@ -57,7 +57,7 @@ export function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases
   for (const { message } of entriesOf(all)) if (isCall(message)) reader.learn(message)
   const calls = new Calls()
   const meter = new Meter({ cwd: CWD, unitsPerToken: 3, vocabulary, phrases, calls })
-  let shown: { entry: Entry; blocks: Block[] }[] = []
+  let shown: { entry: RecordedEntry; blocks: ReplayBlock[] }[] = []
   let call = 0
   for (const step of all) {
     if (step.kind === 'compaction') meter.compaction(step.firstKept, textBlock(step.summary, 'summary'))

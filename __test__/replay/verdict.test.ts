@@ -7,7 +7,7 @@ import { noUses } from '../../lib/replay/missed/uses.ts'
 import type { Summary } from '../../lib/replay/summary.ts'
 import { COLOURS, PLAIN, sessionsTable, summaryTable } from '../../lib/replay/table.ts'
 import type { Row } from '../../lib/replay/table.ts'
-import type { Figures } from '../../lib/replay/tally.ts'
+import type { TallyFigures } from '../../lib/replay/tally.ts'
 import { verdictOf } from '../../lib/replay/verdict.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { cli, fixture, temporaryFolder } from './support.ts'
@@ -15,7 +15,7 @@ import { POLICY_NAMES } from '../../lib/replay/policies/policy.ts'
 
 afterEach(cleanUp)
 
-function figures(cost: number, piCost: number, changes: Partial<Figures> = {}): Figures {
+function figures(cost: number, piCost: number, changes: Partial<TallyFigures> = {}): TallyFigures {
   return {
     ...{ cost, costVsPi: cost / piCost, cacheHit: 0.9, tokensSent: 1, peakTokens: 1, compactions: 0, rolls: 0 },
     ...{ reasoningLost: 0, reasoningLostRunning: 0 },
@@ -25,7 +25,7 @@ function figures(cost: number, piCost: number, changes: Partial<Figures> = {}): 
   }
 }
 
-function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: Partial<Figures> = {}): Summary {
+function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: Partial<TallyFigures> = {}): Summary {
   const policies = { pi: figures(pi, pi), 'pi-context-manager': figures(own, pi, more) }
   return { sessions: 2, calls: 100, unit: 'USD', policies, worst: {}, ...changes }
 }

@@ -1,6 +1,6 @@
 /** Messages in Anthropic's format as the blocks that replay's meter counts. */
 import { systemBlock } from '../../lib/replay/blocks.ts'
-import type { Block } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
 
 type Fields = Record<string, any>
 
@@ -8,10 +8,10 @@ type Fields = Record<string, any>
 const IMAGE_UNITS = 4800
 
 /** The blocks of a request: the system part, of a known size, and those of its messages. Cache markers are no content. */
-export function blocksIn(messages: readonly { role: string; content: unknown }[], systemUnits: number): Block[] {
+export function blocksIn(messages: readonly { role: string; content: unknown }[], systemUnits: number): ReplayBlock[] {
   const own = messages.flatMap(({ role, content }) => {
     const blocks = (typeof content === 'string' ? [{ type: 'text', text: content }] : content) as Fields[]
-    return blocks.map((block): Block => {
+    return blocks.map((block): ReplayBlock => {
       const bytes = JSON.stringify([role, block], (name, value: unknown) => (name === 'cache_control' ? undefined : value))
       return { bytes, units: unitsOf(block), label: String(block['type']), texts: [] }
     })

@@ -1,12 +1,12 @@
 /** What a gateway has done, in a line or two for the terminal. */
 import { hostTitle } from '../host-tools.ts'
 import type { HostName } from '../host-tools.ts'
-import type { Ledger } from '../gateway/ledger.ts'
+import type { BillLedger } from '../gateway/ledger.ts'
 import { savedShare } from '../gateway/saving.ts'
 import { compared } from '../saving.ts'
 
 /** The lines; none if no request has gone through. */
-export function summaryOf(ledger: Ledger): string[] {
+export function summaryOf(ledger: BillLedger): string[] {
   const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
   const held = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
   const left = held === 0 ? [] : [`pi-context-manager: ${held} ${held === 1 ? 'request' : 'requests'} went out unedited (holdout); "pi-context-manager usage" compares both kinds`]

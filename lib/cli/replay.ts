@@ -11,7 +11,7 @@ import { LeftOut, NotReplayable } from '../replay/recording.ts'
 import type { Problem } from '../replay/recording.ts'
 import { replaySession } from '../replay/run.ts'
 import type { ReplayOptions, SessionReport } from '../replay/run.ts'
-import { Sums } from '../replay/summary.ts'
+import { ReplaySums } from '../replay/summary.ts'
 import type { Summary } from '../replay/summary.ts'
 import { survey } from '../replay/survey.ts'
 import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
@@ -62,7 +62,7 @@ class Run {
   readonly #scale: Scale
   readonly #holds: boolean
   readonly #leftOut: JsonReport['leftOut'] = []
-  readonly #sums = new Sums()
+  readonly #sums = new ReplaySums()
   readonly #rows: Row[] = []
   /** The report of the only session. */
   #single: SessionReport | undefined

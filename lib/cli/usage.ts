@@ -13,7 +13,7 @@ import { dayOf } from '../replay/verdict.ts'
 import { chargesOf } from '../usage/charges.ts'
 import type { Charge, Charged } from '../usage/charges.ts'
 import { gatewayCharges } from '../usage/gateway.ts'
-import { Holdout } from '../usage/holdout.ts'
+import { HoldoutSums } from '../usage/holdout.ts'
 import type { Comparison } from '../usage/holdout.ts'
 import { GROUPS, Sums } from '../usage/sums.ts'
 import type { Group, Sum } from '../usage/sums.ts'
@@ -71,7 +71,7 @@ export async function usage(args: string[]): Promise<number> {
   const isGatewayOnly = gatewayFile !== undefined && existsSync(gatewayFile) && !existsSync(piSessionFolder())
   const files = isGatewayOnly ? [] : await filesOf(positionals.length > 0 ? positionals : [piSessionFolder()])
   const sums = new Sums(group)
-  const holdout = new Holdout()
+  const holdout = new HoldoutSums()
   const charged: Charged = new Set()
   const billed = new Set<string>()
   const progress = new Progress()

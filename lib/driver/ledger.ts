@@ -54,7 +54,7 @@ const FOUND = 0.9
 const ENOUGH = 2000
 
 /** The sums of one session's branch. */
-export class Ledger {
+export class SavingLedger {
   /** What was saved, in fresh input tokens of the models that were called; negative if it was more expensive. */
   saved = 0
   /** The same in dollars, as far as the models' prices are known. */

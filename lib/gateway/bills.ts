@@ -29,7 +29,7 @@ export function billsFile(options: StoreOptions): string {
 }
 
 /** Writes calls to a file. Several processes may write to one: a line is one write. */
-export class Bills {
+export class GatewayBills {
   readonly #path: string
   #waiting = ''
   #writing: Promise<void> | undefined

@@ -7,7 +7,7 @@ import { commonLength } from './prefix.ts'
 import type { ModelRequest } from './request.ts'
 
 /** A request, as far as it can explain a break. */
-export interface Before {
+export interface SentBefore {
   request: ModelRequest
   usage: Usage
   /** Milliseconds since the epoch. */
@@ -17,7 +17,7 @@ export interface Before {
 }
 
 /** What was read again. */
-export interface CacheBreak {
+export interface GatewayBreak {
   tokens: number
   /** Who has caused it: a roll of ours, the host, the time that has passed, or nobody who is known. */
   by: 'roll' | 'host' | 'time' | 'unknown'
@@ -26,7 +26,7 @@ export interface CacheBreak {
 }
 
 /** The break between two requests of a conversation; undefined if there was none. */
-export function breakOf(before: Before, now: Before): CacheBreak | undefined {
+export function breakOf(before: SentBefore, now: SentBefore): GatewayBreak | undefined {
   const tokens = brokenTokens({ prompt: sizeOf(before.usage) }, { prompt: sizeOf(now.usage), cached: now.usage.cacheRead })
   const isCached = before.usage.cacheRead + before.usage.cacheWrite + now.usage.cacheRead > 0
   if (tokens === 0 || !isCached) return undefined

@@ -47,7 +47,7 @@ export interface ConversationOptions {
 }
 
 /** What goes out for a request, in terms of the host's messages. */
-export type Form = readonly Item[]
+export type SentForm = readonly Item[]
 
 /** What was sent last: the host's messages, and what went out instead of them. */
 interface Sent {
@@ -191,7 +191,7 @@ export class Conversation {
   }
 
   /** The form in which a request goes out. Never rejects. */
-  async next(request: ModelRequest, known: KnownRequest = {}): Promise<Form> {
+  async next(request: ModelRequest, known: KnownRequest = {}): Promise<SentForm> {
     const { chain, looked } = known
     const { raw, items } = this.#last
     const { messages } = request
@@ -210,7 +210,7 @@ export class Conversation {
   }
 
   /** The form of a request that leaves the conversation as it is: a question on the side, or a branch of one request. */
-  aside(messages: readonly object[]): Form {
+  aside(messages: readonly object[]): SentForm {
     return this.#oldForm(messages.length, commonLength(this.#last.raw, messages))
   }
 
@@ -261,7 +261,7 @@ export class Conversation {
     await opened?.manager.close()
   }
 
-  async #formed(request: ModelRequest, common: number, looked: Promise<unknown> | undefined): Promise<Form> {
+  async #formed(request: ModelRequest, common: number, looked: Promise<unknown> | undefined): Promise<SentForm> {
     const { length } = request.messages
     // One request has waited for this work in vain. The user has been told.
     if (this.#isLate) return this.#missed(length, common)
@@ -279,12 +279,12 @@ export class Conversation {
     }
   }
 
-  #missed(length: number, common: number): Form {
+  #missed(length: number, common: number): SentForm {
     this.#wasMissed = true
     return this.#oldForm(length, common)
   }
 
-  async #project(request: ModelRequest, common: number, pass: Pass): Promise<Form> {
+  async #project(request: ModelRequest, common: number, pass: Pass): Promise<SentForm> {
     this.#request = request
     const { messages } = request
     if (this.#isOutdated) {
@@ -326,7 +326,7 @@ export class Conversation {
    * another process has rolled, or a roll came too late for its request. What was sent is what the provider has cached and what
    * the model's reasoning may be bound to, so it stays until the projection changes something in it.
    */
-  #behindBeginning(items: readonly Item[], common: number, request: ModelRequest): Form {
+  #behindBeginning(items: readonly Item[], common: number, request: ModelRequest): SentForm {
     const { raw, items: last } = this.#last
     const isOfTurn = this.#wasMissed && BINDS.has(this.#options.modelOf(request).binding)
     this.#wasMissed = false
@@ -339,7 +339,7 @@ export class Conversation {
   }
 
   /** The last form of the first `common` messages, with the others behind it as they are. */
-  #oldForm(length: number, common: number): Form {
+  #oldForm(length: number, common: number): SentForm {
     const { raw, items } = this.#last
     return [...cutItems(items, raw.length, common), ...asTheyAre(common, length)]
   }

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { sessionOf } from '../host-tools.ts'
 import { sentenceOf } from '../errors.ts'
 import { Conversation } from './conversation.ts'
-import type { ConversationOptions, Form } from './conversation.ts'
+import type { ConversationOptions, SentForm } from './conversation.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
@@ -20,7 +20,7 @@ import type { ModelRequest } from './request.ts'
 /** What goes out for a request, and the conversation that it belongs to. */
 export interface Placed {
   /** Undefined: the host's own messages, unchanged. */
-  form: Form | undefined
+  form: SentForm | undefined
   /** Undefined for a request on the side that begins like no conversation. */
   conversation: Conversation | undefined
   /** The conversation is left as it is. */
@@ -28,7 +28,7 @@ export interface Placed {
 }
 
 /** What is being looked for on the disk, and for which conversation. */
-export interface Look {
+export interface ConversationLook {
   conversation: Conversation
   done: Promise<unknown>
 }
@@ -62,14 +62,14 @@ export class Conversations {
   }
 
   /** Has the trackers look at the disk for a request that is coming, of whom its headers name. */
-  look(api: ModelRequest['api'], sender: Sender): Look | undefined {
+  look(api: ModelRequest['api'], sender: Sender): ConversationLook | undefined {
     const conversation = this.#groups.get(keyOf({ api }, sender))?.at(-1)
     const done = conversation?.look()
     return conversation === undefined || done === undefined ? undefined : { conversation, done }
   }
 
   /** The form in which a request goes out. Never rejects. `look` was begun when it came. */
-  async place(request: ModelRequest, sender: Sender, look?: Look): Promise<Placed> {
+  async place(request: ModelRequest, sender: Sender, look?: ConversationLook): Promise<Placed> {
     const key = keyOf(request, sender)
     const chain = once(() => chainOf(request.messages))
     const closest = this.#closest(key, request, chain)

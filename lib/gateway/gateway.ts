@@ -9,13 +9,13 @@ import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
 import type { HostName } from '../host-tools.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
-import { Bills, hostSession } from './bills.ts'
+import { GatewayBills, hostSession } from './bills.ts'
 import { canDecode, decoded, readBody, textOf } from './body.ts'
 import type { Body } from './body.ts'
 import { sentenceOf } from '../errors.ts'
 import type { Conversation } from './conversation.ts'
 import { Conversations } from './conversations.ts'
-import type { Look, Placed } from './conversations.ts'
+import type { ConversationLook, Placed } from './conversations.ts'
 import { editOf, isWhole } from '../harness/edit.ts'
 import { exchange } from './exchange.ts'
 import type { Outcome } from './exchange.ts'
@@ -24,7 +24,7 @@ import { withValue } from './headers.ts'
 import { Holdout } from './holdout.ts'
 import { senderOf } from './identity.ts'
 import type { Sender } from './identity.ts'
-import { Ledger } from './ledger.ts'
+import { BillLedger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
 import { isBindingRefusal, ObservedBinding } from '../models/binding.ts'
 import { modelOf, withBinding } from './models.ts'
@@ -77,7 +77,7 @@ export interface GatewayOptions {
 export class Gateway {
   /** The secret of our own tools. */
   readonly secret: string
-  readonly ledger: Ledger
+  readonly ledger: BillLedger
   readonly conversations: Conversations
   /** What a person sees of it. */
   readonly page: Page
@@ -88,7 +88,7 @@ export class Gateway {
   readonly #upstreams: Upstreams
   readonly #tools: GatewayTools
   readonly #holdout: Holdout
-  readonly #bills: Bills | undefined
+  readonly #bills: GatewayBills | undefined
   readonly #seen = new ObservedBinding()
   readonly #told = new Set<string>()
 
@@ -97,9 +97,9 @@ export class Gateway {
     this.secret = options.secret ?? randomBytes(18).toString('base64url')
     this.#upstream = new Upstream(options.env ?? process.env)
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
-    this.ledger = new Ledger(options.now ?? Date.now)
+    this.ledger = new BillLedger(options.now ?? Date.now)
     this.#holdout = new Holdout(options.holdout ?? 0)
-    this.#bills = options.billsPath === undefined ? undefined : new Bills(options.billsPath)
+    this.#bills = options.billsPath === undefined ? undefined : new GatewayBills(options.billsPath)
     const conversation = {
       open: options.open,
       modelOf: (request: ModelRequest) => modelOf(request, options.models, this.#seen),
@@ -245,7 +245,7 @@ export class Gateway {
   }
 
   /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
-  async #edited(client: IncomingMessage, body: Body, api: Api, look: Look | undefined): Promise<Edited | undefined> {
+  async #edited(client: IncomingMessage, body: Body, api: Api, look: ConversationLook | undefined): Promise<Edited | undefined> {
     const coding = client.headers['content-encoding']
     if (!canDecode(coding)) {
       this.#tell('coding', `bodies in the coding "${coding}" pass unread; Node 22.15 or newer reads zstd`)
@@ -271,7 +271,7 @@ export class Gateway {
     }
   }
 
-  async #formed(client: IncomingMessage, request: ModelRequest, plain: Plain, look: Look | undefined): Promise<Edited> {
+  async #formed(client: IncomingMessage, request: ModelRequest, plain: Plain, look: ConversationLook | undefined): Promise<Edited> {
     const sender = senderOf(client.headers, request, this.#options.program)
     const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.bytes }
     // What was edited goes on so: its model has seen the edits, and may have bound its reasoning to them.

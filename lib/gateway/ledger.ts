@@ -11,12 +11,12 @@ import type { Sender } from './identity.ts'
 import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
-import type { Before, CacheBreak } from './break.ts'
+import type { SentBefore, GatewayBreak } from './break.ts'
 import { commonLength } from './prefix.ts'
 import { inputCost, plainCost } from './saving.ts'
 
 /** One request that has ended. */
-export interface Entry {
+export interface LedgerEntry {
   request: ModelRequest
   sender: Sender
   conversation: Conversation | undefined
@@ -49,7 +49,7 @@ export interface Call {
   /** The receipt of the roll in this request. */
   roll: RollReceipt | undefined
   /** Why the provider had to read again what it had read before; undefined if it had not. */
-  broken: CacheBreak | undefined
+  broken: GatewayBreak | undefined
 }
 
 /** Sums of a session. Tokens, unless said otherwise. */
@@ -81,7 +81,7 @@ interface State extends SessionSums {
   /** The host's messages in the last request, and the bytes of its body. */
   lastPlain: { messages: readonly object[]; bytes: number }
   /** The last call that can break a cache. */
-  before: Before | undefined
+  before: SentBefore | undefined
   /** A roll whose call has not ended. */
   rolling: RollReceipt | undefined
 }
@@ -95,7 +95,7 @@ export const MOST_CALLS = 1_000
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
 /** The sums of all sessions that have gone through a gateway. */
-export class Ledger {
+export class BillLedger {
   readonly #sessions = new Map<string, State>()
   readonly #listeners = new Set<(session: string) => void>()
   /** Rolls in the first request of a session. */
@@ -125,7 +125,7 @@ export class Ledger {
   }
 
   /** Notes a request that has ended. Returns what it was billed, and the host's own would have been, if that is known. */
-  note(entry: Entry): { billed: Usage; plain: Usage } | undefined {
+  note(entry: LedgerEntry): { billed: Usage; plain: Usage } | undefined {
     const { request, sender, conversation, outcome, isAside } = entry
     const session = conversation?.id ?? sender.session ?? `${sender.host}:`
     const state = this.#state(session, entry)
@@ -165,7 +165,7 @@ export class Ledger {
     }
   }
 
-  #state(session: string, { sender, request, isHeldOut }: Entry): State {
+  #state(session: string, { sender, request, isHeldOut }: LedgerEntry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
       const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, dropped: 0, rolls: [], calls: [], lastAt: 0 }
@@ -189,7 +189,7 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
  * Returns what the host's own request would have been billed: its size in proportion, its cached part by what it
  * repeats.
  */
-function plainUsage({ request, plainBytes, sentBytes }: Entry, usage: Usage, before: State['lastPlain']): Usage {
+function plainUsage({ request, plainBytes, sentBytes }: LedgerEntry, usage: Usage, before: State['lastPlain']): Usage {
   const all = usage.input + usage.cacheRead + usage.cacheWrite
   const tokens = Math.round((all * plainBytes) / Math.max(1, sentBytes))
   const share = before.messages.length === 0 ? 0 : commonLength(before.messages, request.messages) / before.messages.length

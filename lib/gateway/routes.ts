@@ -11,7 +11,7 @@ export interface Upstreams {
 }
 
 /** Where a request goes. */
-export type Route =
+export type GatewayRoute =
   | { kind: 'own'; /** What follows our own prefix, such as `/mcp`. */ path: string }
   | { kind: 'upstream'; target: URL }
   | { kind: 'refused'; status: number; sentence: string }
@@ -28,7 +28,7 @@ const CHATGPT = 'https://chatgpt.com/backend-api/codex'
  * Reads the path of a request. With a token, every path begins with it. `/anthropic/…` and `/openai/…` go to the two
  * upstreams, `/https://host/…` to any address, `/v1/messages…` to Anthropic and the rest of `/v1/…` to OpenAI.
  */
-export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Upstreams, token: string | undefined): Route {
+export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Upstreams, token: string | undefined): GatewayRoute {
   let path = url.startsWith('/') ? url : `/${url}`
   if (token !== undefined) {
     const [, first = ''] = /^\/([^/?]*)/.exec(path) ?? []
@@ -64,12 +64,12 @@ function joined(base: string, rest: string): string {
   return `${base.replace(/\/+$/, '')}${rest}`
 }
 
-function upstream(address: string): Route {
+function upstream(address: string): GatewayRoute {
   const target = URL.canParse(address) ? new URL(address) : undefined
   if (target === undefined || target.username !== '' || target.password !== '') return refused(400, `${address} is no address to send a request to`)
   return { kind: 'upstream', target }
 }
 
-function refused(status: number, sentence: string): Route {
+function refused(status: number, sentence: string): GatewayRoute {
   return { kind: 'refused', status, sentence }
 }

@@ -12,7 +12,7 @@ import type { Part, Unit } from './unit.ts'
 const AT_ONCE = 64
 
 /** The boundary in a conversation between what is in the session's record and what is not. */
-export class Boundary {
+export class CallBoundary {
   readonly #manager: ContextManager
   /** How many messages the record had when this process went on with a conversation that has none of them. */
   #starts: number[] = []

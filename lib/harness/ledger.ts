@@ -17,7 +17,7 @@ interface Structure {
 const OPAQUE: Structure = { id: 1, names: undefined, children: [] }
 
 /** Every message of the host, with the number of its unit. */
-export class Ledger {
+export class HostMessages {
   readonly #known = new Map<string, Structure>()
   readonly #structures: (Structure | undefined)[] = []
   readonly #starts: number[] = []

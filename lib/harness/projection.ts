@@ -9,7 +9,7 @@ import type { Keyed, Moment, Visible } from '../driver/port.ts'
 import { ask } from '../driver/withheld.ts'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
-import { Boundary } from './boundary.ts'
+import { CallBoundary } from './boundary.ts'
 import { callsOf, Results } from './results.ts'
 import { incoming } from './message.ts'
 import { fingerprint, guarded } from './identity.ts'
@@ -58,7 +58,7 @@ export class Projection {
   readonly #options: ProjectionOptions
   #shape: Shape | undefined
   readonly #driver: Driver
-  readonly #boundary: Boundary
+  readonly #boundary: CallBoundary
   #table = new Table()
   /** The call that is under way. */
   #pass: Pass | undefined
@@ -88,7 +88,7 @@ export class Projection {
     this.#options = options
     const { shape } = options
     this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
-    this.#boundary = new Boundary(manager)
+    this.#boundary = new CallBoundary(manager)
     this.#results = new Results(manager)
     this.#driver = new Driver(manager, {
       news: () => (this.#pass?.fresh === undefined ? { is: 'changed' } : { is: 'new', messages: this.#keyed(this.#pass) }),

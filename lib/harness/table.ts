@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { Edit } from '../../index.js'
 import type { PartEdit } from '../driver/edits.ts'
 import { fingerprint, isEqual, keep } from './identity.ts'
-import { Ledger } from './ledger.ts'
+import { HostMessages } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { inPieces } from './pieces.ts'
@@ -27,7 +27,7 @@ export class Table {
   readonly #parts = new Map<string, { unit: number; part: Part }>()
   readonly #results = new Map<string, Set<string>>()
   /** The host's messages of the last call, for the units compared so far. */
-  readonly #ledger = new Ledger()
+  readonly #ledger = new HostMessages()
   /** The first message of each unit in the ledger. */
   readonly #firsts: number[] = []
   /** What is sent for the first units, and where each unit starts in it. */

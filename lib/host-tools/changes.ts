@@ -3,7 +3,7 @@ import type { Fields } from '../harness/message.ts'
 import { engineCall } from './tools.ts'
 
 /** A file that a call changes. */
-export interface Change {
+export interface FileChange {
   /** The file, as the host wrote its path. */
   path: string
   /** The texts that the call replaces; undefined if it replaces the whole file, or says nothing of them. */
@@ -11,7 +11,7 @@ export interface Change {
 }
 
 /** The changes that a call would make; none for a tool that changes no file. */
-export function changesOf(name: string, args: Fields): Change[] {
+export function changesOf(name: string, args: Fields): FileChange[] {
   const { tool, args: own, writes = [] } = engineCall(name, args)
   if (writes.length === 0) return []
   const patch = own['input']
@@ -29,8 +29,8 @@ function replaced(args: Fields): string[] | undefined {
 }
 
 /** The changes of Codex's patches: of each part of an updated file, the lines that stay and those that leave. */
-function patched(patch: string): Change[] {
-  const changes: Change[] = []
+function patched(patch: string): FileChange[] {
+  const changes: FileChange[] = []
   let part: string[] | undefined
   const close = (): void => {
     if (part !== undefined && part.length > 0) changes.at(-1)?.oldTexts?.push(part.join('\n'))

@@ -13,7 +13,7 @@ import type { RecallInput } from '../harness/recall.ts'
 import type { Shape } from '../harness/shape.ts'
 import type { ShapeName } from '../harness/shapes.ts'
 import { changesOf } from '../host-tools/changes.ts'
-import type { Change } from '../host-tools/changes.ts'
+import type { FileChange } from '../host-tools/changes.ts'
 import type { GuardedCall } from './guard.ts'
 
 /** Options of a host's context. Each conversation has its own context, and so has each subagent. */
@@ -242,6 +242,6 @@ function isPrompt(message: object): boolean {
   return role === 'user' || info?.role === 'user' || type === 'human'
 }
 
-function changesIn(name: string, args: unknown): Change[] {
+function changesIn(name: string, args: unknown): FileChange[] {
   return typeof args === 'object' && args !== null ? changesOf(name, args as Record<string, unknown>) : []
 }

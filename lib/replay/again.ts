@@ -3,11 +3,11 @@
  * be in sight. If the plain conversation shows it and a policy no longer does, the agent reads the file once more.
  */
 import { withoutLineNumbers } from '../host-tools.ts'
-import type { Block } from './blocks.ts'
+import type { ReplayBlock } from './blocks.ts'
 import { replacementsOf } from './files.ts'
 import type { FileEvent, Files } from './files.ts'
 import { callsOf } from './recording.ts'
-import type { Entry, Message } from './recording.ts'
+import type { RecordedEntry, Message } from './recording.ts'
 
 /** Tokens of an answer that only asks for a file. */
 export const ASKING_TOKENS = 60
@@ -44,7 +44,7 @@ export function needsOf(message: Message): Need[] {
 }
 
 /** The texts that a request shows: in blocks about that file, or in any block if `anywhere` is set. */
-export function seen(blocks: readonly Block[], { path, texts }: Need, anywhere: boolean): Set<string> {
+export function seen(blocks: readonly ReplayBlock[], { path, texts }: Need, anywhere: boolean): Set<string> {
   const about = anywhere ? blocks : blocks.filter((block) => block.path === path)
   return new Set(texts.filter((text) => about.some((block) => block.texts.some((one) => one.includes(text)))))
 }
@@ -64,7 +64,7 @@ interface Again {
  * the whole file or the part that the agent requested; if there is none, the file as far as it is known. For a large
  * file, it returns only the lines around the texts, which the agent finds by a search.
  */
-export function lookAgain(plain: readonly Block[], need: Need, files: Files): Again | undefined {
+export function lookAgain(plain: readonly ReplayBlock[], need: Need, files: Files): Again | undefined {
   const { path } = need
   const text = textToRead(plain, need, files)
   if (text === undefined) return undefined
@@ -94,8 +94,8 @@ function partOf(text: string, wanted: readonly string[]): { first: number; last:
   return { first: Math.max(0, place - LINES_AROUND), last: end + 1 + LINES_AROUND, place }
 }
 
-function textToRead(plain: readonly Block[], { path, texts }: Need, files: Files): string | undefined {
-  const shows = (block: Block): boolean => texts.some((text) => block.texts.some((one) => one.includes(text)))
+function textToRead(plain: readonly ReplayBlock[], { path, texts }: Need, files: Files): string | undefined {
+  const shows = (block: ReplayBlock): boolean => texts.some((text) => block.texts.some((one) => one.includes(text)))
   const output = plain.findLast((block) => block.path === path && block.output !== undefined && shows(block))
   if (output?.output !== undefined) return output.output
   const whole = files.content(path)
@@ -118,7 +118,7 @@ export function readAgain(path: string, { text, file }: Again, number: number, a
 }
 
 /** An answer that calls a tool, and the tool's result. */
-type Pair = [answer: Entry, result: Entry]
+type Pair = [answer: RecordedEntry, result: RecordedEntry]
 
 function called(name: string, args: Record<string, unknown>, text: string, id: string, at: number): Pair {
   const call = { type: 'toolCall', id, name, arguments: args }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { SessionReport } from './run.ts'
-import type { Figures } from './tally.ts'
+import type { TallyFigures } from './tally.ts'
 
 /** Stored figures of the policy `pi-context-manager`, by the session file's name. */
 interface Baseline {
@@ -16,8 +16,8 @@ interface Baseline {
  * The figures that are checked, and counted missed uses beside them. Baselines from before missed uses were counted do not
  * contain those, and baselines from before their classes no probable harm.
  */
-export type BaselineFigures = Pick<Figures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
-  Partial<Pick<Figures, 'missed' | 'missedStrong' | 'missedHarm' | 'costVsPiFetched'>>
+export type BaselineFigures = Pick<TallyFigures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
+  Partial<Pick<TallyFigures, 'missed' | 'missedStrong' | 'missedHarm' | 'costVsPiFetched'>>
 
 /** How much higher (as a fraction) a figure, or how much lower a cache hit, may be before it counts as worse. */
 const TOLERANCE = 0.01

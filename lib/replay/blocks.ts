@@ -4,10 +4,10 @@
  */
 import { withoutLineNumbers } from '../host-tools.ts'
 import { callsOf } from './recording.ts'
-import type { ContentBlock, Entry, Message } from './recording.ts'
+import type { ContentBlock, RecordedEntry, Message } from './recording.ts'
 
 /** One block of a request. */
-export interface Block {
+export interface ReplayBlock {
   /** Role and block as JSON, as the provider gets them. */
   readonly bytes: string
   /** UTF-16 units of what the model reads. */
@@ -44,13 +44,13 @@ const BRANCH = [
 ]
 
 /** The system prompt and the tool declarations as one block of a known size. */
-export function systemBlock(text: string, units: number): Block {
+export function systemBlock(text: string, units: number): ReplayBlock {
   return { bytes: JSON.stringify(['system', text]), units, label: 'system', texts: [] }
 }
 
 /** A text of the user or, as a custom message, of an extension. */
-export function textBlock(text: string, label: string, key?: string): Block {
-  const block: Block = {
+export function textBlock(text: string, label: string, key?: string): ReplayBlock {
+  const block: ReplayBlock = {
     bytes: JSON.stringify(['user', { type: 'text', text }]),
     units: text.length,
     label,
@@ -84,7 +84,7 @@ export class Calls {
 }
 
 /** The blocks of a message in a request; none if it is not sent. */
-export function blocksOf({ key, message }: Pick<Entry, 'key' | 'message'>, calls: Calls): Block[] {
+export function blocksOf({ key, message }: Pick<RecordedEntry, 'key' | 'message'>, calls: Calls): ReplayBlock[] {
   switch (message.role) {
     case 'user':
     case 'custom':
@@ -105,7 +105,7 @@ export function blocksOf({ key, message }: Pick<Entry, 'key' | 'message'>, calls
 }
 
 /** UTF-16 units of several blocks. */
-export function unitsOf(blocks: readonly Block[]): number {
+export function unitsOf(blocks: readonly ReplayBlock[]): number {
   return blocks.reduce((sum, block) => sum + block.units, 0)
 }
 
@@ -114,19 +114,19 @@ function contentOf(message: Message): ContentBlock[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
 }
 
-function userBlock(block: ContentBlock, label: string, key: string): Block {
+function userBlock(block: ContentBlock, label: string, key: string): ReplayBlock {
   if (block.type !== 'image') return textBlock(block.text ?? '', label, key)
   return { bytes: JSON.stringify(['user', block]), units: IMAGE_UNITS, label: 'image', texts: [], key }
 }
 
-function answerBlock(block: ContentBlock, key: string, calls: Calls): Block {
+function answerBlock(block: ContentBlock, key: string, calls: Calls): ReplayBlock {
   if (block.type === 'toolCall') {
     const { id, name = '', arguments: input = {} } = block
     const json = JSON.stringify(input)
     // The path that the agent used, even if collapsed arguments show another.
     const path = calls.of(id)?.path
     const shows = (name === 'write' || name === 'edit') && path !== undefined
-    const own: Block = {
+    const own: ReplayBlock = {
       bytes: JSON.stringify(['assistant', { type: 'tool_use', id, name, input }]),
       units: name.length + json.length,
       label: `${name} arguments`,
@@ -146,12 +146,12 @@ function answerBlock(block: ContentBlock, key: string, calls: Calls): Block {
   return { bytes, units: text.length, label: 'answer', texts: [text], key, side: 'answer' }
 }
 
-function resultBlock(message: Message, key: string, calls: Calls): Block {
+function resultBlock(message: Message, key: string, calls: Calls): ReplayBlock {
   const call = calls.of(message.toolCallId)
   const blocks = contentOf(message)
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text ?? ''] : []))
   const images = blocks.filter((block) => block.type === 'image').length
-  const block: Block = {
+  const block: ReplayBlock = {
     bytes: JSON.stringify([
       'user',
       { type: 'tool_result', id: message.toolCallId, content: message.content, error: message.isError === true },

@@ -3,7 +3,7 @@
  * of reasoning is bound to everything in the request that led to it except reasoning, and to the block of reasoning before it,
  * unless that and all earlier ones have left.
  */
-import type { Block } from './blocks.ts'
+import type { ReplayBlock } from './blocks.ts'
 
 /** What a block of reasoning was written after. */
 interface Origin {
@@ -19,14 +19,14 @@ const NOTHING: Origin = { high: 0, low: 0, before: undefined }
 /** Follows the requests of one policy. */
 export class BoundReasoning {
   readonly #origins = new Map<string, Origin>()
-  readonly #hashes = new WeakMap<Block, Hash>()
+  readonly #hashes = new WeakMap<ReplayBlock, Hash>()
   /** What the next reasoning is bound to: all of the last request. */
   #last = NOTHING
   /** Requests in which reasoning stood behind something else than when it was written. */
   refused = 0
 
   /** A request is sent. */
-  send(blocks: readonly Block[]): void {
+  send(blocks: readonly ReplayBlock[]): void {
     let now = NOTHING
     let fits = true
     for (const block of blocks) {
@@ -42,7 +42,7 @@ export class BoundReasoning {
   }
 
   /** The answer to the last request has come, with these blocks. */
-  answered(blocks: readonly Block[]): void {
+  answered(blocks: readonly ReplayBlock[]): void {
     let now = this.#last
     for (const block of blocks) {
       if (block.thinking !== undefined) this.#origins.set(nameOf(block), now)
@@ -50,7 +50,7 @@ export class BoundReasoning {
     }
   }
 
-  #after(origin: Origin, block: Block): Origin {
+  #after(origin: Origin, block: ReplayBlock): Origin {
     if (block.thinking !== undefined) return { ...origin, before: nameOf(block) }
     let hash = this.#hashes.get(block)
     if (hash === undefined) this.#hashes.set(block, (hash = hashOf(block.bytes)))
@@ -61,7 +61,7 @@ export class BoundReasoning {
 }
 
 /** The model's reasoning comes back as it was, so its message and its bytes tell it from others. */
-function nameOf({ key = '', bytes }: Block): string {
+function nameOf({ key = '', bytes }: ReplayBlock): string {
   return `${key} ${bytes}`
 }
 

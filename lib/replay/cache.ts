@@ -8,7 +8,7 @@
  *   20 such endings before it. The system part has no mark of its own.
  */
 import type { CacheKind } from '../models/rules.ts'
-import type { Block } from './blocks.ts'
+import type { ReplayBlock } from './blocks.ts'
 
 /** How a provider caches. */
 export interface CacheRules {
@@ -46,7 +46,7 @@ export const CACHES = {
 
 /** A request that the provider may still know. */
 interface Known {
-  blocks: readonly Block[]
+  blocks: readonly ReplayBlock[]
   /** Ends of stored prefixes in blocks, with the time until which each is kept. */
   ends: Map<number, number>
 }
@@ -70,7 +70,7 @@ export class PromptCache {
    * Sends a request and returns how many of its tokens were in the cache. `fixedBlocks` is the number of blocks in the
    * system part, which has its own breakpoint.
    */
-  send(blocks: readonly Block[], fixedBlocks: number, model: string, at: number): number {
+  send(blocks: readonly ReplayBlock[], fixedBlocks: number, model: string, at: number): number {
     if (model !== this.#model) this.#known = []
     this.#model = model
     this.#known = this.#known.filter((known) => {
@@ -84,7 +84,7 @@ export class PromptCache {
       : this.#sendMarked(blocks, [fixedBlocks, blocks.length], this.#near(blocks, [fixedBlocks, blocks.length], lookback), at)
   }
 
-  #sendPlain(blocks: readonly Block[], at: number): number {
+  #sendPlain(blocks: readonly ReplayBlock[], at: number): number {
     let best = 0
     let extended: Known | undefined
     for (const known of this.#known) {
@@ -100,7 +100,7 @@ export class PromptCache {
   }
 
   /** Stores the prefixes that end at `marks`, and returns the longest one of an earlier request that `finds` an end. */
-  #sendMarked(blocks: readonly Block[], marks: readonly number[], finds: (end: number) => boolean, at: number): number {
+  #sendMarked(blocks: readonly ReplayBlock[], marks: readonly number[], finds: (end: number) => boolean, at: number): number {
     const until = at + this.#rules.lifetimeMs
     let best = 0
     let extended: Known | undefined
@@ -123,7 +123,7 @@ export class PromptCache {
   }
 
   /** Returns whether an end lies at most so many positions before a breakpoint. */
-  #near(blocks: readonly Block[], marks: readonly number[], lookback: number): (end: number) => boolean {
+  #near(blocks: readonly ReplayBlock[], marks: readonly number[], lookback: number): (end: number) => boolean {
     const positions = [0]
     for (const [index, { run }] of blocks.entries()) {
       const goesOn = run !== undefined && blocks[index - 1]?.run === run
@@ -134,7 +134,7 @@ export class PromptCache {
   }
 
   /** Returns whether an end is that of the request, or among so many endings before it. */
-  #endings(blocks: readonly Block[], lookback: number): (end: number) => boolean {
+  #endings(blocks: readonly ReplayBlock[], lookback: number): (end: number) => boolean {
     const found: number[] = []
     for (let end = blocks.length; end > 0 && found.length <= lookback; end -= 1) {
       if (!isAnswer(blocks[end - 1]) && (end === blocks.length || isAnswer(blocks[end]))) found.push(end)
@@ -152,12 +152,12 @@ export class PromptCache {
   }
 }
 
-function commonBlocks(left: readonly Block[], right: readonly Block[]): number {
+function commonBlocks(left: readonly ReplayBlock[], right: readonly ReplayBlock[]): number {
   const limit = Math.min(left.length, right.length)
   let index = 0
   while (index < limit) {
-    const a = left[index] as Block
-    const b = right[index] as Block
+    const a = left[index] as ReplayBlock
+    const b = right[index] as ReplayBlock
     if (a !== b && a.bytes !== b.bytes) break
     index += 1
   }
@@ -165,7 +165,7 @@ function commonBlocks(left: readonly Block[], right: readonly Block[]): number {
 }
 
 /** Units that two blocks which differ have in common at their start; in proportion, as JSON escapes take room. */
-function commonInside(left: Block | undefined, right: Block | undefined): number {
+function commonInside(left: ReplayBlock | undefined, right: ReplayBlock | undefined): number {
   if (left === undefined || right === undefined) return 0
   const limit = Math.min(left.bytes.length, right.bytes.length)
   let index = 0
@@ -173,13 +173,13 @@ function commonInside(left: Block | undefined, right: Block | undefined): number
   return Math.floor((right.units * index) / right.bytes.length)
 }
 
-function unitsBefore(blocks: readonly Block[], end: number): number {
+function unitsBefore(blocks: readonly ReplayBlock[], end: number): number {
   let units = 0
-  for (let index = 0; index < end; index += 1) units += (blocks[index] as Block).units
+  for (let index = 0; index < end; index += 1) units += (blocks[index] as ReplayBlock).units
   return units
 }
 
 /** Returns whether a block is the model's. */
-function isAnswer(block: Block | undefined): boolean {
+function isAnswer(block: ReplayBlock | undefined): boolean {
   return block?.side === 'answer'
 }

@@ -9,7 +9,7 @@ import { piCall } from '../host-tools.ts'
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
 import { entriesOf, folderOf, Recording, Skipped } from './recording.ts'
-import type { BranchStep, ContentBlock, Entry, Message, OpenAnswer, Origin, Problem, RecordedUsage, Step } from './recording.ts'
+import type { BranchStep, ContentBlock, RecordedEntry, Message, OpenAnswer, Origin, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** A recording by Claude Code. */
 export class ClaudeCodeRecording extends Recording {
@@ -59,7 +59,7 @@ class Transcript {
   #lastKey: string | undefined
   #at = 0
 
-  #step(entry: Entry): Step {
+  #step(entry: RecordedEntry): Step {
     this.#path.push(entry.key)
     this.#lastKey = entry.key
     return { kind: 'message', entry }
@@ -198,7 +198,7 @@ class Transcript {
     }
   }
 
-  #result(key: string, block: Fields, details: unknown): Entry {
+  #result(key: string, block: Fields, details: unknown): RecordedEntry {
     this.#results.add(key)
     const id = textOf(block['tool_use_id'])
     const call = this.#calls.get(id)

@@ -4,7 +4,7 @@
  */
 import { withoutLineNumbers } from '../host-tools.ts'
 import type { Calls } from './blocks.ts'
-import type { Entry } from './recording.ts'
+import type { RecordedEntry } from './recording.ts'
 import { textOf } from './recording.ts'
 
 /** What a tool result says about a file. */
@@ -28,7 +28,7 @@ export class Files {
   readonly #contents = new Map<string, string>()
 
   /** Returns what a result says; undefined if it is not about a file, or if the file's text is unknown. */
-  take(entry: Entry, calls: Calls): FileEvent | undefined {
+  take(entry: RecordedEntry, calls: Calls): FileEvent | undefined {
     const { message } = entry
     if (message.role !== 'toolResult' || message.isError === true) return undefined
     const call = calls.of(message.toolCallId)
@@ -56,7 +56,7 @@ export class Files {
     return this.#contents.get(path)
   }
 
-  #read(path: string, args: Record<string, unknown>, entry: Entry): FileEvent | undefined {
+  #read(path: string, args: Record<string, unknown>, entry: RecordedEntry): FileEvent | undefined {
     if (entry.file !== undefined) {
       this.#contents.set(path, entry.file.content)
       return { kind: 'read', path, content: entry.file.content }

@@ -2,7 +2,7 @@
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
-import type { Figures } from './tally.ts'
+import type { TallyFigures } from './tally.ts'
 import { tokens } from './tokens.ts'
 import { money } from './verdict.ts'
 
@@ -18,13 +18,13 @@ type Measured = Pick<SessionReport, 'policies' | 'unit' | 'calls'>
 /** The rows for the policies that were replayed. */
 export function measuresOf({ policies, unit, calls }: Measured): Measures {
   const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
-  const all = names.map((name) => policies[name] as Figures)
+  const all = names.map((name) => policies[name] as TallyFigures)
   const rate = (uses: number | undefined): string => (uses === undefined ? '-' : ((100 * uses) / calls).toFixed(1))
   const ratio = (value: number): string => (Number.isFinite(value) ? value.toFixed(3) : '-')
-  const row = (label: string, cell: (figures: Figures) => string): Measures['rows'][number] => ({ label, cells: all.map(cell) })
+  const row = (label: string, cell: (figures: TallyFigures) => string): Measures['rows'][number] => ({ label, cells: all.map(cell) })
   const over = all.some(({ overWindow }) => overWindow > 0)
   const lost = all.some(({ reasoningLost }) => reasoningLost > 0)
-  const lostOf = ({ reasoningLost, reasoningLostRunning }: Figures): string => `${reasoningLost} (${reasoningLostRunning})`
+  const lostOf = ({ reasoningLost, reasoningLostRunning }: TallyFigures): string => `${reasoningLost} (${reasoningLostRunning})`
   const rows = [
     row('cost of the prompts', ({ cost }) => money(cost, unit)),
     row('the same, relative to plain Pi', ({ costVsPi }) => ratio(costVsPi)),

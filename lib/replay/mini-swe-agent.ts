@@ -7,7 +7,7 @@ import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { jsonDocument } from './lines.ts'
 import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
-import type { ContentBlock, Entry, Message, Problem, RecordedUsage, Step } from './recording.ts'
+import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** Returns whether a JSON document is a trajectory: its messages have roles. */
 export function isTrajectory(document: unknown): document is Fields {
@@ -80,7 +80,7 @@ class Run {
 
   #step(message: Message): Step {
     this.#count += 1
-    const entry: Entry = { key: `message-${this.#count}`, message, at: this.#at }
+    const entry: RecordedEntry = { key: `message-${this.#count}`, message, at: this.#at }
     return { kind: 'message', entry }
   }
 

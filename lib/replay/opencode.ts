@@ -8,7 +8,7 @@ import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { jsonDocument } from './lines.ts'
 import { folderOf, LeftOut, NotReplayable, Recording, Skipped } from './recording.ts'
-import type { ContentBlock, Entry, Message, Problem, RecordedUsage, Step } from './recording.ts'
+import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** Returns whether a JSON document that begins so is an export. */
 export function isOpenCodeExport(beginning: string): boolean {
@@ -55,7 +55,7 @@ class OpenCodeRecording extends Recording {
   *#answer(info: Fields, parts: Fields[], index: number, at: number, steps: number): Generator<Step> {
     const id = `${textOf(info['id'])}-${index}`
     const content: ContentBlock[] = []
-    const results: Entry[] = []
+    const results: RecordedEntry[] = []
     let usage = steps === 1 ? usageOf(info['tokens']) : undefined
     for (const part of parts) {
       const type = part['type']
@@ -77,7 +77,7 @@ class OpenCodeRecording extends Recording {
     for (const entry of [{ key: id, message: answer, at }, ...results]) yield { kind: 'message', entry }
   }
 
-  #tool(part: Fields, content: ContentBlock[], results: Entry[], at: number): void {
+  #tool(part: Fields, content: ContentBlock[], results: RecordedEntry[], at: number): void {
     const state = isFields(part['state']) ? part['state'] : {}
     const id = textOf(part['callID'])
     const [name, args] = piCall(textOf(part['tool']), isFields(state['input']) ? state['input'] : {})

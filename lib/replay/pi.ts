@@ -1,7 +1,7 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
 import { callsOf, folderOf, Recording } from './recording.ts'
-import type { BranchStep, EditStep, Entry, Message, Origin, Problem, RecordedUsage, Saved, Step, Summarized } from './recording.ts'
+import type { BranchStep, EditStep, RecordedEntry, Message, Origin, Problem, RecordedUsage, Saved, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
 const HELD_OUT = 'pi-context-manager-holdout'
@@ -142,7 +142,7 @@ class Tree {
     return this.#at
   }
 
-  #entry(key: string, message: Message, at: number): Entry {
+  #entry(key: string, message: Message, at: number): RecordedEntry {
     for (const call of callsOf(message)) this.#calls.set(call.id ?? '', call.arguments ?? {})
     const file = wholeRead(message, this.#calls.get(message.toolCallId ?? ''))
     return file === undefined ? { key, message, at } : { key, message, at, file }

@@ -47,7 +47,7 @@ export interface Message {
 }
 
 /** One message in its place. */
-export interface Entry {
+export interface RecordedEntry {
   /** Unique in the recording. */
   readonly key: string
   readonly message: Message
@@ -59,7 +59,7 @@ export interface Entry {
 
 /** What the recorded program did next. */
 export type Step =
-  | { kind: 'message'; entry: Entry }
+  | { kind: 'message'; entry: RecordedEntry }
   | BranchStep
   /** The recorded program replaced everything before `firstKept` with a summary; everything if that is undefined. */
   | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
@@ -170,11 +170,11 @@ export interface OpenAnswer {
   key: string
   message: Message & { content: ContentBlock[] }
   at: number
-  results: Entry[]
+  results: RecordedEntry[]
 }
 
 /** The entries of an answer that is complete. */
-export function entriesOf({ key, message, at, results }: OpenAnswer): Entry[] {
+export function entriesOf({ key, message, at, results }: OpenAnswer): RecordedEntry[] {
   return [{ key, message, at }, ...results]
 }
 

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { ASKING_TOKENS, lookAgain, needsOf, readAgain, searchAgain, seen } from './again.ts'
 import type { Need } from './again.ts'
 import { textBlock, unitsOf } from './blocks.ts'
-import type { Block } from './blocks.ts'
+import type { ReplayBlock } from './blocks.ts'
 import type { CacheRules } from './cache.ts'
 import { Files } from './files.ts'
 import type { FileEvent } from './files.ts'
@@ -15,15 +15,15 @@ import type { Lifetime } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
 import { Append } from './policies/conversation.ts'
 import { openPolicy } from './policies/open.ts'
-import type { ManagerOptions, Moment, Policy, PolicyName, Setting } from './policies/policy.ts'
+import type { ManagerOptions, PolicyMoment, Policy, PolicyName, Setting } from './policies/policy.ts'
 import { knownPrices, promptCost, ratioPrices } from './prices.ts'
 import type { Prices } from './prices.ts'
 import { callsOf, isCall, isSent } from './recording.ts'
-import type { BranchStep, Entry, Format, Message, Problem, Recording } from './recording.ts'
+import type { BranchStep, RecordedEntry, Format, Message, Problem, Recording } from './recording.ts'
 import { modelOf } from './survey.ts'
 import type { Survey } from './survey.ts'
 import { Bound, Tally } from './tally.ts'
-import type { ByLabel, Figures, OwnFigures, RollRecord, Series } from './tally.ts'
+import type { ByLabel, TallyFigures, OwnFigures, RollRecord, Series } from './tally.ts'
 
 /**
  * If one of this many latest answers named a file, the agent reads it again without searching first: of 77 recorded
@@ -75,7 +75,7 @@ export interface SessionReport {
   isManaged: boolean
   /** What it saved then against plain Pi by its own account, in `unit`; only if it ran. */
   recordedSaved?: number
-  policies: Partial<Record<PolicyName, Figures>>
+  policies: Partial<Record<PolicyName, TallyFigures>>
   /** For the picture. */
   details: Details
 }
@@ -132,7 +132,7 @@ class Run {
   readonly #plain: Append
   readonly #bound: Bound
   readonly #files = new Files()
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, RecordedEntry>()
   readonly #managed: Managed | undefined
   readonly #meter: Meter | undefined
   #at = 0
@@ -194,7 +194,7 @@ class Run {
     this.#meter = meter
   }
 
-  async message(entry: Entry): Promise<void> {
+  async message(entry: RecordedEntry): Promise<void> {
     const { message } = entry
     this.#at = Math.max(this.#at, entry.at)
     if (this.#from === 0) this.#from = this.#at
@@ -236,7 +236,7 @@ class Run {
   }
 
   report({ file, origin, skipped }: Recording): SessionReport {
-    const figures: Partial<Record<PolicyName, Figures>> = {}
+    const figures: Partial<Record<PolicyName, TallyFigures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
     const piCost = this.#lanes.find(({ policy }) => policy.name === 'pi')?.tally.figures().cost
@@ -277,7 +277,7 @@ class Run {
     }
   }
 
-  #complete(own: OwnFigures, missed: Missed | undefined, versus: (cost: number) => number): Figures {
+  #complete(own: OwnFigures, missed: Missed | undefined, versus: (cost: number) => number): TallyFigures {
     const rate = (uses: number): number => (100 * uses) / this.#survey.calls
     const fetchCost = missed?.fetchCost ?? Number.NaN
     const figures = {
@@ -293,7 +293,7 @@ class Run {
   }
 
   async #call(message: Message): Promise<void> {
-    const moment: Moment = { at: this.#at, model: modelOf(message), prices: this.#prices(message) }
+    const moment: PolicyMoment = { at: this.#at, model: modelOf(message), prices: this.#prices(message) }
     this.#bound.call(this.#setting.systemTokens, moment.prices)
     const paid = promptCost(message, moment.prices, this.#options.prices !== undefined)
     this.#price = moment.prices.input / 1_000_000
@@ -319,10 +319,10 @@ class Run {
   async #fetch(
     lane: Lane,
     need: Need,
-    plain: readonly Block[],
-    shown: readonly Block[],
-    moment: Moment,
-  ): Promise<readonly Block[] | undefined> {
+    plain: readonly ReplayBlock[],
+    shown: readonly ReplayBlock[],
+    moment: PolicyMoment,
+  ): Promise<readonly ReplayBlock[] | undefined> {
     const tagged = seen(plain, need, false)
     const anywhere = tagged.size === 0 || lane.policy.untagged === true
     const possible = tagged.size > 0 ? tagged : seen(plain, need, true)
@@ -343,10 +343,10 @@ class Run {
   /** A call that is not in the recording: an answer asks for something and gets it. Returns what is sent then. */
   async #ask(
     lane: Lane,
-    [answer, result]: readonly [Entry, Entry],
+    [answer, result]: readonly [RecordedEntry, RecordedEntry],
     file: FileEvent | undefined,
-    moment: Moment,
-  ): Promise<readonly Block[]> {
+    moment: PolicyMoment,
+  ): Promise<readonly ReplayBlock[]> {
     this.#cache.of(answer)
     await lane.policy.add(answer, undefined)
     await lane.policy.add(result, file)
@@ -355,7 +355,7 @@ class Run {
     return request.blocks
   }
 
-  #tokens(blocks: readonly Block[]): number {
+  #tokens(blocks: readonly ReplayBlock[]): number {
     return unitsOf(blocks) / this.#setting.unitsPerToken
   }
 
@@ -375,7 +375,7 @@ class Run {
   }
 }
 
-function proseOf(blocks: readonly Block[]): Block[] {
+function proseOf(blocks: readonly ReplayBlock[]): ReplayBlock[] {
   return blocks.filter(
     ({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary',
   )

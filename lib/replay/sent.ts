@@ -2,7 +2,7 @@
 import { blocksOf, unitsOf } from './blocks.ts'
 import type { Calls } from './blocks.ts'
 import { isSent, keysShown } from './recording.ts'
-import type { BranchStep, EditStep, Entry, Message } from './recording.ts'
+import type { BranchStep, EditStep, RecordedEntry, Message } from './recording.ts'
 
 /** A message without its content. */
 type Envelope = Omit<Message, 'content'>
@@ -24,7 +24,7 @@ export class RecordedRequest {
   }
 
   /** A message was added. */
-  add({ key, message }: Pick<Entry, 'key' | 'message'>): void {
+  add({ key, message }: Pick<RecordedEntry, 'key' | 'message'>): void {
     const { content: _, ...envelope } = message
     this.#envelopes.set(key, envelope)
     const size = this.#sizeOf(key, message)

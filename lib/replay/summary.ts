@@ -5,13 +5,13 @@ import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { Format } from './recording.ts'
 import type { SessionReport } from './run.ts'
-import type { Figures } from './tally.ts'
+import type { TallyFigures } from './tally.ts'
 
 /** Where sessions come from, which decides what can be said about them. */
-export type Source = 'managed' | 'pi' | 'other'
+export type SessionOrigin = 'managed' | 'pi' | 'other'
 
 /** The sums over the sessions of one source. */
-export interface Share {
+export interface OriginSums {
   sessions: number
   calls: number
   /** The programs that recorded them. */
@@ -36,21 +36,21 @@ export interface Summary {
   /** When the first and the last message of all sessions came, in milliseconds since the epoch. */
   from?: number
   to?: number
-  policies: Partial<Record<PolicyName, Figures>>
+  policies: Partial<Record<PolicyName, TallyFigures>>
   /** The same by where sessions come from. */
-  bySource?: Partial<Record<Source, Share>>
+  bySource?: Partial<Record<SessionOrigin, OriginSums>>
   /** Per policy the largest `costVsPi` of any one session. */
   worst: Partial<Record<PolicyName, number>>
 }
 
 /** Adds up sessions as they arrive, without keeping them. */
-export class Sums {
+export class ReplaySums {
   #sessions = 0
   #calls = 0
   readonly #period: { from?: number; to?: number } = {}
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
-  readonly #bySource: Partial<Record<Source, Share>> = {}
+  readonly #bySource: Partial<Record<SessionOrigin, OriginSums>> = {}
 
   /** How many were added. */
   get sessions(): number {
@@ -130,7 +130,7 @@ function extend(period: { from?: number; to?: number }, { from, to }: SessionRep
   period.to = Math.max(period.to ?? to, to)
 }
 
-interface Sum extends Figures {
+interface Sum extends TallyFigures {
   cached: number
   piCost: number
   worst: number

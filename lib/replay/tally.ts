@@ -2,15 +2,15 @@
 import type { RollReceipt } from '../../index.js'
 import { factorAt } from '../models/prices.ts'
 import { unitsOf } from './blocks.ts'
-import type { Block } from './blocks.ts'
+import type { ReplayBlock } from './blocks.ts'
 import { BoundReasoning } from './bound-reasoning.ts'
 import { PromptCache } from './cache.ts'
 import type { MissedUses } from './missed/uses.ts'
-import type { PolicyName, Moment, Request, Setting } from './policies/policy.ts'
+import type { PolicyName, PolicyMoment, Request, Setting } from './policies/policy.ts'
 import type { Prices } from './prices.ts'
 
 /** Figures of one policy over one session. Tokens are the provider's, derived from the session's own usage. */
-export interface Figures {
+export interface TallyFigures {
   /** The cost of all prompts, plus the answers of calls that are not in the recording (summaries, re-reads). */
   cost: number
   /** `cost` over that of policy `pi`. */
@@ -56,7 +56,7 @@ export interface Figures {
 
 /** The figures that follow from one policy's requests alone. */
 export type OwnFigures = Omit<
-  Figures,
+  TallyFigures,
   'costVsPi' | 'missed' | 'missedStrong' | 'missedHarm' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
 >
 
@@ -101,7 +101,7 @@ export class Tally {
   }
 
   /** A call of the recording. */
-  send(request: Request, moment: Moment): void {
+  send(request: Request, moment: PolicyMoment): void {
     this.#note(request, moment)
     this.#prompt(request, moment)
     this.#calls += 1
@@ -109,12 +109,12 @@ export class Tally {
   }
 
   /** The answer of the recording, with its blocks. */
-  answered(blocks: readonly Block[]): void {
+  answered(blocks: readonly ReplayBlock[]): void {
     this.#reasoning.answered(blocks)
   }
 
   /** A call that is not in the recording: the agent looks for a text again, and its answer asks for it. */
-  sendAgain(request: Request, moment: Moment, answerTokens: number): void {
+  sendAgain(request: Request, moment: PolicyMoment, answerTokens: number): void {
     const before = this.#cost
     this.#note(request, moment)
     this.#prompt(request, moment, true)
@@ -142,7 +142,7 @@ export class Tally {
     }
   }
 
-  #note(request: Request, { prices }: Moment): void {
+  #note(request: Request, { prices }: PolicyMoment): void {
     for (const receipt of request.rolls ?? []) this.rolls.push({ ...receipt, call: this.#calls })
     const { compaction } = request
     if (compaction === undefined) return
@@ -152,7 +152,7 @@ export class Tally {
     this.#cost += perToken(prices.input) * compaction.promptTokens + perToken(prices.output) * compaction.outputTokens
   }
 
-  #prompt({ blocks, fixed }: Request, { at, model, prices }: Moment, again = false): void {
+  #prompt({ blocks, fixed }: Request, { at, model, prices }: PolicyMoment, again = false): void {
     const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
     const cached = Math.min(tokens, this.#cache.send(blocks, fixed, model, at))
     this.#reasoning.send(blocks)
@@ -166,7 +166,7 @@ export class Tally {
     this.#label(blocks)
   }
 
-  #label(blocks: readonly Block[]): void {
+  #label(blocks: readonly ReplayBlock[]): void {
     for (const { label, units } of blocks) {
       this.byLabel[label] = (this.byLabel[label] ?? 0) + units / this.#setting.unitsPerToken
     }

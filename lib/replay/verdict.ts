@@ -2,8 +2,8 @@
 import { difference } from '../saving.ts'
 import type { Format } from './recording.ts'
 import type { SessionReport } from './run.ts'
-import type { Share, Summary } from './summary.ts'
-import type { Figures } from './tally.ts'
+import type { OriginSums, Summary } from './summary.ts'
+import type { TallyFigures } from './tally.ts'
 import { tokens } from './tokens.ts'
 
 /** The sentences of a verdict. */
@@ -23,7 +23,7 @@ export function verdictOf(summary: Summary): Verdict | undefined {
   const { pi, 'pi-context-manager': own } = summary.policies
   if (pi === undefined || own === undefined || pi.cost === 0) return undefined
   const { sessions, calls, bySource, from, to } = summary
-  const all: Share = { sessions, calls, programs: ['pi'], pi: pi.cost, own: own.cost, recorded: Number.NaN, saved: 0, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+  const all: OriginSums = { sessions, calls, programs: ['pi'], pi: pi.cost, own: own.cost, recorded: Number.NaN, saved: 0, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
   const { managed, pi: plain, other } = bySource ?? { pi: all }
   const sentences = [
     managed === undefined ? [] : [managedSentence(managed, extent(managed), summary.unit)],
@@ -34,14 +34,14 @@ export function verdictOf(summary: Summary): Verdict | undefined {
 }
 
 /** What was paid counts more than what would have been. */
-function headlineOf(managed: Share | undefined, pi: number, own: number, unit: SessionReport['unit']): string {
+function headlineOf(managed: OriginSums | undefined, pi: number, own: number, unit: SessionReport['unit']): string {
   if (managed === undefined || Number.isNaN(managed.recorded)) return `With pi-context-manager: ${price(own, unit)} instead of ${money(pi, unit)}, ${difference(own / pi)}`
   const { recorded, saved } = managed
   return `You paid ${price(recorded, unit)} instead of ${money(recorded + saved, unit)}, ${difference(recorded / (recorded + saved))}`
 }
 
 /** The context manager ran, so what it saved is saved, and the replay shows another setting. */
-function managedSentence({ pi, own, recorded, saved }: Share, about: string, unit: SessionReport['unit']): string {
+function managedSentence({ pi, own, recorded, saved }: OriginSums, about: string, unit: SessionReport['unit']): string {
   const setting = `With the settings of this replay it would have been ${price(own, unit)}.`
   if (Number.isNaN(recorded))
     return `Plain Pi would have cost ${price(pi, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
@@ -50,19 +50,19 @@ function managedSentence({ pi, own, recorded, saved }: Share, about: string, uni
   return `${paid} (${difference(recorded / plain)}) for the prompts of ${about}. ${setting}`
 }
 
-function plainSentence({ pi, own }: Share, about: string, unit: SessionReport['unit']): string {
+function plainSentence({ pi, own }: OriginSums, about: string, unit: SessionReport['unit']): string {
   return `You would have paid ${price(own, unit)} instead of ${money(pi, unit)} (${difference(own / pi)}) for the prompts of ${about}.`
 }
 
 /** Other agents send other requests, so their own bill is beside and not in the comparison. */
-function otherSentence(share: Share, about: string, unit: SessionReport['unit']): string {
+function otherSentence(share: OriginSums, about: string, unit: SessionReport['unit']): string {
   const { pi, own, recorded } = share
   const bill = Number.isNaN(recorded) ? '' : ` In ${namesOf(share)} they cost ${price(recorded, unit)}.`
   const would = `would have cost ${price(own, unit)} with pi-context-manager and ${money(pi, unit)} without it (${difference(own / pi)})`
   return `In Pi, the prompts of ${about} ${would}.${bill}`
 }
 
-function namesOf({ programs }: Share): string {
+function namesOf({ programs }: OriginSums): string {
   return programs.map((program) => PROGRAMS[program]).join(' and ')
 }
 
@@ -92,14 +92,14 @@ export function dayOf(at: number): string {
 }
 
 /** How many sessions and answers, and from when to when. */
-function extent({ sessions, calls, from, to }: Share, whose = ''): string {
+function extent({ sessions, calls, from, to }: OriginSums, whose = ''): string {
   const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`}${whose} with ${calls.toLocaleString('en-US')} answers`
   if (from === undefined || to === undefined) return what
   const [first, last] = [dayOf(from), dayOf(to)]
   return first === last ? `${what} on ${first}` : `${what} from ${first} to ${last}`
 }
 
-function fetched(own: Figures, calls: number): string {
+function fetched(own: TallyFigures, calls: number): string {
   const strong = (own.missedUses?.toolText.strong ?? 0) + (own.missedUses?.ownWords.strong ?? 0)
   const rate = (count: number): string => String(Math.round((100 * count) / calls))
   if (own.rereads + strong === 0) return 'No answer would have had to fetch anything again.'

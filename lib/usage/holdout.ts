@@ -34,7 +34,7 @@ interface Bill {
 }
 
 /** Adds up charges by session, as they come. */
-export class Holdout {
+export class HoldoutSums {
   readonly #sessions = new Map<string, Bill>()
 
   /** Adds a charge. */

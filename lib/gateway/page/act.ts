@@ -10,7 +10,7 @@ import { shownText } from './look.ts'
 export type Action = 'pin' | 'unpin' | 'drop' | 'back'
 
 /** One text of an output. */
-export interface Text {
+export interface PageText {
   label: string
   text: string
 }
@@ -19,7 +19,7 @@ export interface Text {
 export interface Opened {
   name: string
   about: string
-  texts: Text[]
+  texts: PageText[]
 }
 
 /** The longest text that the page shows, in UTF-16 units. The store has all of it. */
@@ -81,7 +81,7 @@ export async function open(conversation: Conversation, id: string): Promise<Open
   if (document === null) return { name: id, about: 'The store has no such object.', texts: [] }
   const whole = typeof document.content === 'string' ? document.content : undefined
   const shown = shownText(conversation, document['xt/id'])
-  const texts: Text[] = []
+  const texts: PageText[] = []
   if (whole !== undefined) texts.push({ label: 'in full, as recorded', text: cut(whole) })
   if (shown !== undefined && shown !== whole) texts.push({ label: 'as the model sees it', text: cut(shown) })
   texts.push(...(await changesOf(manager, document)))
@@ -102,12 +102,12 @@ export async function searchIn(conversation: Conversation, query: string): Promi
   return `<ul>${rows.join('')}</ul>`
 }
 
-async function changesOf(manager: ContextManager, document: ObjectDocument): Promise<Text[]> {
+async function changesOf(manager: ContextManager, document: ObjectDocument): Promise<PageText[]> {
   const refs = document['file_refs']
   const id = document.type === 'file' ? document['xt/id'] : Array.isArray(refs) && refs.length === 1 ? String(refs[0]) : undefined
   if (id === undefined) return []
   const versions = (await manager.history(id)).filter((version) => typeof version.document.content === 'string').slice(-1 - MOST_CHANGES)
-  const changes: Text[] = []
+  const changes: PageText[] = []
   for (const [index, after] of versions.entries()) {
     if (index === 0) continue
     const text = await manager.diff(id, (versions[index - 1] as Version).txId, after.txId)

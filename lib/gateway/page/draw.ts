@@ -9,10 +9,10 @@ import { compared, savingText } from '../../saving.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
 import { inputCost, savedShare } from '../saving.ts'
-import type { Look, Output } from './look.ts'
+import type { Look, ShownOutput } from './look.ts'
 
 /** What is shown at a time. */
-export interface View {
+export interface PageView {
   /** By the ID of their element. */
   regions: Record<string, string>
   /** By the ID of their element: rows in order, each with its key. */
@@ -23,7 +23,7 @@ export interface View {
 const MOST_BREAKS = 30
 
 /** Draws everything. `selected` is undefined before the first request, `look` if no conversation of the session is open. */
-export function draw(sessions: readonly SessionSums[], selected: SessionSums | undefined, look: Look | undefined): View {
+export function draw(sessions: readonly SessionSums[], selected: SessionSums | undefined, look: Look | undefined): PageView {
   const regions = { totals: totals(sessions), ...(selected === undefined ? nothing() : sessionRegions(selected, look)) }
   return {
     regions,
@@ -154,9 +154,9 @@ function breaks({ calls }: SessionSums): string {
   return `<ul>${rows.join('')}</ul>`
 }
 
-const FORMS: Readonly<Record<Output['form'], string>> = { full: 'in full', excerpt: 'excerpt', reference: 'reference', line: 'one line' }
+const FORMS: Readonly<Record<ShownOutput['form'], string>> = { full: 'in full', excerpt: 'excerpt', reference: 'reference', line: 'one line' }
 
-function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned, isActive, isFailed }: Output): string {
+function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned, isActive, isFailed }: ShownOutput): string {
   const size = form === 'full' ? tokens(whole) : `${tokens(now)} of ${tokens(whole)}`
   const state = [FORMS[form], isPinned ? 'pinned' : '', form === 'full' && !isActive && !isPinned ? 'may collapse' : '', isFailed ? 'failed' : ''].filter((word) => word !== '').join(', ')
   const action = (name: string, text: string): string => `<button type="button" tabindex="-1" data-act="${name}" data-id="${escape(object)}">${text}</button>`

@@ -7,16 +7,16 @@ import { hostShape } from '../shape.ts'
 import type { CallFacts } from '../shape.ts'
 
 /** A part of the window. Tokens are estimated: characters / 4. */
-export interface Share {
+export interface PromptShare {
   name: string
   tokens: number
 }
 
 /** How much of an output the model sees; `line`: its whole call is one line of a list, or is gone. */
-export type Form = 'full' | 'excerpt' | 'reference' | 'line'
+export type ShownForm = 'full' | 'excerpt' | 'reference' | 'line'
 
 /** A tool output of a conversation. */
-export interface Output {
+export interface ShownOutput {
   /** The ID in the store. */
   object: string
   /** The short name that the model and all commands take. */
@@ -24,7 +24,7 @@ export interface Output {
   tool: string
   /** Its file, command or search, on one line. */
   name: string
-  form: Form
+  form: ShownForm
   /** Tokens in the window now, and of the whole output. */
   tokens: number
   whole: number
@@ -36,9 +36,9 @@ export interface Output {
 
 /** What a conversation sends. */
 export interface Look {
-  shares: Share[]
+  shares: PromptShare[]
   /** The newest first. */
-  outputs: Output[]
+  outputs: ShownOutput[]
   contextTokens: number
   /** The model's window in tokens; 0 if unknown. */
   contextWindow: number
@@ -65,13 +65,13 @@ export function shownText(conversation: Conversation, object: string): string | 
   return part === undefined ? undefined : resultText(part)
 }
 
-async function outputsOf(conversation: Conversation, own: readonly EngineMessage[], shown: readonly EngineMessage[], { calls }: CallFacts): Promise<Output[]> {
+async function outputsOf(conversation: Conversation, own: readonly EngineMessage[], shown: readonly EngineMessage[], { calls }: CallFacts): Promise<ShownOutput[]> {
   if (own.length === 0 || !conversation.isOpen) return []
   const { manager } = await conversation.session()
   const { sessionIndex, activeSet, pinnedSet } = await manager.sessionSets()
   const [index, active, pinned] = [new Set(sessionIndex), new Set(activeSet), new Set(pinnedSet)]
   const now = new Map(shown.filter(isResult).map((message) => [message.toolCallId ?? '', resultText(message)]))
-  const outputs: Output[] = []
+  const outputs: ShownOutput[] = []
   for (const message of own.filter(isResult)) {
     const { toolCallId = '' } = message
     const object = [toolCallId, `toolcall:${toolCallId}`].find((id) => index.has(id))
@@ -86,7 +86,7 @@ async function outputsOf(conversation: Conversation, own: readonly EngineMessage
   return outputs.reverse()
 }
 
-function formOf(text: string | undefined, whole: string): Form {
+function formOf(text: string | undefined, whole: string): ShownForm {
   if (text === undefined) return 'line'
   if (text === whole) return 'full'
   return isReference(text) ? 'reference' : 'excerpt'

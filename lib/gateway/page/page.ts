@@ -10,19 +10,19 @@ import { readBody } from '../body.ts'
 import type { Conversation } from '../conversation.ts'
 import { sentenceOf } from '../../errors.ts'
 import type { Conversations } from '../conversations.ts'
-import type { Ledger } from '../ledger.ts'
+import type { BillLedger } from '../ledger.ts'
 import { isSame } from '../routes.ts'
 import { isLoopback } from '../upstream.ts'
 import { act, open, searchIn } from './act.ts'
 import type { Action } from './act.ts'
 import { draw } from './draw.ts'
-import type { View } from './draw.ts'
+import type { PageView } from './draw.ts'
 import { lookAt } from './look.ts'
 import { shell } from './shell.ts'
 
 /** What the page shows and acts on. */
-export interface Shown {
-  ledger: Ledger
+export interface PageShown {
+  ledger: BillLedger
   conversations: Conversations
 }
 
@@ -45,12 +45,12 @@ interface Sent {
 export class Page {
   /** What a person needs to see it. */
   readonly key = randomBytes(18).toString('base64url')
-  readonly #shown: Shown
+  readonly #shown: PageShown
   /** Each draws anew for one browser. */
   readonly #watchers = new Set<() => void>()
   readonly #stop: () => void
 
-  constructor(shown: Shown) {
+  constructor(shown: PageShown) {
     this.#shown = shown
     this.#stop = shown.ledger.listen(() => this.#changed())
   }
@@ -116,7 +116,7 @@ export class Page {
     changed()
   }
 
-  async #view(session: string): Promise<View> {
+  async #view(session: string): Promise<PageView> {
     const { sessions } = this.#shown.ledger
     const selected = sessions.find((one) => one.session === session) ?? sessions.at(-1)
     const conversation = selected === undefined ? undefined : this.#conversation(selected.session)
@@ -183,7 +183,7 @@ function refusalOf({ headers, socket }: IncomingMessage, own: string): string | 
 }
 
 /** Returns what of a view a browser does not have yet; undefined if it has all. */
-function newsOf({ regions, lists }: View, sent: Sent): object | undefined {
+function newsOf({ regions, lists }: PageView, sent: Sent): object | undefined {
   const changed = Object.entries(regions).filter(([id, html]) => sent.regions.get(id) !== html)
   const changedLists = Object.entries(lists).flatMap(([id, rows]) => {
     const before = sent.rows.get(id) ?? new Map<string, string>()

@@ -1,5 +1,5 @@
 /** The quotes and names in answers and in what the model sees. */
-import type { Block } from '../blocks.ts'
+import type { ReplayBlock } from '../blocks.ts'
 import type { ContentBlock, Message } from '../recording.ts'
 import { Scanner, textsIn } from './probes.ts'
 import type { Sink } from './probes.ts'
@@ -17,7 +17,7 @@ export function partsOf(message: Message): Part[] {
 }
 
 /** The texts of a block as the model reads them. */
-export function textsOf(block: Block): readonly string[] {
+export function textsOf(block: ReplayBlock): readonly string[] {
   return block.thinking === undefined ? block.texts : [block.thinking]
 }
 

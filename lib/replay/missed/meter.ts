@@ -4,10 +4,10 @@
  * might ask for it, or continue from memory.
  */
 import { unitsOf } from '../blocks.ts'
-import type { Block, Calls } from '../blocks.ts'
+import type { ReplayBlock, Calls } from '../blocks.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import type { Prices } from '../prices.ts'
-import type { BranchStep, Entry, Message } from '../recording.ts'
+import type { BranchStep, RecordedEntry, Message } from '../recording.ts'
 import { keysShown } from '../recording.ts'
 import { partsOf, Reader, textsOf } from './answer.ts'
 import { OpenUse } from './harm.ts'
@@ -43,7 +43,7 @@ interface MeterSetting {
 /** What a policy had sent when the recorded answer came. */
 export interface Sent {
   name: PolicyName
-  blocks: readonly Block[]
+  blocks: readonly ReplayBlock[]
   prices: Prices
 }
 
@@ -59,7 +59,7 @@ export class Meter {
   readonly #setting: MeterSetting
   readonly #reader: Reader
   readonly #sources: Sources
-  readonly #ids = new WeakMap<Block, Uint32Array>()
+  readonly #ids = new WeakMap<ReplayBlock, Uint32Array>()
   readonly #lanes = new Map<PolicyName, Lane>()
   #call = 0
   #turn = 0
@@ -91,19 +91,19 @@ export class Meter {
   }
 
   /** A message was added to the conversation. */
-  message(entry: Entry, blocks: readonly Block[]): void {
+  message(entry: RecordedEntry, blocks: readonly ReplayBlock[]): void {
     if (entry.message.role === 'user') this.#turn += 1
     for (const block of blocks) this.#see(entry, block)
   }
 
   /** The recorded program replaced everything before a message with a summary. */
-  compaction(firstKept: string | undefined, summary: Block): void {
+  compaction(firstKept: string | undefined, summary: ReplayBlock): void {
     this.#sources.from(firstKept)
     this.#summary(summary)
   }
 
   /** The recorded conversation continued from an earlier point; `summary` is that of its newest compaction. */
-  branch(step: BranchStep, summary: Block | undefined): void {
+  branch(step: BranchStep, summary: ReplayBlock | undefined): void {
     this.#sources.only(keysShown(step))
     if (summary !== undefined) this.#summary(summary)
   }
@@ -163,7 +163,7 @@ export class Meter {
     return (prompt * cacheRead + ASKING_TOKENS * output + text * (cacheWrite + STAY_CALLS * cacheRead)) / 1_000_000
   }
 
-  #see(entry: Entry, block: Block): void {
+  #see(entry: RecordedEntry, block: ReplayBlock): void {
     const texts = textsOf(block)
     const kind = kindOf(entry, block.label, this.#setting.calls)
     const units = texts.reduce((sum, text) => sum + text.length, 0)
@@ -175,14 +175,14 @@ export class Meter {
     for (const lane of this.#lanes.values()) for (const use of lane.open) use.result(kind, path, this.#call, ids)
   }
 
-  #summary(block: Block): void {
+  #summary(block: ReplayBlock): void {
     this.#summaries += 1
     const key = `recorded-summary-${this.#summaries}`
     const units = block.units
     this.#sources.add({ key, kind: SUMMARY, born: this.#call, units, isShown: true }, this.#idsOf(block))
   }
 
-  #idsOf(block: Block): Uint32Array {
+  #idsOf(block: ReplayBlock): Uint32Array {
     let ids = this.#ids.get(block)
     if (ids === undefined) this.#ids.set(block, (ids = this.#reader.ids(textsOf(block))))
     return ids

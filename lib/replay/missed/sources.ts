@@ -1,6 +1,6 @@
 /** What the recorded agent had in sight, and where each quote and name stands in it. */
 import type { Calls } from '../blocks.ts'
-import type { Entry, Message } from '../recording.ts'
+import type { RecordedEntry, Message } from '../recording.ts'
 import { grown } from './vocabulary.ts'
 
 /** A block that was put before the recorded agent. */
@@ -110,6 +110,6 @@ function kindOfOutput(message: Message, calls: Calls): string {
 }
 
 /** The kind of one block of a message. */
-export function kindOf({ message }: Entry, label: string, calls: Calls): string {
+export function kindOf({ message }: RecordedEntry, label: string, calls: Calls): string {
   return message.role === 'toolResult' ? kindOfOutput(message, calls) : label
 }

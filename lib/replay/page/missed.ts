@@ -1,6 +1,6 @@
 /** Missed uses on the page: what was hidden that the agent used, by age and by kind. */
 import type { PolicyName } from '../policies/policy.ts'
-import type { Figures } from '../tally.ts'
+import type { TallyFigures } from '../tally.ts'
 import { HARM_CLASSES, isProbablyHarm } from '../missed/harm.ts'
 import type { Count, MissedUses } from '../missed/uses.ts'
 import { escape } from './chart.ts'
@@ -9,7 +9,7 @@ import { escape } from './chart.ts'
 const MAX_KINDS = 8
 
 /** Collapsible tables of what `pi-context-manager` hid; empty if nothing was measured. */
-export function missedUses(policies: Partial<Record<PolicyName, Figures>>, calls: number): string {
+export function missedUses(policies: Partial<Record<PolicyName, TallyFigures>>, calls: number): string {
   const uses = policies['pi-context-manager']?.missedUses
   if (uses === undefined || uses.toolText.all + uses.ownWords.all === 0) return ''
   const kinds = Object.entries(uses.byKind).sort((left, right) => right[1].all - left[1].all)

@@ -1,15 +1,15 @@
 /** The blocks of a session's entries, computed once. */
 import { blocksOf, Calls } from '../blocks.ts'
-import type { Block } from '../blocks.ts'
+import type { ReplayBlock } from '../blocks.ts'
 import { isSent } from '../recording.ts'
-import type { Entry } from '../recording.ts'
+import type { RecordedEntry } from '../recording.ts'
 
 /** Blocks of entries, shared by the policies of one session. */
 export class BlockCache {
-  readonly #blocks = new WeakMap<Entry, Block[]>()
+  readonly #blocks = new WeakMap<RecordedEntry, ReplayBlock[]>()
   readonly calls = new Calls()
 
-  of(entry: Entry): Block[] {
+  of(entry: RecordedEntry): ReplayBlock[] {
     let blocks = this.#blocks.get(entry)
     if (blocks === undefined) {
       this.calls.add(entry.message)

@@ -1,7 +1,7 @@
 /** Pi's compaction: where it cuts, what it asks the model for, and what that costs. */
 import { unitsOf } from '../blocks.ts'
 import { callsOf, textOf } from '../recording.ts'
-import type { Entry, Message } from '../recording.ts'
+import type { RecordedEntry, Message } from '../recording.ts'
 import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Setting } from './policy.ts'
 
@@ -19,8 +19,8 @@ const SUMMARY_TOKENS = 2_000
 
 /** What a compaction leaves. */
 interface Compacted {
-  summary: Entry
-  kept: Entry[]
+  summary: RecordedEntry
+  kept: RecordedEntry[]
   cost: Compaction
 }
 
@@ -33,7 +33,7 @@ export class Compactions {
   readonly #heldAt = new Map<string, Compacted | undefined>()
 
   /** The summary that stands before the messages now. */
-  get summary(): Entry | undefined {
+  get summary(): RecordedEntry | undefined {
     return this.#newest?.summary
   }
 
@@ -44,12 +44,12 @@ export class Compactions {
   }
 
   /** A message came. */
-  came({ key }: Entry): void {
+  came({ key }: RecordedEntry): void {
     this.#heldAt.set(key, this.#newest)
   }
 
   /** Continues after the last of these messages; returns those that the compaction in force there has kept. */
-  goOn(path: readonly Entry[]): readonly Entry[] {
+  goOn(path: readonly RecordedEntry[]): readonly RecordedEntry[] {
     const last = path.at(-1)
     const newest = last === undefined ? undefined : this.#heldAt.get(last.key)
     this.#newest = newest
@@ -62,7 +62,7 @@ export class Compactions {
 
 /** Compacts a conversation; undefined if nothing could be removed. `count` is the number of earlier compactions. */
 export function compact(
-  entries: readonly Entry[],
+  entries: readonly RecordedEntry[],
   cache: BlockCache,
   setting: Setting,
   count: number,
@@ -86,10 +86,10 @@ export function compact(
 }
 
 /** The first entry that stays: about the newest 20,000 tokens, never beginning with a tool result. */
-function cutOf(entries: readonly Entry[], cache: BlockCache): number {
+function cutOf(entries: readonly RecordedEntry[], cache: BlockCache): number {
   let tokens = 0
   for (let index = entries.length - 1; index >= 0; index -= 1) {
-    tokens += Math.ceil(unitsOf(cache.of(entries[index] as Entry)) / 4)
+    tokens += Math.ceil(unitsOf(cache.of(entries[index] as RecordedEntry)) / 4)
     if (tokens < KEEP_RECENT_TOKENS) continue
     const later = entries.findIndex((entry, place) => place >= index && entry.message.role !== 'toolResult')
     if (later >= 0) return later

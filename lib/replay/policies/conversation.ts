@@ -1,18 +1,18 @@
 /** Policies that need no engine: a simple rule derives each request from the conversation. */
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
-import type { Block } from '../blocks.ts'
-import type { Entry } from '../recording.ts'
+import type { ReplayBlock } from '../blocks.ts'
+import type { RecordedEntry } from '../recording.ts'
 import type { BlockCache } from './block-cache.ts'
 import { compact, Compactions } from './compaction.ts'
-import type { Moment, Policy, PolicyName, Request, Setting } from './policy.ts'
+import type { PolicyMoment, Policy, PolicyName, Request, Setting } from './policy.ts'
 
 /** Everything is sent as it came, as an agent without any context management does. */
 export class Append implements Policy {
   readonly name: PolicyName = 'append'
   protected readonly setting: Setting
   protected readonly cache: BlockCache
-  protected readonly system: Block
-  protected entries: Entry[] = []
+  protected readonly system: ReplayBlock
+  protected entries: RecordedEntry[] = []
 
   constructor(setting: Setting, cache: BlockCache) {
     this.setting = setting
@@ -20,15 +20,15 @@ export class Append implements Policy {
     this.system = systemBlock('', setting.systemTokens * setting.unitsPerToken)
   }
 
-  add(entry: Entry): void {
+  add(entry: RecordedEntry): void {
     this.entries.push(entry)
   }
 
-  branch(path: readonly Entry[]): void {
+  branch(path: readonly RecordedEntry[]): void {
     this.entries = [...path]
   }
 
-  request(_moment: Moment): Request {
+  request(_moment: PolicyMoment): Request {
     return { blocks: [this.system, ...this.entries.flatMap((entry) => this.cache.of(entry))], fixed: 1 }
   }
 }
@@ -38,16 +38,16 @@ export class Pi extends Append {
   override readonly name: PolicyName = 'pi'
   readonly #compactions = new Compactions()
 
-  override add(entry: Entry): void {
+  override add(entry: RecordedEntry): void {
     super.add(entry)
     this.#compactions.came(entry)
   }
 
-  override branch(path: readonly Entry[]): void {
+  override branch(path: readonly RecordedEntry[]): void {
     super.branch(this.#compactions.goOn(path))
   }
 
-  override request(_moment: Moment): Request {
+  override request(_moment: PolicyMoment): Request {
     const { setting } = this
     const blocks = this.#blocks()
     if (unitsOf(blocks) / setting.unitsPerToken <= setting.window - RESERVE_TOKENS) return { blocks, fixed: 1 }
@@ -59,7 +59,7 @@ export class Pi extends Append {
     return { blocks: this.#blocks(), fixed: 1, compaction: done.cost }
   }
 
-  #blocks(): Block[] {
+  #blocks(): ReplayBlock[] {
     const { summary } = this.#compactions
     const first = summary === undefined ? [] : this.cache.of(summary)
     return [this.system, ...first, ...this.entries.flatMap((entry) => this.cache.of(entry))]
@@ -71,19 +71,19 @@ export const RESERVE_TOKENS = 16_384
 
 /** A policy that replaces some tool results with a line; which ones is decided at each call, or once for good. */
 abstract class Hiding extends Append {
-  readonly #hidden = new Map<Entry, Block[]>()
+  readonly #hidden = new Map<RecordedEntry, ReplayBlock[]>()
   protected abstract readonly line: string
 
-  override request(moment: Moment): Request {
+  override request(moment: PolicyMoment): Request {
     const results = this.entries.filter((entry) => entry.message.role === 'toolResult')
     const hidden = this.hidden(results, moment)
     const blocks = this.entries.flatMap((entry) => (hidden.has(entry) ? this.#short(entry) : this.cache.of(entry)))
     return { blocks: [this.system, ...blocks], fixed: 1 }
   }
 
-  protected abstract hidden(results: Entry[], moment: Moment): ReadonlySet<Entry>
+  protected abstract hidden(results: RecordedEntry[], moment: PolicyMoment): ReadonlySet<RecordedEntry>
 
-  #short(entry: Entry): Block[] {
+  #short(entry: RecordedEntry): ReplayBlock[] {
     let blocks = this.#hidden.get(entry)
     if (blocks === undefined) {
       const { message } = entry
@@ -100,7 +100,7 @@ export class Mask extends Hiding {
   override readonly name: PolicyName = 'mask'
   protected override readonly line = '[Previous output omitted]'
 
-  protected override hidden(results: Entry[]): ReadonlySet<Entry> {
+  protected override hidden(results: RecordedEntry[]): ReadonlySet<RecordedEntry> {
     return new Set(results.slice(0, -10))
   }
 }
@@ -109,9 +109,9 @@ export class Mask extends Hiding {
 export class Clear extends Hiding {
   override readonly name: PolicyName = 'clear'
   protected override readonly line = '[Old tool result content cleared]'
-  readonly #cleared = new Set<Entry>()
+  readonly #cleared = new Set<RecordedEntry>()
 
-  protected override hidden(results: Entry[]): ReadonlySet<Entry> {
+  protected override hidden(results: RecordedEntry[]): ReadonlySet<RecordedEntry> {
     let units = this.system.units
     for (const entry of this.entries) {
       units += this.#cleared.has(entry) ? this.line.length : unitsOf(this.cache.of(entry))

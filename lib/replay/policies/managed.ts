@@ -8,28 +8,28 @@ import { editedContent } from '../../driver/edits.ts'
 import type { Landmark, News, Visible as Shown, When } from '../../driver/port.ts'
 import { appendsTools } from '../../models/rules.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
-import type { Block } from '../blocks.ts'
+import type { ReplayBlock } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
-import type { ContentBlock, Entry, Message } from '../recording.ts'
+import type { ContentBlock, RecordedEntry, Message } from '../recording.ts'
 import { compact, Compactions } from './compaction.ts'
 import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './block-cache.ts'
 import { openManager } from './engine.ts'
 import { bindingOf, modelCall } from './model-call.ts'
-import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
+import type { Compaction, PolicyMoment, Policy, Request, Setting } from './policy.ts'
 
 /** The start of the line that replaces an output. */
 const REFERENCE = 'toolcall_ref '
 
 /** A message as the model sees it now. */
 interface Visible {
-  entry: Entry
+  entry: RecordedEntry
   /** The message as the harness has it, with its header. */
   whole: Message
   /** The message as the engine last saw it, with earlier edits. */
   handed: Message
-  blocks: Block[]
+  blocks: ReplayBlock[]
 }
 
 /** A change to a message, valid on the branch of `leaf`. */
@@ -63,9 +63,9 @@ export class Managed implements Policy {
   readonly #setting: Setting
   readonly #cache: BlockCache
   /** The system prompt and the tool declarations, without and with the context manager's tools. */
-  readonly #systems: readonly [plain: Block, tools: Block]
+  readonly #systems: readonly [plain: ReplayBlock, tools: ReplayBlock]
   /** The tools by themselves, where a provider takes them in mid-conversation. */
-  readonly #tools: Block
+  readonly #tools: ReplayBlock
   /** The message after which the model got the tools, and whether they stand there; no message if it had them from the start. */
   #given: { leaf: string | undefined; isAppended: boolean } | undefined
   /** The current branch: all of it, and what is shown of it. */
@@ -78,10 +78,10 @@ export class Managed implements Policy {
   #hasAnswer = false
   #rolls: RollReceipt[] = []
   #changes: Change[] = []
-  #notices: { leaf: string; entry: Entry }[] = []
+  #notices: { leaf: string; entry: RecordedEntry }[] = []
   /** Where to return to, by the last message of a turn. */
   readonly #points = new Map<string, Mark>()
-  #moment: Moment | undefined
+  #moment: PolicyMoment | undefined
   #call = 0
   /** The time of what is handed over. */
   #at = 0
@@ -127,7 +127,7 @@ export class Managed implements Policy {
     })
   }
 
-  get #system(): Block {
+  get #system(): ReplayBlock {
     return this.#systems[this.#given !== undefined && !this.#areAppended ? 1 : 0]
   }
 
@@ -147,7 +147,7 @@ export class Managed implements Policy {
     return this.#given?.isAppended === true && this.#visible.some(({ entry }) => entry.key === this.#given?.leaf)
   }
 
-  async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
+  async add(entry: RecordedEntry, file: FileEvent | undefined): Promise<void> {
     const { message } = entry
     if (message.role === 'system') return
     // A turn ends when anything other than its own results follows its answer.
@@ -163,7 +163,7 @@ export class Managed implements Policy {
     if (message.role === 'user') this.#say(entry.at)
   }
 
-  async request(moment: Moment): Promise<Request> {
+  async request(moment: PolicyMoment): Promise<Request> {
     this.#moment = moment
     if (this.#call === 0 && this.#bindsTools) this.#given = { leaf: undefined, isAppended: false }
     if (this.#hasAnswer) await this.#take('end', moment.at)
@@ -177,7 +177,7 @@ export class Managed implements Policy {
     return { blocks, fixed: 1, rolls, ...(compaction !== undefined && { compaction }) }
   }
 
-  async branch(path: readonly Entry[]): Promise<void> {
+  async branch(path: readonly RecordedEntry[]): Promise<void> {
     if (this.#pending.length > 0) await this.#take('end', this.#moment?.at ?? 0)
     const keys = new Set(path.map((entry) => entry.key))
     const before = new Map(this.#visible.map((one) => [one.entry.key, one]))
@@ -187,7 +187,7 @@ export class Managed implements Policy {
     if (leaf !== undefined && !keys.has(leaf)) this.#given = undefined
     const left = this.#compactions.goOn(path)
     const { summary } = this.#compactions
-    const withNotices = (entry: Entry): Entry[] => [entry, ...this.#notices.flatMap((one) => (one.leaf === entry.key ? [one.entry] : []))]
+    const withNotices = (entry: RecordedEntry): RecordedEntry[] => [entry, ...this.#notices.flatMap((one) => (one.leaf === entry.key ? [one.entry] : []))]
     this.#path = path.flatMap(withNotices).map(({ key }) => key)
     this.#visible = summary === undefined ? [] : [this.#summaryOf(summary)]
     for (const entry of left.flatMap(withNotices)) {
@@ -207,7 +207,7 @@ export class Managed implements Policy {
   }
 
   /** Returns what goes out now. */
-  #request(): Block[] {
+  #request(): ReplayBlock[] {
     const tools = this.#areAppended ? this.#given?.leaf : undefined
     return [this.#system, ...this.#visible.flatMap((one) => (one.entry.key === tools ? [...one.blocks, this.#tools] : one.blocks))]
   }
@@ -250,7 +250,7 @@ export class Managed implements Policy {
     }
   }
 
-  async #received(entry: Entry, file: FileEvent | undefined): Promise<Message> {
+  async #received(entry: RecordedEntry, file: FileEvent | undefined): Promise<Message> {
     const { message } = entry
     const call = this.#cache.calls.of(message.toolCallId)
     let content = textOf(message)
@@ -315,7 +315,7 @@ export class Managed implements Policy {
     this.#pending.push({ key: entry.key, message })
   }
 
-  #summaryOf(entry: Entry): Visible {
+  #summaryOf(entry: RecordedEntry): Visible {
     return { entry, whole: entry.message, handed: entry.message, blocks: this.#cache.of(entry) }
   }
 
@@ -324,7 +324,7 @@ export class Managed implements Policy {
   }
 
   /** Pi's own compaction, if a roll does not make enough room. */
-  async #compact(moment: Moment): Promise<Compaction | undefined> {
+  async #compact(moment: PolicyMoment): Promise<Compaction | undefined> {
     const most = this.#setting.window - RESERVE_TOKENS
     const tokens = unitsOf(this.#request()) / this.#setting.unitsPerToken
     if (tokens <= most) return undefined
@@ -354,7 +354,7 @@ export class Managed implements Policy {
     }
   }
 
-  #blocks(entry: Entry, message: Message): Block[] {
+  #blocks(entry: RecordedEntry, message: Message): ReplayBlock[] {
     if (hasLeft(message)) return []
     if (message.content === entry.message.content) return this.#cache.of(entry)
     this.#cache.calls.add(entry.message)
@@ -380,7 +380,7 @@ function hasLeft(message: Message): boolean {
 }
 
 /** Returns what has become a reference no longer shows its file. */
-function onlyWhole(message: Message): (block: Block) => Block {
+function onlyWhole(message: Message): (block: ReplayBlock) => ReplayBlock {
   const reference = message.role === 'toolResult' && textOf(message).startsWith(REFERENCE)
   return (block) => {
     if (!reference) return block

@@ -3,7 +3,7 @@ import type { ModelCall } from '../../index.ts'
 import type { Moment as CallMoment } from '../../driver/port.ts'
 import { rulesOf } from '../../models/rules.ts'
 import type { Binding } from '../../models/rules.ts'
-import type { Moment, Setting } from './policy.ts'
+import type { PolicyMoment, Setting } from './policy.ts'
 
 /** What the replay knows of a call besides its model. */
 interface Circumstances extends CallMoment {
@@ -17,12 +17,12 @@ interface Circumstances extends CallMoment {
  * Returns what the provider of a call does with reasoning behind a change: what was said, or what it does with the
  * model in Pi.
  */
-export function bindingOf({ manager }: Setting, moment: Moment | undefined): Binding {
+export function bindingOf({ manager }: Setting, moment: PolicyMoment | undefined): Binding {
   return manager.binding ?? rulesOf(moment?.model ?? '').askedBinding
 }
 
 /** The call that is made next; `moment` is that of the latest one. */
-export function modelCall(setting: Setting, moment: Moment | undefined, { at, systemUnits, atUserTurn, rolls }: Circumstances): ModelCall {
+export function modelCall(setting: Setting, moment: PolicyMoment | undefined, { at, systemUnits, atUserTurn, rolls }: Circumstances): ModelCall {
   const { cache, manager, window } = setting
   const { kind, lookback } = cache
   const { model = '', prices } = moment ?? {}

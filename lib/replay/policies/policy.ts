@@ -1,12 +1,12 @@
 /** A context management policy: it takes a conversation and decides what is sent with each model call. */
 import type { RollReceipt } from '../../../index.js'
 import type { OpenOptions } from '../../index.ts'
-import type { Block } from '../blocks.ts'
+import type { ReplayBlock } from '../blocks.ts'
 import type { CacheRules } from '../cache.ts'
 import type { FileEvent } from '../files.ts'
 import type { Prices } from '../prices.ts'
 import type { Binding } from '../../models/rules.ts'
-import type { Entry } from '../recording.ts'
+import type { RecordedEntry } from '../recording.ts'
 
 /** The policies, in the order of the report. */
 export const POLICY_NAMES = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'] as const
@@ -49,7 +49,7 @@ export interface ManagerOptions {
 }
 
 /** A model call that is about to be made. */
-export interface Moment {
+export interface PolicyMoment {
   at: number
   model: string
   prices: Prices
@@ -57,7 +57,7 @@ export interface Moment {
 
 /** What is sent with a call. */
 export interface Request {
-  blocks: readonly Block[]
+  blocks: readonly ReplayBlock[]
   /** How many of the blocks are the system part. */
   fixed: number
   /** A compaction that the host made before it. */
@@ -76,11 +76,11 @@ export interface Compaction {
 export interface Policy {
   readonly name: PolicyName
   /** Adds a message to the conversation. `file` is what a tool result says about a file. */
-  add(entry: Entry, file: FileEvent | undefined): void | Promise<void>
+  add(entry: RecordedEntry, file: FileEvent | undefined): void | Promise<void>
   /** The conversation continues from an earlier point. */
-  branch(path: readonly Entry[]): void | Promise<void>
+  branch(path: readonly RecordedEntry[]): void | Promise<void>
   /** What is sent now. */
-  request(moment: Moment): Request | Promise<Request>
+  request(moment: PolicyMoment): Request | Promise<Request>
   /** True if the texts of a request can't be assigned to files. */
   readonly untagged?: boolean
   /** Releases what the policy holds. */

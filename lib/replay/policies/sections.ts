@@ -1,12 +1,12 @@
 /** The canonical view, sent unchanged with every call: system prompt, metadata pool, chat, active content. */
 import type { ContextManager } from '../../index.ts'
 import { blocksOf, Calls, systemBlock, textBlock } from '../blocks.ts'
-import type { Block } from '../blocks.ts'
+import type { ReplayBlock } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
-import type { Entry, Message } from '../recording.ts'
+import type { RecordedEntry, Message } from '../recording.ts'
 import { openManager } from './engine.ts'
-import type { Moment, Policy, Request, Setting } from './policy.ts'
+import type { PolicyMoment, Policy, Request, Setting } from './policy.ts'
 
 /** The policy `sections`. */
 export class Sections implements Policy {
@@ -14,7 +14,7 @@ export class Sections implements Policy {
   readonly untagged = true
   readonly #manager: ContextManager
   readonly #calls = new Calls()
-  readonly #system: Block
+  readonly #system: ReplayBlock
   readonly #points = new Map<string, number>()
 
   static async open(setting: Setting): Promise<Sections> {
@@ -28,7 +28,7 @@ export class Sections implements Policy {
     this.#system = systemBlock('with the tools of the context manager', tokens * setting.unitsPerToken)
   }
 
-  async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
+  async add(entry: RecordedEntry, file: FileEvent | undefined): Promise<void> {
     const { message } = entry
     this.#calls.add(message)
     if (!isSent(message)) return
@@ -49,12 +49,12 @@ export class Sections implements Policy {
     this.#points.set(entry.key, await this.#manager.point())
   }
 
-  async branch(path: readonly Entry[]): Promise<void> {
+  async branch(path: readonly RecordedEntry[]): Promise<void> {
     const last = path.findLast((entry) => this.#points.has(entry.key))
     if (last !== undefined) await this.#manager.restore(this.#manager.sessionId, this.#points.get(last.key) as number)
   }
 
-  async request(_moment: Moment): Promise<Request> {
+  async request(_moment: PolicyMoment): Promise<Request> {
     const { metadataPool, chat, blocks } = await this.#manager.assemble()
     const pool = metadataPool === '' ? [] : [textBlock(metadataPool, 'metadata pool')]
     const messages = (chat as Message[]).flatMap((message) => blocksOf({ key: '', message }, this.#calls))
@@ -68,7 +68,7 @@ export class Sections implements Policy {
 }
 
 /** Returns what the user or the harness said, as a user's message. */
-function asUser({ key, message }: Entry): Message {
+function asUser({ key, message }: RecordedEntry): Message {
   if (message.role === 'user') return message
   const text = blocksOf({ key, message }, new Calls())
     .flatMap((block) => block.texts)
