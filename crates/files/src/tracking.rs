@@ -104,8 +104,10 @@ impl Tracking {
                 let own = client.store().files().into_iter().next();
                 let marker_directory =
                     own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
-                let options =
-                    context_watch::Options { marker_directory, ..context_watch::Options::default() };
+                let options = context_watch::TrackerOptions {
+                    marker_directory,
+                    ..context_watch::TrackerOptions::default()
+                };
                 NotifyTracker::start(options, sink).map(|tracker| Arc::new(tracker) as Arc<dyn Tracker>)
             }
         };

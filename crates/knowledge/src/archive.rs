@@ -26,7 +26,7 @@ pub struct Archive {
     calls: HashMap<ObjectId, Option<Evidence>>,
     /// Calls that were recorded just now, with nothing that they say.
     unknown: HashSet<ObjectId>,
-    answers: Vec<Given>,
+    answers: Vec<GivenAnswer>,
     lines: HashMap<Digest, Notice>,
     /// What the chat does not have yet.
     pending: Vec<Value>,
@@ -39,7 +39,7 @@ pub struct Archive {
 const DRAFTS: usize = 32;
 
 /// An answer of ours to a tool.
-struct Given {
+struct GivenAnswer {
     /// The harness's ID of the call, if it says.
     call: Option<String>,
     /// The answer, if it was given in this process.
@@ -73,7 +73,7 @@ impl Archive {
             let (Some(hash), Some(bytes)) = (hash, bytes) else { return };
             let call = answer.get(CALL).and_then(Value::as_str).map(str::to_owned);
             if !self.answers.iter().any(|one| one.hash == hash && one.call == call) {
-                self.answers.push(Given { call, text: None, hash, bytes: bytes as usize, evidence });
+                self.answers.push(GivenAnswer { call, text: None, hash, bytes: bytes as usize, evidence });
             }
         }
     }
@@ -128,7 +128,7 @@ impl Archive {
         let hash = Digest::of(text.as_bytes());
         let answer = json!({ CALL: call, "text": hash, "bytes": text.len() });
         self.pending.push(json!({ ANSWER: answer, EVIDENCE: evidence.to_value() }));
-        self.answers.push(Given {
+        self.answers.push(GivenAnswer {
             call: call.map(str::to_owned),
             text: Some(text.to_owned()),
             hash,
@@ -139,7 +139,7 @@ impl Archive {
 
     /// Returns what the output of a call says, if it is an answer of ours. The newest one counts.
     pub fn of_answer(&self, call: &str, output: &str) -> Option<&Evidence> {
-        let is_its = |given: &&Given| given.call.as_deref().is_none_or(|its| its == call);
+        let is_its = |given: &&GivenAnswer| given.call.as_deref().is_none_or(|its| its == call);
         let answers = self.answers.iter().rev().filter(is_its);
         answers.into_iter().find(|given| given.is_in(output)).map(|given| &given.evidence)
     }
@@ -172,7 +172,7 @@ impl Archive {
     }
 }
 
-impl Given {
+impl GivenAnswer {
     fn is_in(&self, output: &str) -> bool {
         if let Some(text) = &self.text {
             return output.contains(text.as_str());

@@ -28,7 +28,7 @@ pub fn is_control(tool: &str) -> bool {
 
 /// A tool call in the active set, and the turn in which it was made or last activated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stay {
+pub struct ActiveCall {
     /// The tool call.
     pub id: ObjectId,
     /// The turn, counted from 0.
@@ -41,7 +41,7 @@ pub struct Stay {
 /// up the per-turn limit. Files are never passed in: they are not auto-collapsed.
 #[must_use]
 pub fn collapsing(
-    active: &[Stay],
+    active: &[ActiveCall],
     current_turn: usize,
     window: Window,
     pinned: impl Fn(&ObjectId) -> bool,
@@ -68,11 +68,11 @@ mod tests {
 
     use super::*;
 
-    fn stays(text: &str) -> Vec<Stay> {
+    fn stays(text: &str) -> Vec<ActiveCall> {
         text.split_whitespace()
             .map(|t| {
                 let (id, turn) = t.split_once('@').unwrap();
-                Stay { id: ObjectId::new(id), turn: turn.parse().unwrap() }
+                ActiveCall { id: ObjectId::new(id), turn: turn.parse().unwrap() }
             })
             .collect()
     }

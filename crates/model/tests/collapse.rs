@@ -4,13 +4,18 @@ mod long;
 
 use std::collections::BTreeSet;
 
-use context_model::collapse::{Stay, Window, collapsing};
+use context_model::collapse::{ActiveCall, Window, collapsing};
 use context_model::id::ObjectId;
 use proptest::prelude::*;
 
 /// For each tool call: is its turn one of the last `turns_back`, and are fewer than `per_turn` unpinned ones of
 /// the same turn more recent?
-fn reference(active: &[Stay], current: usize, window: Window, pinned: &BTreeSet<usize>) -> Vec<ObjectId> {
+fn reference(
+    active: &[ActiveCall],
+    current: usize,
+    window: Window,
+    pinned: &BTreeSet<usize>,
+) -> Vec<ObjectId> {
     let mut leaves = Vec::new();
     for (place, stay) in active.iter().enumerate() {
         if pinned.contains(&place) {
@@ -41,11 +46,11 @@ proptest! {
         per_turn in 0..7_usize,
         turns_back in 0..5_usize,
     ) {
-        let active: Vec<Stay> = turns
+        let active: Vec<ActiveCall> = turns
             .iter()
             .enumerate()
             .filter(|(_, turn)| **turn <= current)
-            .map(|(n, turn)| Stay { id: ObjectId::new(format!("call_{n}")), turn: *turn })
+            .map(|(n, turn)| ActiveCall { id: ObjectId::new(format!("call_{n}")), turn: *turn })
             .collect();
         let window = Window { per_turn, turns_back };
         let is_pinned = |id: &ObjectId| pins.iter().any(|p| active.get(*p).is_some_and(|stay| stay.id == *id));
@@ -53,7 +58,7 @@ proptest! {
         prop_assert_eq!(&leaves, &reference(&active, current, window, &pins));
 
         // What stays now, stays when it is asked again: the window is no ratchet.
-        let rest: Vec<Stay> = active.iter().filter(|s| !leaves.contains(&s.id)).cloned().collect();
+        let rest: Vec<ActiveCall> = active.iter().filter(|s| !leaves.contains(&s.id)).cloned().collect();
         prop_assert!(collapsing(&rest, current, window, is_pinned).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use context_model::collapse::{Stay, Window, collapsing, is_control};
+use context_model::collapse::{ActiveCall, Window, collapsing, is_control};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Status};
@@ -202,7 +202,7 @@ impl Session {
             let Some(MetaKind::Toolcall { tool, .. }) = self.catalog.get(id).map(|meta| &meta.kind) else {
                 continue;
             };
-            let stay = Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) };
+            let stay = ActiveCall { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) };
             if !is_control(tool) {
                 active.push(stay);
             } else if stay.turn < turn && !self.sets.pinned().contains(id) {

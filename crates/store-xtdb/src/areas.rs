@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::http::Format;
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::wire::{FOREVER, number, xtdb_number};
 use context_store::Result;
 
@@ -119,7 +119,7 @@ pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a
     lists.into_iter().map(document).collect()
 }
 
-impl Inner {
+impl XtdbClient {
     /// Returns what others wrote in an area since this client read it last. It is asked for from the newest on, so that
     /// XTDB need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for
     /// the ID with the greatest hash: it looks for the key behind the start, and finds none.)

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::erasures::{Record, overtaken, record_document};
 use super::form::StoredForm;
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::log::documents;
 use super::mark::Mark;
 use super::plan::PartialWrite;
@@ -35,7 +35,7 @@ use context_store::{Erased, ErasedCount, Result};
 /// How often the client that erases writes at least.
 const BEAT: Duration = Duration::from_millis(500);
 
-impl Inner {
+impl XtdbClient {
     /// Erases the named objects, and every text with a needle.
     pub(super) async fn erase(
         self: &Arc<Self>,

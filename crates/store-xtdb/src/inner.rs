@@ -17,7 +17,7 @@ use context_store::Result;
 pub(super) const WRITERS: &str = "writer:";
 
 /// A client of one database, shared by all parts of the store.
-pub(super) struct Inner {
+pub(super) struct XtdbClient {
     pub(super) nodes: Nodes,
     pub(super) cache: Mutex<Cache>,
     /// The newest transaction that this client wrote or saw. Every read waits for it.
@@ -30,7 +30,7 @@ pub(super) struct Inner {
     pub(super) local: Mutex<BTreeMap<String, String>>,
 }
 
-impl Inner {
+impl XtdbClient {
     pub(super) fn cache<T>(&self, use_it: impl FnOnce(&mut Cache) -> T) -> T {
         use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -57,7 +57,7 @@ mod write;
 pub use queue::{QueueOptions, QueueState, QueuedStore};
 
 use http::{Format, NodeRequest, Nodes};
-use inner::Inner;
+use inner::XtdbClient;
 use write::NodeWriter;
 
 /// How to reach a database.
@@ -87,7 +87,7 @@ impl XtdbOptions {
 ///
 /// [`Store::search`] reads every version of every object. [`Store::local_value`] lasts as long as this value.
 pub struct XtdbStore {
-    inner: Arc<Inner>,
+    inner: Arc<XtdbClient>,
     writer: tokio::sync::Mutex<NodeWriter>,
 }
 
@@ -101,7 +101,7 @@ impl XtdbStore {
         let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;
         check_version(&nodes).await?;
         let writer = NodeWriter::new(options.writer)?;
-        let inner = Inner {
+        let inner = XtdbClient {
             nodes,
             cache: Mutex::default(),
             known: AtomicU64::new(0),
@@ -119,7 +119,7 @@ impl XtdbStore {
         self.inner.nodes.current()
     }
 
-    fn open(&self) -> Result<&Arc<Inner>> {
+    fn open(&self) -> Result<&Arc<XtdbClient>> {
         if self.inner.closed.load(Ordering::Relaxed) { Err(StoreError::Closed) } else { Ok(&self.inner) }
     }
 }
@@ -159,11 +159,11 @@ impl Store for XtdbStore {
     }
 
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
-        Inner::get_many(self.open()?, ids, at).await
+        XtdbClient::get_many(self.open()?, ids, at).await
     }
 
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        Inner::outlines(self.open()?, ids).await
+        XtdbClient::outlines(self.open()?, ids).await
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
@@ -171,7 +171,7 @@ impl Store for XtdbStore {
     }
 
     async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
-        Inner::query(self.open()?, filter).await
+        XtdbClient::query(self.open()?, filter).await
     }
 
     async fn latest_tx(&self) -> Result<TxId> {

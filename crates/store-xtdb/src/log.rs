@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::form::Given;
 use super::http::{Format, NodeRequest};
-use super::inner::{Inner, WRITERS};
+use super::inner::{WRITERS, XtdbClient};
 use super::mark::Mark;
 use super::wire::{FOREVER, PATCH, document, number, xtdb_number};
 use context_store::backend::words;
@@ -19,7 +19,7 @@ use context_store::{Damage, Hit, Result, Search, StoreError, Version};
 /// How many hashes are looked up in one query.
 const HASHES_A_QUERY: usize = 200;
 
-impl Inner {
+impl XtdbClient {
     /// The objects that later transactions wrote.
     pub(super) async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
         let mut changed: HashMap<String, TxId> = HashMap::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
 use super::http::Format;
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::wire::FOREVER;
 use super::write::NodeWriter;
 use context_store::{Result, StoreError};
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// The pause between two looks at a notice that somebody is erasing.
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Inner {
+impl XtdbClient {
     /// Returns what is known to be erased. Asks for it the first time.
     pub(super) async fn erasures(&self) -> Result<Arc<Erasures>> {
         let known = self.known_erasures();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::cache::First;
 use super::edn::quote;
 use super::http::Format;
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::parallel::in_parallel;
 use super::wire::FOREVER;
 use context_store::backend::is_below;
@@ -20,7 +20,7 @@ use context_store::{AsOf, Filter, KnownAt, Result};
 /// The types of this library's objects, for a query of all of them.
 const TYPES: [&str; 5] = ["file", "toolcall", "chat", "system_prompt", "session"];
 
-impl Inner {
+impl XtdbClient {
     pub(super) async fn query(self: &Arc<Self>, filter: &Filter) -> Result<Vec<ObjectId>> {
         let at = self.pinned(AsOf::default()).await?;
         let Some(KnownAt::Tx(tx)) = at.known.filter(|known| *known != KnownAt::Tx(TxId(0))) else {

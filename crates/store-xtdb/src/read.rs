@@ -13,7 +13,7 @@ use super::cache::Head;
 use super::edn::quote;
 use super::fields::{FIELDS, GROWING};
 use super::http::{Format, NodeAnswer, NodeRequest};
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::plan::is_equal;
@@ -23,7 +23,7 @@ use context_store::{AsOf, KnownAt, Outline, Result, StoreError, Version};
 /// How many documents one query asks for.
 const IDS_A_QUERY: usize = 64;
 
-impl Inner {
+impl XtdbClient {
     /// The version of an object. Takes two requests, one if this client knows the document, and one more if the version is
     /// stored as a change.
     pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::form::{Given, ResolvedValues, StoredForm, resolve};
 use super::http::{Format, NodeRequest};
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::read::{at_place, version};
 use super::wire::Coordinates;
 use context_store::{Result, Version};
 
-impl Inner {
+impl XtdbClient {
     /// All versions in the order of their transactions. Times are requested in EDN, because XTDB's JSON truncates them to
     /// seconds, and documents in JSON, because EDN does not tell keys from strings.
     pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {

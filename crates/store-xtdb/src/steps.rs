@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::areas::{Area, listed};
 use super::http::Format;
-use super::inner::Inner;
+use super::inner::XtdbClient;
 use super::wire::{FOREVER, Ops};
 use super::write::{MARK_TIME, NodeWriter};
 use context_store::{Result, StoreError};
@@ -26,7 +26,7 @@ const PART_VERSIONS: usize = 64;
 /// How many objects one transaction evicts at most.
 pub(super) const EVICTED: usize = 64;
 
-impl Inner {
+impl XtdbClient {
     /// Completes all that was begun.
     pub(super) async fn complete(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         for step in self.steps().await? {

@@ -13,7 +13,7 @@ use super::areas::{Area, listed};
 use super::cache::Head;
 use super::erasures::ERASURES;
 use super::http::{Format, NodeRequest};
-use super::inner::{Inner, WRITERS};
+use super::inner::{WRITERS, XtdbClient};
 use super::mark::Marks;
 use super::parallel::in_parallel;
 use super::plan::{BeforeWrite, PartialWrite, id_of, is_equal, plan};
@@ -92,7 +92,7 @@ pub(super) enum Submitted {
     Erasing,
 }
 
-impl Inner {
+impl XtdbClient {
     /// Applies a transaction. One that comes late from a journal: if others have written a version with the same content in the meantime, that version counts as its own.
     pub(super) async fn transact(
         self: &Arc<Self>,

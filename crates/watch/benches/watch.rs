@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_watch::{Event, NotifyTracker, Options, Tracker as _};
+use context_watch::{Event, NotifyTracker, Tracker as _, TrackerOptions};
 
 use crate::figure::{Figure, asked, rounds, timed};
 
@@ -77,7 +77,7 @@ fn alone(root: &Utf8Path) {
     };
     let before = resident();
     let (tracker, time) = timed(|| {
-        let tracker = NotifyTracker::start(Options::default(), sink).unwrap();
+        let tracker = NotifyTracker::start(TrackerOptions::default(), sink).unwrap();
         for path in &paths {
             tracker.track(path).unwrap();
         }

@@ -11,7 +11,7 @@ use rstest::rstest;
 
 use crate::listen::Listener;
 use crate::native::{Native, WatchRefusal, Watcher, notify};
-use crate::{Event, NotifyTracker, Options, Tracked, Tracker};
+use crate::{Event, NotifyTracker, Tracked, Tracker, TrackerOptions};
 
 const GENEROUS: Duration = Duration::from_secs(120);
 
@@ -70,10 +70,10 @@ impl Stage {
     fn with(refusal: Option<WatchRefusal>, open: Open) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
-        let options = Options {
+        let options = TrackerOptions {
             marker_directory: Some(root.join("markers")),
             poll_interval: Duration::from_millis(10),
-            ..Options::default()
+            ..TrackerOptions::default()
         };
         let refusal = Arc::new(Mutex::new(refusal));
         let watches = Watches::default();

@@ -34,7 +34,7 @@ pub enum Event {
 
 /// Receives a tracker's events, one at a time, on the tracker's own thread.
 ///
-/// A call may take its time: meanwhile events are merged, up to [`Options::capacity`](crate::Options::capacity)
+/// A call may take its time: meanwhile events are merged, up to [`TrackerOptions::capacity`](crate::TrackerOptions::capacity)
 /// paths, beyond which one [`Event::Rescan`] takes their place. A panic is caught and logged, and the next
 /// delivery is a rescan.
 pub trait Sink: Send + 'static {

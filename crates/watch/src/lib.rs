@@ -13,7 +13,7 @@
 //!
 //! # What is noticed, and when
 //! A write is delivered as soon as the writer closes the file or renames it into place. A file that is still
-//! open for writing, a removal and a change of metadata wait up to [`Options::settle`] for what usually
+//! open for writing, a removal and a change of metadata wait up to [`TrackerOptions::settle`] for what usually
 //! follows, so that a save by truncate-and-write or unlink-and-create is not seen half done.
 //!
 //! # What no watcher sees
@@ -41,7 +41,7 @@ pub use event::WatchError;
 pub use event::{Event, Sink, Touch};
 pub use flush::{Acknowledge, Flush};
 pub use identity::Identity;
-pub use tracker::{NotifyTracker, Options};
+pub use tracker::{NotifyTracker, TrackerOptions};
 
 /// Watches sources of type `filesystem` and tells a [`Sink`] which of them may have changed.
 ///
@@ -80,7 +80,7 @@ pub trait Tracker: Send + Sync {
 pub enum Tracked {
     /// The operating system reports changes of its directory.
     Watched,
-    /// Its directory can't be watched, so the path is checked every [`Options::poll_interval`].
+    /// Its directory can't be watched, so the path is checked every [`TrackerOptions::poll_interval`].
     Polled,
     /// Its directory does not exist or can't be entered now; the nearest existing ancestor is watched for it.
     Waiting,

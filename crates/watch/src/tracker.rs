@@ -17,7 +17,7 @@ use crate::{Acknowledge, Event, Flush, Sink, Tracked, Tracker, TrackerStatus, Wa
 
 /// Settings of a [`NotifyTracker`].
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TrackerOptions {
     /// A directory of the product's own on a local disk, made with mode 0700 if it is missing; several trackers
     /// and processes may share it. [`Tracker::flush`] makes and removes an empty directory there, whose event
     /// shows that all earlier events came through. Without it a flush costs a rescan. Default: none.
@@ -36,7 +36,7 @@ pub struct Options {
     pub always_poll: bool,
 }
 
-impl Default for Options {
+impl Default for TrackerOptions {
     fn default() -> Self {
         Self {
             marker_directory: None,
@@ -65,13 +65,13 @@ impl NotifyTracker {
     ///
     /// # Errors
     /// [`WatchError::Thread`] if the thread can't be started.
-    pub fn start(options: Options, sink: impl Sink) -> Result<Self, WatchError> {
+    pub fn start(options: TrackerOptions, sink: impl Sink) -> Result<Self, WatchError> {
         let open = |listener| Watcher::open(listener).map(|native| Box::new(native) as Box<dyn Native>);
         Self::start_with(options, sink, open)
     }
 
     pub(crate) fn start_with(
-        options: Options,
+        options: TrackerOptions,
         sink: impl Sink,
         open: impl FnOnce(Arc<Listener>) -> Result<Box<dyn Native>, String>,
     ) -> Result<Self, WatchError> {

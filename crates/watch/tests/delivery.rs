@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use common::{GENEROUS, Mirror, Scene};
-use context_watch::{Acknowledge, Event, NotifyTracker, Options, Sink, Touch, Tracker, WatchError};
+use context_watch::{Acknowledge, Event, NotifyTracker, Sink, Touch, Tracker, TrackerOptions, WatchError};
 use rstest::rstest;
 
 /// A sink that stops at each event until it is let go.
@@ -38,13 +38,13 @@ impl Gate {
 
 /// A directory, and a tracker in it with the given sink and `files` tracked files.
 fn tracker(
-    options: Options,
+    options: TrackerOptions,
     files: usize,
     sink: impl FnMut(Event) + Send + 'static,
 ) -> (tempfile::TempDir, Vec<Utf8PathBuf>, NotifyTracker) {
     let directory = tempfile::tempdir().unwrap();
     let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
-    let options = Options { marker_directory: Some(root.join("markers")), ..options };
+    let options = TrackerOptions { marker_directory: Some(root.join("markers")), ..options };
     let tracker = NotifyTracker::start(options, sink).unwrap();
     let paths: Vec<_> = (0..files).map(|number| root.join(format!("f{number}"))).collect();
     paths.iter().for_each(|path| {
@@ -60,7 +60,7 @@ fn write_all(paths: &[Utf8PathBuf]) {
 #[test]
 fn a_busy_sink_gets_what_came_meanwhile_merged() {
     let (gate, sink) = Gate::around(|_| {});
-    let (_directory, paths, tracker) = tracker(Options::default(), 100, sink);
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 100, sink);
     write_all(&paths[..1]);
     assert!(gate.arrival().starts_with("Changed"));
     (0..5).for_each(|_| write_all(&paths));
@@ -113,7 +113,8 @@ fn a_touch_is_told_once_for_each_delivery_also_while_the_sink_is_busy_or_the_rec
     });
     let directory = tempfile::tempdir().unwrap();
     let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
-    let options = Options { marker_directory: Some(root.join("markers")), ..Options::default() };
+    let options =
+        TrackerOptions { marker_directory: Some(root.join("markers")), ..TrackerOptions::default() };
     let sink = Touchy { sink, touched: Mutex::new(Some(touch)) };
     let tracker = NotifyTracker::start(options, sink).unwrap();
     let paths = [root.join("f0"), root.join("f1")];
@@ -142,7 +143,7 @@ fn a_touch_is_told_once_for_each_delivery_also_while_the_sink_is_busy_or_the_rec
 #[test]
 fn a_flush_waits_for_the_sink() {
     let (gate, sink) = Gate::around(|_| {});
-    let (_directory, paths, tracker) = tracker(Options::default(), 1, sink);
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, sink);
     write_all(&paths);
     let flush = tracker.flush();
     assert!(gate.arrival().contains("f0"));
@@ -157,7 +158,7 @@ fn a_flush_waits_for_the_sink() {
 #[test]
 fn a_flush_waits_for_a_sink_that_works_elsewhere() {
     let (hand_over, later) = channel::<Acknowledge>();
-    let (_directory, paths, tracker) = tracker(Options::default(), 1, move |event| {
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, move |event| {
         if let Event::Flush(acknowledge) = event {
             hand_over.send(acknowledge).unwrap();
         }
@@ -219,7 +220,7 @@ fn a_flush_survives_the_loss_of_its_markers(#[case] loss: &str) {
 fn a_flush_without_markers_is_a_rescan() {
     let mirror = Arc::new(Mirror::default());
     let sink = Arc::clone(&mirror);
-    let tracker = NotifyTracker::start(Options::default(), move |event| sink.take(event)).unwrap();
+    let tracker = NotifyTracker::start(TrackerOptions::default(), move |event| sink.take(event)).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap().join("f")).unwrap();
     tracker.track(&path).unwrap();
@@ -246,7 +247,8 @@ fn more_changes_than_the_queue_holds_lead_to_one_rescan() {
     let mirror = Arc::new(Mirror::default());
     let sink = Arc::clone(&mirror);
     let (gate, sink) = Gate::around(move |event| sink.take(event));
-    let (_directory, paths, tracker) = tracker(Options { capacity: 100, ..Options::default() }, 1000, sink);
+    let (_directory, paths, tracker) =
+        tracker(TrackerOptions { capacity: 100, ..TrackerOptions::default() }, 1000, sink);
     mirror.seen(|seen| seen.contents.extend(paths.iter().map(|path| (path.clone(), common::read(path)))));
     write_all(&paths[..1]);
     gate.arrival();
@@ -264,7 +266,7 @@ fn more_changes_than_the_queue_holds_lead_to_one_rescan() {
 #[test]
 fn a_sink_that_panics_is_told_to_look_at_everything() {
     let (tell, told) = channel();
-    let (_directory, paths, tracker) = tracker(Options::default(), 1, move |event| match event {
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, move |event| match event {
         Event::Changed(_) => panic!("a defect of the receiver, on purpose"),
         other => tell.send(format!("{other:?}")).unwrap(),
     });
@@ -281,7 +283,7 @@ fn the_sink_may_call_the_tracker() {
     let own: Arc<Mutex<Option<Arc<NotifyTracker>>>> = Arc::default();
     let (tell, told) = channel();
     let inner = Arc::clone(&own);
-    let (_directory, paths, tracker) = tracker(Options::default(), 1, move |event| {
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, move |event| {
         let Event::Changed(paths) = event else { return };
         let own = inner.lock().unwrap();
         let Some(tracker) = own.as_ref() else { return };
@@ -304,7 +306,7 @@ fn nothing_is_delivered_after_close() {
     let closed = Arc::new(AtomicBool::new(false));
     let late = Arc::new(AtomicUsize::new(0));
     let (sees_closed, counts) = (Arc::clone(&closed), Arc::clone(&late));
-    let (_directory, paths, tracker) = tracker(Options::default(), 200, move |_| {
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 200, move |_| {
         counts.fetch_add(usize::from(sees_closed.load(Ordering::SeqCst)), Ordering::SeqCst);
     });
     write_all(&paths);
@@ -323,7 +325,7 @@ fn nothing_is_delivered_after_close() {
 #[test]
 fn closing_answers_the_flush_that_waits_for_a_busy_sink() {
     let (gate, sink) = Gate::around(|_| {});
-    let (_directory, paths, tracker) = tracker(Options::default(), 1, sink);
+    let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, sink);
     write_all(&paths);
     gate.arrival();
     let flush = tracker.flush();

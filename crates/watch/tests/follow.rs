@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::Utf8PathBuf;
 use common::{Content, Scene};
-use context_watch::{Options, Tracked, Tracker, WatchError};
+use context_watch::{Tracked, Tracker, TrackerOptions, WatchError};
 use rstest::rstest;
 
 const TRACKED: [&str; 4] = ["a/f", "a/b/f", "a/b/g", "later/deep/er/f"];
@@ -128,7 +128,7 @@ fn each_of_many_writes_is_seen_in_turn() {
 
 #[test]
 fn a_save_is_delivered_complete_however_long_the_settle_time() {
-    let scene = Scene::with(Options { settle: common::GENEROUS * 10, ..Options::default() });
+    let scene = Scene::with(TrackerOptions { settle: common::GENEROUS * 10, ..TrackerOptions::default() });
     scene.write("f", "1");
     scene.track("f");
     scene.write("f", "2");

@@ -16,7 +16,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use common::{Content, Scene};
-use context_watch::{Options, Tracked, Tracker};
+use context_watch::{Tracked, Tracker, TrackerOptions};
 
 /// Set for the process that a test starts to run itself once more.
 const CHILD: &str = "CONTEXT_WATCH_TEST_CHILD";
@@ -71,8 +71,8 @@ fn run_unprivileged(test: &str) -> bool {
     })
 }
 
-fn quick_polls() -> Options {
-    Options { poll_interval: Duration::from_millis(20), ..Options::default() }
+fn quick_polls() -> TrackerOptions {
+    TrackerOptions { poll_interval: Duration::from_millis(20), ..TrackerOptions::default() }
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn without_a_watcher_everything_is_polled() {
 
 #[test]
 fn polling_sees_what_watching_sees() {
-    let scene = Scene::with(Options { always_poll: true, ..quick_polls() });
+    let scene = Scene::with(TrackerOptions { always_poll: true, ..quick_polls() });
     scene.write("a/b/f", "1");
     scene.track("a/b/f");
     scene.track("later/f");
@@ -266,7 +266,7 @@ fn a_process_ends_with_an_open_tracker() {
         }));
         return;
     }
-    let scene = Scene::with(Options { always_poll: true, ..quick_polls() });
+    let scene = Scene::with(TrackerOptions { always_poll: true, ..quick_polls() });
     scene.track("f");
     std::mem::forget(scene);
     let scene = Scene::new();

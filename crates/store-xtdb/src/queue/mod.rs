@@ -56,7 +56,7 @@ mod status;
 pub use status::QueueState;
 
 use progress::Progress;
-use shared::{Shared, Waiting};
+use shared::{Shared, WaitingCaller};
 use status::{JournalWrite, QueueStatus};
 
 /// How a queued store is set up.
@@ -190,7 +190,7 @@ impl QueuedStore {
 
     async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
         let wanted = self.shared.journal.latest_tx().await?;
-        let _waiting = Waiting::new(&self.shared);
+        let _waiting = WaitingCaller::new(&self.shared);
         let mut sent = self.shared.sent.subscribe();
         let reached = tokio::time::timeout(limit, sent.wait_for(|tx| *tx >= wanted)).await;
         if matches!(reached, Ok(Ok(_))) {

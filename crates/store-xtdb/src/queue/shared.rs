@@ -116,9 +116,9 @@ pub(super) fn urls(options: &XtdbOptions) -> String {
 }
 
 /// A caller that waits for everything to be sent, until this is dropped.
-pub(super) struct Waiting<'a>(&'a Shared);
+pub(super) struct WaitingCaller<'a>(&'a Shared);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingCaller<'a> {
     pub fn new(shared: &'a Shared) -> Self {
         shared.waiting.fetch_add(1, Ordering::AcqRel);
         shared.turn.send_modify(|n| *n += 1);
@@ -127,7 +127,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCaller<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }

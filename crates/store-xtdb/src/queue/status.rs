@@ -58,7 +58,7 @@ pub(super) struct QueueStatus {
     /// What this process works on.
     pub areas: Areas,
     /// What XTDB has.
-    pub names: Names,
+    pub names: RemoteIds,
     pub latest: TxId,
     /// How many objects have not been fetched yet.
     pub behind: u64,
@@ -135,13 +135,13 @@ impl Areas {
 /// The IDs of all objects in XTDB at the last check, as 64-bit hashes. If two IDs share a hash, that costs an unnecessary
 /// request.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct RemoteIds {
     hashes: HashSet<u64>,
     /// True if the whole list was read; before that nothing is known to be absent.
     is_complete: bool,
 }
 
-impl Names {
+impl RemoteIds {
     pub fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
         self.hashes.extend(ids.into_iter().map(short));
     }

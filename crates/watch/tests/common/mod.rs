@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_watch::{Event, NotifyTracker, Options, Tracked, Tracker};
+use context_watch::{Event, NotifyTracker, Tracked, Tracker, TrackerOptions};
 use tempfile::TempDir;
 
 /// For what must happen, on however loaded a machine. Reaching it fails the test.
@@ -113,18 +113,18 @@ pub struct Scene {
 
 impl Scene {
     pub fn new() -> Self {
-        Self::with(Options::default())
+        Self::with(TrackerOptions::default())
     }
 
     /// `marker_directory` is set here.
-    pub fn with(options: Options) -> Self {
+    pub fn with(options: TrackerOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
         let root = base.join("tree");
         fs::create_dir(&root).unwrap();
         let mirror = Arc::new(Mirror::default());
         let sink = Arc::clone(&mirror);
-        let options = Options { marker_directory: Some(base.join("own/markers")), ..options };
+        let options = TrackerOptions { marker_directory: Some(base.join("own/markers")), ..options };
         let tracker = NotifyTracker::start(options, move |event| sink.take(event)).unwrap();
         Self { mirror, tracker, root, _directory: directory }
     }
