@@ -114,7 +114,7 @@ impl Engine {
 /// The result of comparing files with the disk.
 #[derive(Default)]
 pub(crate) struct Reconciled {
-    /// What was written.
+    /// The results for the files of which a version was written.
     pub indexed: Vec<IndexResult>,
     /// Files about which nothing is known.
     pub unreachable: Vec<Place>,

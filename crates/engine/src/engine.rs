@@ -49,27 +49,27 @@ pub(crate) struct Inner {
     pub client: Arc<Client>,
     pub tracking: Arc<Tracking>,
     pub stamps: StampNote,
-    /// What the next write will record.
+    /// The jobs that the next write will record.
     pub queue: Queue,
-    /// What tools have passed in and what has not yet come as a result, oldest first.
+    /// Reads, writes and answers that tools have passed in and that have not yet come as a result, oldest first.
     in_flight: std::sync::Mutex<Vec<InFlight>>,
-    /// What is recorded about what results and notices tell the model.
+    /// The records of what results and notices tell the model.
     archive: std::sync::Mutex<Archive>,
     /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
     state: Mutex<State>,
 }
 
-/// What tools have written to files, oldest first.
+/// The writes of tools to files, oldest first.
 pub(crate) type UnclaimedWrites = HashMap<ObjectId, VecDeque<Wrote>>;
 
-/// What changes while a session is open, layer by layer.
+/// The state that changes while a session is open, layer by layer.
 #[derive(Default)]
 pub(crate) struct State {
     pub session: Session,
-    /// What the model knows of files.
+    /// The model's knowledge of files.
     pub known: Known,
-    /// What the model's request shows.
+    /// The content of the model's request.
     pub request: Request,
     /// The last assembled view, as far as it is still valid.
     pub view: View,
@@ -79,8 +79,8 @@ pub(crate) struct State {
     pub pending: Vec<PendingNotice>,
     /// Reads of files that nobody has stored yet.
     pub unread: Vec<Unread>,
-    /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
-    /// already noted.
+    /// Writes of tools that have not yet come as a result, oldest first. What the model knows about them is already
+    /// noted.
     pub written: UnclaimedWrites,
     /// The session has returned to an earlier point, and what is visible has not been read again yet.
     pub came_back: bool,
@@ -176,8 +176,8 @@ impl Engine {
     /// what waits for the store.
     ///
     /// # Errors
-    /// What [`Engine::settle`] reports, and what prevented a changed file from being stored; the trackers end in any
-    /// case.
+    /// Errors of [`Engine::settle`], and the one that prevented a changed file from being stored; the trackers end in
+    /// any case.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn close(&self) -> Result<()> {
         if self.inner.state.lock().await.session.closed {

@@ -113,7 +113,7 @@ impl Inner {
     /// waiting.
     ///
     /// # Errors
-    /// What the store reports, after everything that could be done.
+    /// Errors of the store, returned after everything that could be done.
     #[instrument(level = "debug", skip_all)]
     pub async fn look_at_due(&self, all: bool) -> Result<()> {
         let mut outcome = Ok(());

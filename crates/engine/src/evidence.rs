@@ -131,7 +131,7 @@ impl Inner {
     /// Notes what a result has told that has left the model's sight: that is known as long as nothing else is.
     ///
     /// # Errors
-    /// What the store reports.
+    /// Errors of the store.
     pub async fn note_left(
         &self,
         state: &mut State,

@@ -23,7 +23,7 @@ use crate::written::Unreported;
 /// A diff replaces the whole text if it is at most one part in this many of that text.
 const DIFF_SHARE: usize = 2;
 
-/// What a tool should answer instead of what it was about to do.
+/// The answer that a tool should give instead of what it was about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadAnswer {
     /// The text for the model.
@@ -223,7 +223,7 @@ impl Engine {
     /// if nothing changed.
     ///
     /// # Errors
-    /// What the store reports; the next call then returns the lines.
+    /// Errors of the store; the next call then returns the lines.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn stale_notices(&self) -> Result<Vec<String>> {
         self.inner.look_at_due(true).await?;
@@ -234,12 +234,12 @@ impl Engine {
     }
 }
 
-/// What an edit tool should do.
+/// The decision on what an edit tool should do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditGuard {
     /// Make the edit.
     Allowed {
-        /// What to add to the edit's result: the file has changed elsewhere, and how.
+        /// The text to add to the edit's result: the file has changed elsewhere, and how.
         difference: Option<String>,
     },
     /// Don't make it, and answer with this.

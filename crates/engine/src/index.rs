@@ -22,10 +22,10 @@ use tracing::instrument;
 use crate::engine::{Engine, Inner, State};
 use crate::job::Job;
 
-/// What indexing many files did.
+/// The outcome of indexing many files.
 #[derive(Debug, Default)]
 pub struct Indexed {
-    /// What happened to each file that could be indexed, in the order of the paths.
+    /// The outcome for each file that could be indexed, in the order of the paths.
     pub results: Vec<IndexResult>,
     /// The paths without a readable regular file, and why, in the order of the paths.
     pub refused: Vec<(String, EngineError)>,
@@ -145,8 +145,8 @@ impl Engine {
     /// continues from there: a file that is already stored writes nothing.
     ///
     /// # Errors
-    /// What the store reports. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible
-    /// path, `IO` if there is no readable regular file.
+    /// Errors of the store. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible path,
+    /// `IO` if there is no readable regular file.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_files(&self, paths: Vec<String>) -> Result<Indexed> {
         let known = self.inner.hashes().await?;

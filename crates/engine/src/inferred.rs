@@ -129,7 +129,7 @@ impl Inner {
         self.walk(file, tx, |version| !search.look(content_in(version), version.document.content())).await
     }
 
-    /// What a call has left, if that is noted already; else the version that a search finds.
+    /// Returns what a call has left, if that is noted already; else the version that a search finds.
     async fn written(
         &self,
         state: &State,
@@ -332,7 +332,7 @@ pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Optio
     passage_of(version.document.content()?, content_in(version), first, output, Reader)
 }
 
-/// What a stored version contains.
+/// Returns the content of a stored version.
 fn content_in(version: &Version) -> Content {
     Content::stored(version.document.source_hash(), version.tx_id)
 }

@@ -30,7 +30,7 @@ impl Inner {
         number
     }
 
-    /// What a tool has just read from a file will not be its result.
+    /// Forgets what a tool has just read from a file: it will not be the tool's result.
     pub fn forget_read(&self, call: Option<&str>, file: &ObjectId) {
         let mut all = self.in_flight();
         let is_it = |one: &InFlight| one.is_read_of(file) && one.call.as_deref() == call;
@@ -100,8 +100,8 @@ impl Inner {
         Ok(Some(evidence))
     }
 
-    /// What a call has made of files that its path does not name, as a patch does: of those that were passed in with its ID,
-    /// or that the patch names.
+    /// Returns what a call has made of files that its path does not name, as a patch does: of those that were passed in
+    /// with its ID, or that the patch names.
     async fn several_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
         let Toolcall { args, call_id, .. } = input;
         let waiting = self.in_flight().clone();
@@ -138,7 +138,7 @@ impl Inner {
         Some(evidence)
     }
 
-    /// What was passed in belongs to a call, and this is what its result says.
+    /// Records that what was passed in belongs to a call, and what that call's result says.
     fn claim(&self, number: u64, call_id: &str, says: &Evidence) {
         for one in self.in_flight().iter_mut().filter(|one| one.number == number) {
             one.owner = Some(call_id.to_owned());

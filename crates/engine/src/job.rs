@@ -98,7 +98,7 @@ const BYTES: usize = 8 << 20;
 
 /// The outcome of a job, of the type that its caller waits for.
 pub(crate) struct Reply<T> {
-    /// What came of it; `None` until it was decided.
+    /// The outcome; `None` until it is decided.
     pub outcome: Option<T>,
     /// `None` if nobody waits.
     caller: Option<oneshot::Sender<Result<T>>>,
@@ -130,7 +130,7 @@ impl<T> Reply<T> {
 
 /// A job whose turn has not come.
 pub(crate) struct Waiting {
-    /// What to record.
+    /// The job to record.
     pub job: Job,
     /// When it is to survive a power loss.
     pub fsync: Fsync,

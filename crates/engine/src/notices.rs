@@ -48,7 +48,7 @@ impl Inner {
     /// Adds what the model must be told about files to the pending notices, and records that with the turn.
     ///
     /// # Errors
-    /// What the store reports; nothing then counts as told.
+    /// Errors of the store; nothing then counts as told.
     #[instrument(level = "debug", skip_all)]
     pub async fn notices(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         self.unclaimed(state).await?;

@@ -20,7 +20,7 @@ use context_session::paths::{Disk, Place};
 use crate::engine::{Inner, State};
 use crate::job::Job;
 
-/// What is at a path that the model knows, if that asks for something.
+/// The state of a path that the model knows, if action is needed.
 enum AtPath {
     /// The path leads to another object.
     Elsewhere,

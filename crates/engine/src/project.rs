@@ -19,7 +19,7 @@ use tracing::instrument;
 use crate::engine::{Engine, Inner, State};
 use crate::results::Taking;
 
-/// What other machines wrote is not fetched again for this many milliseconds.
+/// Milliseconds for which the writes of other machines are not fetched again.
 const PULL_AGE_MS: i64 = 1_000;
 
 /// The same at the start of a user's turn, where a harness may call twice.
@@ -55,7 +55,7 @@ impl Engine {
     /// power loss.
     ///
     /// # Errors
-    /// What the store reports. The harness then sends its own messages unchanged and passes them in again, with
+    /// Errors of the store. The harness then sends its own messages unchanged and passes them in again, with
     /// [`Engine::resync`] or this method: what was taken in before the failure is not taken in twice.
     #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
     pub async fn advance(&self, incoming: Vec<IncomingMessage>, call: &Call) -> Result<Plan> {

@@ -31,7 +31,7 @@ use crate::job::fingerprint;
 pub(crate) struct Taking {
     /// They are not part of the record yet.
     pub record: bool,
-    /// What the model knows is read from all of its messages, and not noted as it comes.
+    /// The model's knowledge is read from all of its messages, and not noted as it comes.
     pub again: bool,
     /// Large outputs may be shown as excerpts. Where nothing may collapse nothing is cut at birth either.
     pub excerpts: bool,

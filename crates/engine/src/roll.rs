@@ -18,7 +18,7 @@ impl Engine {
     /// Rolls everything that is stale now and everything that left the active set, because a person asked for it.
     ///
     /// # Errors
-    /// What the store reports; nothing is then rolled.
+    /// Errors of the store; nothing is then rolled.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
@@ -96,7 +96,7 @@ impl Inner {
     /// Executes a roll: records it, and adds its edits to a plan.
     ///
     /// # Errors
-    /// What the store reports; nothing is then rolled.
+    /// Errors of the store; nothing is then rolled.
     #[instrument(level = "debug", skip_all)]
     pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();

@@ -32,7 +32,8 @@ pub(crate) enum Unreported {
 }
 
 impl State {
-    /// What the model knows of a path that a call is about to change, or has just changed: of the file to which that led.
+    /// Returns what the model knows of a path that a call is about to change, or has just changed: of the file to which
+    /// that led.
     pub fn base(&self, way: &Way) -> Option<Base> {
         let file = self.known.led(&way.path).unwrap_or(&way.file);
         let content = self.known_now(file)?;
@@ -157,7 +158,7 @@ impl Inner {
         })
     }
 
-    /// What the model knew before a call whose result tells how the file had changed.
+    /// Returns what the model knew before a call whose result tells how the file had changed.
     pub fn told_with(&self, input: &Toolcall, way: &Way) -> Option<Base> {
         let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.call_id, way));
         let told = told.filter_map(|one| match one.what {

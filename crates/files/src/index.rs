@@ -20,12 +20,12 @@ use super::observed::Seen;
 use super::reading::{self, FileState};
 use super::tracking::Tracking;
 
-/// What indexing did.
+/// The outcome of indexing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexResult {
     /// The object.
     pub id: ObjectId,
-    /// What happened to it.
+    /// The action taken on it.
     pub action: Action,
     /// Why the object has no text, as the end of a sentence "the file …"; `None` if it has text.
     pub reason: Option<String>,
@@ -48,7 +48,7 @@ pub enum FileEntry {
     Tracked,
 }
 
-/// What a look at a file is for.
+/// The purpose of a look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFor {
     /// Its text: somebody reads or writes it, or has read it before.
@@ -57,12 +57,12 @@ pub enum ReadFor {
     Change,
 }
 
-/// What looks at files: the client's paths, its tracker, and how much text it keeps.
+/// A reader of files: the client's paths, its tracker, and how much text it keeps.
 #[derive(Clone)]
 pub struct FileReader {
     /// The client whose paths it resolves.
     pub client: Arc<Client>,
-    /// What tracks the files that it reads.
+    /// The tracking of the files that it reads.
     pub tracking: Arc<Tracking>,
 }
 
@@ -308,7 +308,7 @@ mod tests {
         assert!(!file_reader.has_waived(&seen(text, Some(TxId(1)))), "a text of {size} bytes");
     }
 
-    /// Whether a look makes a version of a file that is stored with its text, or by its hash alone.
+    /// Checks whether a look makes a version of a file that is stored with its text, or by its hash alone.
     #[rstest]
     #[case::the_same_text(true, "text", true, Action::Unchanged)]
     #[case::the_same_bytes_and_no_text(true, "text", false, Action::Unchanged)]

@@ -66,7 +66,7 @@ impl Readers {
     }
 }
 
-/// What one thread has looked at, each with its path's place in the list.
+/// The files that one thread has looked at, each with its path's place in the list.
 #[derive(Default)]
 pub struct Portion {
     /// Files that were read.

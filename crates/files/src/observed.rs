@@ -27,7 +27,7 @@ pub struct Seen {
     pub id: ObjectId,
     /// The file's path as the agent gave it, its binding, and where it is on disk.
     pub place: Place,
-    /// What was seen there.
+    /// The observation at that place.
     pub observation: Observation,
     /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
     pub reason: Option<String>,
@@ -156,9 +156,9 @@ impl Seen {
 pub struct Observed {
     /// The files, and how each enters the session.
     pub files: Vec<(Seen, FileEntry)>,
-    /// What the call's result shows, as far as that is known.
+    /// The evidence of what the call's result shows, as far as that is known.
     pub evidence: Option<Evidence>,
-    /// What the call's output came to.
+    /// The outcome of the call's output.
     pub outcome: Option<String>,
     /// The call was made long ago: what is on disk now is not what it has left.
     pub is_late: bool,

@@ -14,7 +14,7 @@ pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
 /// How many times a file is read if it changes while it is read.
 const ATTEMPTS: usize = 5;
 
-/// What is at a path.
+/// The state of the file at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileState {
     /// A text file, whole.
@@ -32,7 +32,7 @@ pub enum FileState {
     Gone,
     /// Something else is at its path, so the file is gone: a directory, a pipe, a device, or a symbolic link on the way.
     Replaced {
-        /// What is there, as the end of a sentence "the file …".
+        /// A description of what is there, as the end of a sentence "the file …".
         reason: String,
     },
     /// There is no such file, and neither is its directory (or it can't be read). [`super::index::FileReader`] decides whether

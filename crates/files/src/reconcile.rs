@@ -25,7 +25,7 @@ use super::stamps::{Stamp, StampNote, Stamps};
 /// is spent waiting for a cold disk.
 const READERS: usize = 8;
 
-/// What a comparison of files with the disk brought to light.
+/// The findings of a comparison of files with the disk.
 #[derive(Default)]
 pub struct Compared {
     /// Files that differ from their stored version.
@@ -222,7 +222,8 @@ mod tests {
         compare(&file_reader, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
     }
 
-    /// What was read once need not be read again, unless it may be written again within the same tick of the clock.
+    /// A file that was read once need not be read again, unless it may be written again within the same tick of the
+    /// clock.
     #[tokio::test]
     async fn a_file_that_had_to_be_read_is_stamped_if_it_is_settled() {
         // A file that was there before the test was compiled.

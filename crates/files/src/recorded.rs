@@ -19,7 +19,7 @@ use super::reading::{self, FileState};
 /// A version as it was before secrets were taken out, as far as that is known.
 ///
 /// # Errors
-/// What the store reports.
+/// Errors of the store.
 pub async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
     match client.store().get(id, at).await? {
         Some(version) => Ok(Some(restored(client, version).await?)),
@@ -30,7 +30,7 @@ pub async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<
 /// The same for many objects, in the order of the IDs.
 ///
 /// # Errors
-/// What the store reports.
+/// Errors of the store.
 pub async fn versions(client: &Client, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
     let mut versions = Vec::with_capacity(ids.len());
     for version in client.store().get_many(ids, at).await? {

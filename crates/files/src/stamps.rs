@@ -17,7 +17,7 @@ use context_store::StoreError;
 /// How many seconds after its last change a file counts as settled.
 const SETTLED_SECONDS: i64 = 2;
 
-/// What changes whenever a file's bytes do: two equal stamps of settled files mean equal bytes.
+/// A value that changes whenever a file's bytes do: two equal stamps of settled files mean equal bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -90,8 +90,8 @@ impl StampNote {
     /// Adds stamps to the known ones.
     ///
     /// # Errors
-    /// What the store reports, except `STORE_FULL`: then the files are read again at the next resume, which is no
-    /// reason to refuse the session.
+    /// Errors of the store, except `STORE_FULL`: then the files are read again at the next resume, which is no reason
+    /// to refuse the session.
     pub async fn add(
         &self,
         client: &Client,

@@ -27,11 +27,11 @@ pub struct FileEvent {
     pub id: Option<ObjectId>,
     /// The path as the agent sees it; the warning's text for a warning.
     pub path: String,
-    /// What happened.
+    /// The kind of event.
     pub kind: FileEventKind,
 }
 
-/// What happened to a tracked file.
+/// The kind of event that happened to a tracked file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEventKind {
     /// It may have changed. It is being read now, and an event with the outcome follows. Only for
@@ -54,7 +54,7 @@ pub struct Tracking {
     pace: u64,
     tracker: Mutex<Option<Arc<dyn Tracker>>>,
     attached: Arc<Attached>,
-    /// Who hears of each change of a file.
+    /// The listeners that hear of each change of a file.
     pub listeners: Listeners,
     /// Warnings that came before anybody listened.
     early: Mutex<Vec<FileEvent>>,
@@ -63,7 +63,7 @@ pub struct Tracking {
     wakes: Mutex<Option<Instant>>,
 }
 
-/// What is tracked, and the listeners called before a file is read. Kept apart from the tracker, so that the
+/// The tracked files, and the listeners called before a file is read. Kept apart from the tracker, so that the
 /// tracker's thread can hold it.
 #[derive(Default)]
 pub struct Attached {
@@ -72,7 +72,7 @@ pub struct Attached {
     devices: Mutex<HashMap<Utf8PathBuf, u64>>,
     /// Files of which only the path was seen so far, with their stamps at that time: nobody has looked at them.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
-    /// Who is called before a file is read.
+    /// The listeners called before a file is read.
     pub listeners: Listeners,
 }
 

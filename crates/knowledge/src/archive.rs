@@ -18,17 +18,17 @@ const CALL: &str = "call";
 const ANSWER: &str = "answer";
 const EVIDENCE: &str = "evidence";
 
-/// What is recorded about what results and notices tell.
+/// The records of what results and notices tell.
 #[derive(Default)]
 pub struct Archive {
-    /// What the results of calls say, where it is not in the record of the call itself; `None` of one that says nothing of
-    /// any file.
+    /// The evidence in the results of calls, where it is not in the record of the call itself; `None` for one that says
+    /// nothing of any file.
     calls: HashMap<ObjectId, Option<Evidence>>,
     /// Calls that were recorded just now, with nothing that they say.
     unknown: HashSet<ObjectId>,
     answers: Vec<GivenAnswer>,
     lines: HashMap<Digest, Notice>,
-    /// What the chat does not have yet.
+    /// The entries that the chat does not have yet.
     pending: Vec<Value>,
     /// Texts that the model knows and no version has: of a file that others had changed when the model edited it. Oldest
     /// first.
@@ -100,7 +100,7 @@ impl Archive {
         }
     }
 
-    /// What the calls say that were recorded so far has been asked for.
+    /// Notes that everything the calls recorded so far say has been asked for.
     pub fn settle(&mut self) {
         self.unknown.clear();
         self.answers.iter_mut().for_each(|given| given.text = None);
@@ -116,7 +116,7 @@ impl Archive {
         self.unknown.contains(call)
     }
 
-    /// What a call's result says was found out, and is to be recorded.
+    /// Notes what a call's result was found to say; that is to be recorded.
     pub fn found(&mut self, call: &ObjectId, evidence: Option<Evidence>) {
         let value = evidence.as_ref().map(Evidence::to_value);
         self.pending.push(json!({ CALL: call, EVIDENCE: value }));

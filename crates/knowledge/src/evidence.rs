@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The field of a tool call's document that has its evidence.
 pub const FIELD: &str = "evidence";
 
-/// What a call's result tells the model of a file.
+/// The evidence about a file that a call's result gives the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
@@ -32,8 +32,8 @@ pub enum Evidence {
         lines: Lines,
         /// The tool call in whose result they stand.
         at: ObjectId,
-        /// What to say in this result's place once the other one has left the conversation. `None` where an earlier version
-        /// has recorded this.
+        /// The text to put in this result's place once the other one has left the conversation. `None` where an earlier
+        /// version has recorded this.
         #[serde(skip_serializing_if = "Option::is_none")]
         left: Option<String>,
     },
@@ -41,7 +41,7 @@ pub enum Evidence {
     Refers {
         /// The tool call in whose result it is.
         at: ObjectId,
-        /// What to say in this result's place once the other one has left the conversation.
+        /// The text to put in this result's place once the other one has left the conversation.
         left: String,
     },
     /// A difference that leads to these bytes.
@@ -52,7 +52,7 @@ pub enum Evidence {
         /// The bytes.
         #[serde(flatten)]
         bytes: Bytes,
-        /// What the call has left of a version of which the model had been told that it is another one.
+        /// The bytes that the call has left of a version of which the model had been told that it is another one.
         #[serde(skip_serializing_if = "Option::is_none")]
         left: Option<Digest>,
     },

@@ -18,20 +18,20 @@ pub struct InFlight {
     pub call: Option<String>,
     /// The path that the tool was given, and where it leads.
     pub way: Way,
-    /// What the tool has passed in.
+    /// The read, write or answer that the tool has passed in.
     pub what: Taken,
     /// The recorded call that it belongs to.
     pub owner: Option<String>,
-    /// What that call's result says.
+    /// The evidence in that call's result.
     pub says: Option<Evidence>,
 }
 
-/// What a tool has passed in.
+/// A read, write or answer that a tool has passed in.
 #[derive(Clone)]
 pub enum Taken {
     /// It has read a file.
     Read {
-        /// What it has read.
+        /// The content that it has read.
         content: Content,
         /// The text, if nobody has stored it.
         text: Option<Arc<str>>,
@@ -42,19 +42,19 @@ pub enum Taken {
     Led(Content),
     /// It may make its edit, and its result tells what had changed before.
     Told {
-        /// What the result tells.
+        /// The text that the result tells.
         text: String,
         /// The version to which that leads.
         content: Content,
     },
 }
 
-/// What a tool has left in a file.
+/// The state in which a tool has left a file.
 #[derive(Clone, Debug)]
 pub struct Wrote {
-    /// What it has left.
+    /// The content that it has left.
     pub content: Content,
-    /// What the model knew of the file before; `None` of a file that it did not know.
+    /// The model's knowledge of the file before; `None` for a file that it did not know.
     pub before: Option<Base>,
     /// The harness's ID of the call, if the harness says.
     pub call: Option<String>,
@@ -62,7 +62,7 @@ pub struct Wrote {
     pub path: Arc<str>,
 }
 
-/// What the model knows of a file.
+/// The model's knowledge of a file.
 #[derive(Clone, Debug)]
 pub struct Base {
     /// The file that had these bytes.

@@ -14,7 +14,7 @@ use crate::written::{Fit, Leaves};
 /// How many versions of a file are looked at.
 pub const LOOKED_BACK: usize = 8;
 
-/// What is known of the time of a read.
+/// The time of a read, as far as it is known.
 #[derive(Clone, Copy, Default)]
 pub struct ReadAt {
     /// The version that the request mentioned last.
@@ -32,13 +32,13 @@ pub struct ReadResult<'a> {
     pub first: usize,
     /// It asks for a part of the file.
     pub is_limited: bool,
-    /// What it shows.
+    /// The text that it shows.
     pub output: &'a str,
     /// The tool has adorned the lines, and `output` has them without that.
     pub is_bare: bool,
     /// The tool has passed in a read of the file, so the output is the file's own text.
     pub is_passed_in: bool,
-    /// What is known of its time.
+    /// Its time, as far as it is known.
     pub at: ReadAt,
 }
 
@@ -131,7 +131,7 @@ impl<'a> ReadSearch<'a> {
         nothing.map(|lines| (lines, true))
     }
 
-    /// What the result says of the file. `passed_in` are the lines of a read that its tool has passed in.
+    /// Returns what the result says of the file. `passed_in` are the lines of a read that its tool has passed in.
     #[must_use]
     pub fn evidence(&self, file: &ObjectId, passed_in: Option<Passage>) -> Option<Evidence> {
         let ReadResult { first, is_limited, output, is_bare, is_passed_in, at } = self.read;
@@ -163,7 +163,7 @@ impl<'a> ReadSearch<'a> {
     }
 }
 
-/// What a read from a line on has shown of a version that nobody has stored.
+/// Returns what a read from a line on has shown of a version that nobody has stored.
 #[must_use]
 pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {
     let lines = lost(Digest::of(output.as_bytes()), first, output).of(file)?;
@@ -176,7 +176,7 @@ pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence>
 /// before the call was recorded, because one notice too many is better than none.
 pub struct WriteSearch<'a> {
     leaves: Leaves<'a>,
-    /// What the call makes of the text that the model knew.
+    /// The hash of the text that the call makes of the one that the model knew.
     made: Option<Digest>,
     late: bool,
     found: Option<Content>,
@@ -209,7 +209,7 @@ impl<'a> WriteSearch<'a> {
         self.late && !matches!(self.leaves, Leaves::Unsaid)
     }
 
-    /// What the call has left; bytes that nobody has stored have no transaction.
+    /// Returns the content that the call has left; bytes that nobody has stored have no transaction.
     #[must_use]
     pub fn content(&self) -> Option<Content> {
         self.found.or(self.made.map(Content::lost)).or(self.perhaps)

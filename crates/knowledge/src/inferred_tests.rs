@@ -19,7 +19,7 @@ fn versions(texts: &[Option<&'static str>]) -> Vec<(Content, Option<&'static str
     texts.iter().enumerate().map(|(at, one)| (content(at, *one), text(*one))).collect()
 }
 
-/// What a read of the whole file says.
+/// Returns what a read of the whole file says.
 fn read<'a>(output: &'a str) -> ReadResult<'a> {
     let (is_limited, is_bare, is_passed_in, at) = (false, false, false, ReadAt::default());
     ReadResult { first: 1, is_limited, output, is_bare, is_passed_in, at }
@@ -171,7 +171,7 @@ fn the_version_that_a_write_has_left(
     assert_eq!(content, hash.map(|hash| Content { hash: Some(hash), tx }));
 }
 
-/// What it has put in comes up in both.
+/// The text that it has put in comes up in both.
 #[rstest]
 #[case(false, 9)]
 #[case(true, 8)]

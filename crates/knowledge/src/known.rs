@@ -18,11 +18,11 @@ pub struct KnownVersion {
     pub from_results: bool,
 }
 
-/// What the model knows about the session's files.
+/// The model's knowledge about the session's files.
 #[derive(Default)]
 pub struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
-    /// What the request has said about each file, in order, including what has left the model's sight.
+    /// The statements of the request about each file, in order, including those that have left the model's sight.
     statements: HashMap<ObjectId, Vec<Statement>>,
     /// The files that each call's result says something about.
     told_by: HashMap<ObjectId, HashSet<ObjectId>>,
@@ -86,7 +86,7 @@ impl Known {
         self.pointed.remove(file);
     }
 
-    /// What was noted of a file since is not what its messages tell.
+    /// Restores the former knowledge of a file: what was noted since is not what its messages tell.
     pub fn put_back(&mut self, file: ObjectId, version: KnownVersion) {
         self.versions.insert(file, version);
     }

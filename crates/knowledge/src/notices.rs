@@ -9,7 +9,7 @@ const DIGITS: usize = 8;
 
 /// A notice that is recorded and not delivered yet: no plan has carried it.
 pub struct PendingNotice {
-    /// What it tells, as it is recorded.
+    /// The content of the notice, as it is recorded.
     pub notice: Notice,
     /// The line.
     pub line: String,

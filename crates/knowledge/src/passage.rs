@@ -39,7 +39,7 @@ pub fn adorns(recorded: &str, lines: &str) -> bool {
             .any(|adorned| adorned.iter().zip(&bare).all(is_adorned))
 }
 
-/// What an output shows besides the lines that it has in common with a version.
+/// The rest of an output besides the lines that it has in common with a version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shows {
     /// Other text.

@@ -52,7 +52,7 @@ impl Passage {
     }
 }
 
-/// What a message says about a file.
+/// The content of a message's statement about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     /// Lines as a read showed them.
@@ -87,7 +87,7 @@ pub struct Statement {
     pub via: Option<Arc<str>>,
     /// Its place among the statements about all files.
     pub number: usize,
-    /// What it says.
+    /// The content of the statement.
     pub says: Says,
 }
 

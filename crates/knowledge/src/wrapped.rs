@@ -68,7 +68,7 @@ fn run(lines: &[&str], first: usize, shown: &[&str]) -> Option<(usize, usize)> {
     (text >= ENOUGH || (is_end && text > 0)).then(|| (first, first + count - 1))
 }
 
-/// What stands before each line.
+/// The text that stands before each line.
 struct Beside {
     /// Before the number.
     start: String,
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(wrapped_lines(TEXT, first, output.as_ref(), Tool::Reader), lines);
     }
 
-    /// What a host puts around the output of a command, and what a command prints that read a former version.
+    /// Text that a host puts around the output of a command, and the output of a command that read a former version.
     #[rstest]
     #[case::as_it_is(TEXT.into(), Some((1, 5)))]
     #[case::codex(format!("Exit code: 0\nWall time: 0.1 seconds\nOutput:\n{TEXT}"), Some((1, 5)))]

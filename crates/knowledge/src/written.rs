@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// What a call's arguments say about the text that it leaves.
+/// The statement of a call's arguments about the text that it leaves.
 pub enum Leaves<'a> {
     /// This text.
     Text(Cow<'a, str>),
@@ -28,13 +28,13 @@ pub struct Replaced<'a> {
 pub enum Fit {
     /// It has.
     Yes,
-    /// What the call put in comes up in this text, but what the call started from is unknown.
+    /// The text that the call put in comes up in this text, but what the call started from is unknown.
     Perhaps,
     /// It has not.
     No,
 }
 
-/// What the model knows of a file once it has written or edited it.
+/// The model's knowledge of a file once it has written or edited it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
     /// All of it.

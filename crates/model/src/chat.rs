@@ -120,8 +120,8 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// What rolls say of the conversation up to this chat's end, without the calls and texts that only `later` has, a chat
-    /// that goes on from here.
+    /// Returns what rolls say of the conversation up to this chat's end, without the calls and texts that only `later`
+    /// has, a chat that goes on from here.
     pub fn rolls_before(self, later: Chat<'_>, rolls: &[RollEntry]) -> Vec<RollEntry> {
         let own: HashSet<&str> = self.turns().flat_map(Turn::toolcalls).collect();
         let calls = later.turns().flat_map(Turn::toolcalls).filter(|id| !own.contains(id)).collect();
@@ -274,8 +274,8 @@ fn is_telling(entry: &Value) -> bool {
 
 /// Turns another session's chat document into one of this session, because a fork continues the conversation as its own.
 ///
-/// What the `others` say of notices and evidence is taken along into the last turn: messages of the conversation may be
-/// newer than the chat that goes on. So are `rolls`, which are in effect although they came later.
+/// The statements of the `others` about notices and evidence are taken along into the last turn: messages of the
+/// conversation may be newer than the chat that goes on. So are `rolls`, which are in effect although they came later.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if the document can't be a chat.

@@ -311,7 +311,7 @@ fn passage(
 /// How large a compiled pattern may be, in bytes. Matching a line takes time in proportion to it.
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
 
-/// What to look for.
+/// The pattern to look for.
 struct Pattern(Regex);
 
 impl Pattern {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::hash::Digest;
 use crate::object::Document;
 
-/// What a client has seen of a file.
+/// A client's observation of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// The bytes were read: their SHA-256.
@@ -28,7 +28,7 @@ impl Observation {
     }
 }
 
-/// What indexing did to the object.
+/// The effect of indexing on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -54,7 +54,7 @@ impl Action {
     }
 }
 
-/// What is known about an object's current version, which is enough to decide without its content.
+/// The facts known about an object's current version, which are enough to decide without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current {
     /// The stored `source_hash`; `None` for a path that was only discovered, and after a deletion.

@@ -17,7 +17,7 @@ const POOL: &str = "metadata_pool";
 const ACTIVE: &str = "active_set";
 const PINNED: &str = "pinned_set";
 
-/// What operations on the sets did.
+/// The changes that operations made to the sets.
 #[derive(Clone, Debug, Default)]
 pub struct SetsChange {
     patch: Patch,

@@ -1,9 +1,9 @@
 //! What is known of a file without reading it.
 
-/// What the operating system knows of a file without reading it.
+/// The facts that the operating system knows of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// What it is.
+    /// Its kind.
     pub kind: PathKind,
     /// The device, on Windows the volume's serial number.
     pub device: u64,
@@ -17,7 +17,7 @@ pub struct Facts {
     pub changed: (i64, i64),
 }
 
-/// What there is at a path.
+/// The kind of entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
     /// A regular file.

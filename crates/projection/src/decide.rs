@@ -5,7 +5,7 @@ use context_model::chat::{RollReason, RollReceipt};
 use super::ledger::Ledger;
 use super::policy::Policy;
 
-/// What to replace with references, all in one change of the request.
+/// The items to replace with references, all in one change of the request.
 ///
 /// Valid for the ledger that decided it, until that ledger changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,9 +23,9 @@ pub struct Roll {
     pub reasoning_running: usize,
     /// The rent that these items have paid, in fresh input tokens.
     pub rent: f64,
-    /// What it costs once, in fresh input tokens: the cached tokens that have to be written again.
+    /// The cost, paid once, in fresh input tokens: the cached tokens that have to be written again.
     pub cost: f64,
-    /// What each later call saves, in fresh input tokens.
+    /// The saving of each later call, in fresh input tokens.
     pub gain: f64,
     /// Model calls until the savings exceed the cost; 0 if it is free, `None` if they never do.
     pub pays_back_after_calls: Option<u32>,
@@ -69,12 +69,12 @@ struct Cut {
     place: usize,
     removed: u64,
     rent: f64,
-    /// What has to be written again, in fresh input tokens.
+    /// The cost of what has to be written again, in fresh input tokens.
     cost: f64,
-    /// What the reasoning is worth that it takes along.
+    /// The worth of the reasoning that it takes along.
     lost: f64,
-    /// What it saves at once or soon besides its rent: text that a dead cache would write again, and the higher price above a
-    /// step.
+    /// The saving at once or soon besides its rent: text that a dead cache would write again, and the higher price
+    /// above a step.
     gain: f64,
 }
 

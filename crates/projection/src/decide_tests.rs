@@ -27,7 +27,8 @@ fn ten_calls(system_tokens: u64, calls_a_turn: usize) -> Ledger {
     ledger
 }
 
-/// What it saves to remove some of 10,000 tokens behind a system part, in tokens that are read once more than without.
+/// Checks what it saves to remove some of 10,000 tokens behind a system part, in tokens that are read once more than
+/// without.
 #[rstest]
 #[case::no_step(&[], Binding::None, 0, 5_000, 0.0)]
 #[case::a_step_that_it_stays_above(&[(4_000, 2.0)], Binding::None, 0, 5_000, 0.0)]
@@ -63,7 +64,8 @@ fn of_a_short_turn_only_its_own_calls_count() {
     assert_eq!(ten_calls(0, 2).below_a_step(&policy, 10_000, 5_000), 5_000.0 * EXACT.read);
 }
 
-/// What rolls may cost now: an eighth of what the session has spent, less what earlier ones have cost beyond their savings.
+/// The most that rolls may cost now: an eighth of what the session has spent, less what earlier ones have cost beyond
+/// their savings.
 #[rstest]
 #[case::nothing_spent(&[], 0.0)]
 #[case::fresh_tokens(&[Do::Call], 10_000.0 * 1.25 / 8.0)]
@@ -96,7 +98,7 @@ fn what_rolls_may_cost(#[case] all: &[Do], #[case] most: f64) {
     assert!(ledger.affords(1e9, &Policy { debt_cap: f64::INFINITY, ..policy }), "there is no bound");
 }
 
-/// What happens to a ledger with one item.
+/// An event of a ledger with one item.
 #[derive(Debug)]
 enum Do {
     Call,
@@ -149,7 +151,7 @@ fn an_item_counts_as_it_is_shown() {
     assert_eq!(Ledger::new(3).growth(), 1.0, "a request that does not grow");
 }
 
-/// What a stale item has paid, in tokens: 8,000 would leave.
+/// The rent that a stale item has paid, in tokens: 8,000 would leave.
 #[rstest]
 #[case::nothing(&[], 0.0)]
 #[case::at_each_call(&[Do::Call, Do::Call], 2.0 * 8_000.0)]

@@ -9,7 +9,7 @@ use super::prices::Prices;
 use super::provider::Reach;
 use super::reasoning::Reasoning;
 
-/// What one model call read from the cache and what it sent fresh, in tokens.
+/// The tokens that one model call read from the cache, and those that it sent fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Charge {
     /// Tokens of the longest cached prefix.
@@ -25,7 +25,7 @@ impl Charge {
     }
 }
 
-/// What the request shows, in order, and which parts of it are stale.
+/// The items that the request shows, in order, and which parts of it are stale.
 ///
 /// Items are only appended. Two watermarks say how far the model has seen them and how far the provider has cached them, so
 /// the time of a call depends on what is new since the last one and not on the history: `push` and `apply` (for each item)
@@ -52,9 +52,9 @@ pub struct Ledger {
     stale_tokens: u64,
     /// Model calls so far.
     pub(super) calls: u64,
-    /// What they have cost, in fresh input tokens, without the answers.
+    /// The cost of these calls, in fresh input tokens, without the answers.
     spent: f64,
-    /// What all rolls have cost, less what the removed text has saved since. Negative once they have paid.
+    /// The cost of all rolls, less what the removed text has saved since. Negative once they have paid.
     debt: f64,
     /// Tokens by which rolls have shortened the request, as it is now.
     removed: i64,
@@ -69,7 +69,7 @@ pub struct Ledger {
     rebuilt: Vec<f64>,
 }
 
-/// What a stale item pays.
+/// The rent that a stale item pays.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     /// Rent paid before `since`.

@@ -47,7 +47,7 @@ impl Curve {
     pub const THINKING: Self = Self { a: 0.061, c: 0.7 };
     /// The model's prose.
     pub const PROSE: Self = Self { a: 0.057, c: 0.8 };
-    /// What a user wrote.
+    /// The text that a user wrote.
     pub const USER: Self = Self { a: 0.026, c: 0.7 };
 }
 
@@ -56,7 +56,7 @@ impl Curve {
 pub struct Need {
     /// Prices of the model in use.
     pub prices: Prices,
-    /// What a missed use weighs, as a multiple of the cost of getting the text back. Larger numbers keep text longer.
+    /// The weight of a missed use, as a multiple of the cost of getting the text back. Larger numbers keep text longer.
     pub lambda: f64,
 }
 
@@ -138,7 +138,7 @@ pub struct Stays {
     pub calls: Stay,
     /// The model's prose, and long texts of users.
     pub prose: Stay,
-    /// What a missed use weighs, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
+    /// The weight of a missed use, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
     /// [`Need::LAMBDAS`], or a [part](Need::OF_OUTPUTS) of it if only outputs and arguments can leave.
     pub weight: Option<f64>,
     /// The share of what the session has spent that rolls may have cost beyond what they have saved. Infinite: no bound.

@@ -14,9 +14,9 @@ pub struct Policy {
     pub prices: Prices,
     /// Sizes from which on the whole request costs more, in the ledger's tokens.
     pub price_steps: PriceSteps,
-    /// What the provider does with reasoning behind a change.
+    /// The provider's treatment of reasoning behind a change.
     pub binding: Binding,
-    /// What a missed use weighs ([`crate::Need::lambda`]); decides what reasoning behind a cut is worth.
+    /// The weight of a missed use ([`crate::Need::lambda`]); decides what reasoning behind a cut is worth.
     pub lambda: f64,
     /// How far back the provider finds a cached prefix.
     pub reach: Reach,

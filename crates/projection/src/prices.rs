@@ -63,7 +63,7 @@ impl Prices {
     }
 }
 
-/// What the answer of a call that gets text back costs, with the text, in fresh input tokens.
+/// The cost of the answer of a call that gets text back, with the text, in fresh input tokens.
 const ANSWER_TOKENS: f64 = 1_300.0;
 
 /// Tokens of the context that such a call reads from the cache.
@@ -85,7 +85,7 @@ fn is_price(value: f64) -> bool {
 pub struct PriceStep {
     /// Input tokens, cached ones included.
     pub input_tokens_above: u64,
-    /// What the whole request costs then, as a multiple of its price below the first step.
+    /// The cost of the whole request then, as a multiple of its price below the first step.
     pub factor: f64,
 }
 

@@ -40,8 +40,8 @@ impl Reach {
     }
 }
 
-/// What happens to a model's reasoning once anything before it in the request differs from what the model saw when it
-/// wrote that reasoning. It is a property of the model in use and of the account, like its prices.
+/// The consequence for a model's reasoning once anything before it in the request differs from what the model saw when
+/// it wrote that reasoning. It is a property of the model in use and of the account, like its prices.
 ///
 /// Sources: Anthropic, "Preserved thinking" and "Prefix checks on thinking blocks"; OpenAI, "Preserved reasoning".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -20,10 +20,10 @@ pub(super) struct Reasoning {
     pub(super) turns: Vec<u64>,
 }
 
-/// What a cut does to the reasoning behind it.
+/// The effect of a cut on the reasoning behind it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lost {
-    /// What the reasoning that is not stale is worth, in fresh input tokens.
+    /// The worth of the reasoning that is not stale, in fresh input tokens.
     pub worth: f64,
     /// Its tokens.
     pub tokens: u64,

@@ -30,7 +30,7 @@ pub struct SecretPlace {
     pub count: usize,
 }
 
-/// What [`in_store`] has found.
+/// The places and secrets that [`in_store`] has found.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// By object and rule.

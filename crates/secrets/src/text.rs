@@ -11,8 +11,8 @@ const GENERIC: &str = "generic-api-key";
 /// The secrets in a text, in order and without overlaps. `path` is that of the file whose text it is: some rules are for
 /// files with certain names.
 ///
-/// What several rules find at one place is one secret. It has the name of the rule that found its beginning, unless that is
-/// the one for any random value beside a telling name.
+/// If several rules find something at one place, it is one secret. It has the name of the rule that found its
+/// beginning, unless that is the one for any random value beside a telling name.
 #[must_use]
 pub fn in_text(text: &str, path: Option<&str>) -> Vec<Secret> {
     let mut found = rules::find(text, path);

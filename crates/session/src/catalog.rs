@@ -21,7 +21,7 @@ const HANDLE: usize = 8;
 /// The metadata of one content object's latest version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
-    /// What differs between files and tool calls.
+    /// The part that differs between files and tool calls.
     pub kind: MetaKind,
     /// True if the content is null.
     pub is_null: bool,
@@ -49,7 +49,7 @@ pub enum MetaKind {
         tool: String,
         /// How it ended.
         status: Status,
-        /// What its output came to, in a few words; `None` where nothing was recorded.
+        /// The outcome of its output, in a few words; `None` where nothing was recorded.
         outcome: Option<String>,
     },
 }

@@ -23,7 +23,7 @@ pub enum Fsync {
 
 /// One client of a store, as every layer knows it: the store, the options, the agent's paths, and the IDs of the session's own objects.
 pub struct Client {
-    /// What the session was opened with.
+    /// The options that the session was opened with.
     pub options: Options,
     /// The agent's paths, and where this process finds them.
     pub paths: Paths,
@@ -34,7 +34,7 @@ pub struct Client {
     /// The session's system prompt.
     pub prompt_id: ObjectId,
     newest: AtomicU64,
-    /// What is taken out when this client records, if it does so.
+    /// The secrets that are taken out when this client records, if it does so.
     redaction: Option<Redaction>,
 }
 

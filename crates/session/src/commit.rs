@@ -29,13 +29,13 @@ const MAX_ATTEMPTS: usize = 100;
 pub struct Work {
     /// Documents to write whole.
     pub documents: Documents,
-    /// What is added to the chat.
+    /// The additions to the chat.
     pub chat: ChatPatch,
     /// How the sets change.
     pub change: SetsChange,
     /// Fields of the session document beside the sets.
     pub session: Patch,
-    /// What must hold in the store.
+    /// The conditions that must hold in the store.
     pub expected: IndexMap<ObjectId, Option<TxId>>,
     /// How many turns the chat has afterwards, if it is written whole.
     pub turns: Option<usize>,
@@ -53,9 +53,10 @@ pub struct Work {
     pub ahead: Vec<ObjectId>,
 }
 
-/// What a caller wants to write. After a conflict, other clients' writes are taken in and the intent starts over.
+/// A write that a caller wants to make. After a conflict, other clients' writes are taken in and the intent starts
+/// over.
 pub trait Intent: Send {
-    /// What the caller learns.
+    /// The answer to the caller.
     type Outcome: Send;
     /// Why the intent is abandoned without an error.
     type Refusal: Send;
@@ -75,8 +76,8 @@ pub trait Intent: Send {
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
 }
 
-/// What came of an intent: its outcome and the objects that were written, each with whether it made a version, or why it was
-/// abandoned.
+/// The result of an intent: its outcome and the objects that were written, each with whether it made a version, or why
+/// it was abandoned.
 pub type Transacted<I> =
     std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
 
@@ -109,7 +110,7 @@ where
 /// as before.
 ///
 /// # Errors
-/// What `decide` and the store report.
+/// Errors of `decide` and the store.
 pub async fn commit<T: Send>(
     client: &Client,
     session: &mut Session,

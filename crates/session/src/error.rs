@@ -35,7 +35,7 @@ pub enum EngineError {
     Io {
         /// The path as the agent gave it.
         path: String,
-        /// What prevents it.
+        /// The reason why it can't be used.
         reason: String,
     },
     /// `CLOSED`: the instance was closed.

@@ -47,8 +47,8 @@ pub struct Options {
     pub stays: Stays,
     /// True if trackers run.
     pub watch: bool,
-    /// What watches files instead of [`context_watch::NotifyTracker`], for clients that learn about changes in
-    /// another way.
+    /// The tracker to use instead of [`context_watch::NotifyTracker`], for clients that learn about changes in another
+    /// way.
     pub tracker: Option<TrackerStart>,
     /// Bytes a second at which versions of a file are taken while nobody looks at it: after a version, the next one
     /// waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
@@ -67,7 +67,7 @@ pub struct Options {
     pub named_text_bytes: u64,
     /// A file that holds the machine's identity, normally `/etc/machine-id`.
     pub machine_id_file: String,
-    /// What the model is told about files.
+    /// The sentences that tell the model about files.
     pub sentences: Sentences,
 }
 

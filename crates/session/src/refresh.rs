@@ -60,7 +60,7 @@ pub async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<(
 /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
 ///
 /// # Errors
-/// What the store reports; nothing counts as received then.
+/// Errors of the store; nothing counts as received then.
 pub async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
     let store = client.store();
     if store.latest_tx().await? == session.seen {

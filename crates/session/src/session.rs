@@ -16,12 +16,12 @@ use super::commit::Work;
 use crate::catalog::{Catalog, Meta, MetaKind};
 use crate::error::{EngineError, Result};
 
-/// What a session holds in memory.
+/// The state of a session in memory.
 #[derive(Default)]
 pub struct Session {
     /// Its index, pool, active set and pins.
     pub sets: Sets,
-    /// What is known of the objects that it has encountered.
+    /// The known metadata of the objects that it has encountered.
     pub catalog: Catalog,
     /// How many turns the chat has.
     pub turns: usize,
@@ -51,7 +51,7 @@ pub struct Session {
     /// Files of which others have stored a newer version since they were compared with the disk: on another machine, a later
     /// version may be of an earlier time.
     pub foreign: HashSet<ObjectId>,
-    /// What has happened since the layers above took it in, oldest first.
+    /// The changes that the layers above have not taken in yet, oldest first.
     pub changes: Vec<SessionChange>,
 }
 
@@ -178,12 +178,12 @@ pub enum SessionChange {
     Loaded(Option<Box<Document>>),
 }
 
-/// What a transaction of the session did.
+/// The outcome of a transaction of the session.
 #[derive(Default)]
 pub struct SessionWrite {
     /// Documents that made a version.
     pub documents: Vec<ObjectId>,
-    /// What was added to the chat.
+    /// The additions to the chat.
     pub chat: Patch,
     /// Objects whose place in a set changed.
     pub touched: Vec<ObjectId>,

@@ -80,14 +80,14 @@ struct Open<'c> {
     begun: bool,
 }
 
-/// What is known of an object's stored envelope.
+/// The stored envelope of an object, as far as it is known.
 struct StoredObject {
     object: i64,
     object_type: String,
     source: Option<String>,
 }
 
-/// What a version row contains besides its object and its times.
+/// The columns of a version row besides its object and its times.
 struct Columns<'a> {
     body: &'a Body,
     content: Option<(i64, Digest)>,
@@ -99,7 +99,7 @@ struct Columns<'a> {
     chain: Option<Chain<'a>>,
 }
 
-/// What only the row of a patch has.
+/// The columns that only the row of a patch has.
 struct Chain<'a> {
     base: i64,
     depth: i64,

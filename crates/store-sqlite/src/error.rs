@@ -9,7 +9,7 @@ use context_store::StoreError;
 /// could not be enlarged.
 const FULL: [i32; 1] = [ffi::SQLITE_IOERR_SHMSIZE];
 
-/// What [`HELD_CODES`] mean once all retries are used up.
+/// The message for [`HELD_CODES`] once all retries are used up.
 const HELD: &str = "another process has held the store's lock for too long; end it or try again";
 
 /// A statement was ended by its connection's limit.

@@ -12,7 +12,7 @@ use super::form::{self, StoredText};
 use super::row;
 use super::row::{Row, TextColumn, select};
 
-/// What was forgotten, as far as this connection has read it.
+/// The texts that were forgotten, as far as this connection has read them.
 #[derive(Default)]
 pub(super) struct Forgotten {
     record: i64,

@@ -12,9 +12,10 @@ use context_store::{AsOf, StoreError};
 /// store each of them is on a page of its own: 1,000 of them took 4 ms at 10 GB.
 const PORTION: i64 = 50;
 
-/// What is known about the index that finds objects. A lookup can't show that the index has lost an entry, so each object is
-/// looked up in it once, a portion at each query for an unknown ID. After that, such a query takes time only for the objects
-/// added since. Until then, the entries around the ID's place show damage at that place.
+/// The state of the index that finds objects, as far as it is known. A lookup can't show that the index has lost an
+/// entry, so each object is looked up in it once, a portion at each query for an unknown ID. After that, such a query
+/// takes time only for the objects added since. Until then, the entries around the ID's place show damage at that
+/// place.
 #[derive(Default)]
 pub(super) struct NegativeCache(Mutex<Checked>);
 

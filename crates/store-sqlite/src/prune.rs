@@ -44,7 +44,7 @@ pub(super) struct Which {
     pub max_bytes: Option<u64>,
 }
 
-/// What is removed.
+/// The sessions that are removed, and the figures of the removal.
 pub(super) struct Left {
     pub sessions: Vec<SessionId>,
     pub pruned: Pruned,

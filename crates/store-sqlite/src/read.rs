@@ -197,7 +197,7 @@ pub(super) fn hashes(
     }
 }
 
-/// What a patch needs to know about the version that it changes.
+/// The facts that a patch needs about the version that it changes.
 pub(super) struct LatestForm {
     pub seq: i64,
     pub shape: PayloadShape,

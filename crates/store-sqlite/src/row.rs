@@ -64,7 +64,7 @@ pub(super) struct Row<'a> {
     pub depth: Option<i64>,
     pub patch: Option<Cow<'a, str>>,
     pub nested: Option<Cow<'a, str>>,
-    /// What belongs in the holes, in order.
+    /// The texts that belong in the holes, in order.
     pub texts: Vec<i64>,
     /// When and why its owner erased it.
     pub erased: Option<&'a str>,

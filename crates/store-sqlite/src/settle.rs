@@ -79,7 +79,7 @@ pub(super) fn may_wait() -> bool {
     runtime.map_or(true, |flavor| flavor == RuntimeFlavor::MultiThread)
 }
 
-/// What an acknowledged write survives.
+/// The failures that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Even a power loss: each commit is synced to the disk before it is acknowledged.

@@ -129,7 +129,7 @@ fn cause(error: Trouble) -> Result<String> {
     }
 }
 
-/// What a store contains.
+/// The contents of a store, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Objects.

@@ -16,7 +16,7 @@ use super::prepare::Prepared;
 use super::writer::Writer;
 use context_store::{Receipt, Result, StoreError};
 
-/// What the writer is asked to do.
+/// A job for the writer.
 pub(super) enum WriterJob {
     /// A transaction, answered after its commit.
     Transact(Prepared, ReplySender<Receipt>),

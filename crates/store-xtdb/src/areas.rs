@@ -43,7 +43,7 @@ pub(crate) struct AreaPosition {
     pub millis: i64,
 }
 
-/// What others wrote in an area.
+/// The changes that others made in an area.
 pub(crate) struct AreaChanges {
     /// The objects, each with the first of these transactions that wrote it, in that order.
     pub changed: Vec<(TxId, ObjectId)>,
@@ -77,14 +77,14 @@ impl Area {
         }
     }
 
-    /// That of a session's own object, whose ID tells.
+    /// Returns the area of a session's own object, which its ID tells.
     pub fn of_id(id: &ObjectId) -> Option<Self> {
         let own = ["chat:", "session:", "system_prompt:"];
         let session = own.iter().find_map(|prefix| id.as_str().strip_prefix(prefix))?;
         Some(Self(format!("session:{session}")))
     }
 
-    /// That of a version as XTDB has it.
+    /// Returns the area of a version as XTDB has it.
     pub fn of_value(value: &Value) -> Option<Self> {
         let id = ObjectId::new(value["xt/id"].as_str()?);
         let kind = value["type"].as_str()?.parse().ok()?;

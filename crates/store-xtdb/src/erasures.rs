@@ -26,7 +26,7 @@ pub(super) const ERASURES: &str = "context:erasures";
 /// The field of a record's document with its contents, as a JSON text.
 pub(super) const RECORD: &str = "context/erasure";
 
-/// What was erased by one call.
+/// The texts and objects that one call erased.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The texts.

@@ -54,7 +54,7 @@ pub(crate) struct StoredForm {
     patches: usize,
     /// The document in XTDB, if it differs from the version's own.
     value: Option<Arc<Value>>,
-    /// What the owner's erasing left in it.
+    /// The mark that the owner's erasing left in it.
     mark: Option<Mark>,
 }
 

@@ -70,7 +70,7 @@ impl NodeRequest {
     }
 }
 
-/// What a node answered.
+/// The answer of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeAnswer {
     status: StatusCode,

@@ -25,7 +25,7 @@ pub(super) struct XtdbClient {
     pub(super) closed: AtomicBool,
     /// The ID of this writer's mark, by which its transactions are recognized.
     pub(super) writer: ObjectId,
-    /// What the owner of the store has erased, as far as this client knows; `None` before it was asked for.
+    /// The erasures of the store's owner, as far as this client knows them; `None` before they were asked for.
     pub(super) erasures: Mutex<Option<Arc<Erasures>>>,
     pub(super) local: Mutex<BTreeMap<String, String>>,
 }

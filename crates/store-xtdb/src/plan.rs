@@ -20,7 +20,7 @@ use context_store::backend::shape::misfit;
 use context_store::backend::{envelope_differs, patch_time, unknown};
 use context_store::{Result, StoreError, Version, Write, clock};
 
-/// What is known about an object before a write.
+/// The state of an object before a write, as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) struct BeforeWrite {
     head: Option<Head>,

@@ -37,7 +37,7 @@ pub(crate) struct NodeWriter {
     next: u64,
     /// The notice that its next transaction writes, where it erases (see `erasures`).
     pub(super) notice: Option<Value>,
-    /// What it calls itself in the notice while it erases.
+    /// The name that it uses in the notice while it erases.
     pub(super) erasing: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn random_name() -> Result<String> {
     Ok(format!("{:016x}{:016x}", word()?, word()?))
 }
 
-/// What a transaction that comes late from a journal has with it.
+/// The additions to a transaction that comes late from a journal.
 pub(crate) struct Late {
     /// Is stored in the writer's mark.
     pub note: Value,
@@ -84,7 +84,7 @@ pub(crate) struct Late {
     pub absent: HashSet<ObjectId>,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 pub(super) enum Submitted {
     Committed(Tx),
     Refused,

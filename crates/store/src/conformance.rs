@@ -24,7 +24,7 @@ pub type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// One check of the suite.
 #[derive(Clone, Copy)]
 pub struct Check {
-    /// What the check proves, as a sentence in snake case.
+    /// The statement that the check proves, as a sentence in snake case.
     pub name: &'static str,
     /// Runs it against a store.
     pub run: fn(Arc<dyn OwnedStore>) -> Running,

@@ -214,7 +214,7 @@ pub trait Store: Send + Sync {
     /// Ends the store's threads and connections. Idempotent; later calls fail with `CLOSED`.
     ///
     /// # Errors
-    /// What the last pending write reports.
+    /// The error that the last pending write reports.
     async fn close(&self) -> Result<()>;
 }
 
@@ -237,7 +237,7 @@ pub struct Version {
 /// One version of an object in the form in which it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// What was written.
+    /// The document or patch that was written.
     pub change: Change,
     /// The transaction that wrote it.
     pub tx_id: TxId,
@@ -249,7 +249,7 @@ pub struct Entry {
     pub erased: Option<Erased>,
 }
 
-/// What a write made of an object.
+/// The change that a write made to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A whole document.
@@ -289,10 +289,10 @@ pub struct Outline {
 /// Writes that are applied together or not at all, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
-    /// What is written. One object may be written several times; each write makes a version.
+    /// The writes. One object may be written several times; each write makes a version.
     pub writes: Vec<Write>,
-    /// What must hold before the first write: the transaction of an object's latest version (as returned by
-    /// [`Store::get`] without bounds), `None` for an object that does not exist.
+    /// The conditions that must hold before the first write: the transaction of an object's latest version (as returned
+    /// by [`Store::get`] without bounds), `None` for an object that does not exist.
     pub expected: Vec<(ObjectId, Option<TxId>)>,
 }
 
@@ -333,7 +333,7 @@ impl Write {
     }
 }
 
-/// What a transaction did.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The transaction's number; the newest one if nothing was written.
@@ -350,7 +350,7 @@ pub struct Receipt {
 pub struct AsOf {
     /// The valid time; no bound where it is `None`.
     pub valid_time: Option<Timestamp>,
-    /// What the store knew; everything where it is `None`.
+    /// The bound on what the store knew; no bound where it is `None`.
     pub known: Option<KnownAt>,
 }
 

@@ -31,7 +31,7 @@ pub trait OwnedStore: Store {
     async fn prune(&self, wanted: Prune) -> Result<Pruned>;
 }
 
-/// What the owner of a store wants to erase.
+/// The objects or texts that the owner of a store wants to erase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Erase {
     /// All versions of an object.
@@ -44,7 +44,7 @@ pub enum Erase {
     Session(SessionId),
 }
 
-/// What was forgotten.
+/// The counts of what was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasedCount {
     /// Distinct texts.

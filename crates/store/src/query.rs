@@ -49,7 +49,7 @@ pub struct Hit {
     pub tx_id: TxId,
     /// The first line that matches, counted from 1.
     pub line: usize,
-    /// That line, shortened around the match.
+    /// The text of that line, shortened around the match.
     pub snippet: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,

@@ -68,7 +68,7 @@ impl Prune {
     }
 }
 
-/// What was removed from a store, or would be.
+/// The sessions and objects that were removed from a store, or would be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pruned {
     /// The sessions, the oldest first.

@@ -163,7 +163,7 @@ impl ImportBatch {
     }
 }
 
-/// What identifies a version in any store.
+/// The hashes and the time that identify a version in any store.
 #[derive(Clone, Debug, PartialEq)]
 struct ResumeMark {
     content_hash: Digest,
@@ -319,7 +319,7 @@ impl Pushed<'_> {
     }
 }
 
-/// What an export or import did.
+/// The outcome of an export or import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The objects in the file.
@@ -344,7 +344,7 @@ pub enum TransferError {
     Damaged {
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault in that line.
         what: String,
     },
     /// `CONFLICT`: the store has an object with the same ID and a different history.

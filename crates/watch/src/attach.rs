@@ -27,7 +27,7 @@ pub(crate) struct Attachments {
     limit_told: bool,
 }
 
-/// What a change of the watches brought to light.
+/// The findings of a change of the watches.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// Tracked paths that may have changed unseen.

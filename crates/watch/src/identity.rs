@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use camino::Utf8Path;
 
-/// What tells one directory from another at the same path: device, inode number and time of birth. File
+/// The values that tell one directory from another at the same path: device, inode number and time of birth. File
 /// systems reuse inode numbers at once, so the number alone would not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {

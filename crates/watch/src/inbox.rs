@@ -18,7 +18,7 @@ pub(crate) enum Urgency {
     Settle,
 }
 
-/// What may have happened to a directory. A stronger cause includes the weaker ones.
+/// The change that may have happened to a directory. A stronger cause includes the weaker ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     /// Nothing in particular.

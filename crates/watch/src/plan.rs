@@ -43,7 +43,7 @@ pub struct WatchPlan {
     tracked: usize,
 }
 
-/// What became of [`WatchPlan::track`].
+/// The outcome of [`WatchPlan::track`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// True if the path was not tracked before.
@@ -52,7 +52,7 @@ pub struct Added {
     pub directories: Vec<Utf8PathBuf>,
 }
 
-/// What became of [`WatchPlan::untrack`].
+/// The outcome of [`WatchPlan::untrack`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Directories that left the plan, with their known states; descendants first.
@@ -61,7 +61,7 @@ pub struct Removed {
     pub remaining: Option<Utf8PathBuf>,
 }
 
-/// What a path means to the plan.
+/// The role of a path in the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
     /// It is tracked.

@@ -27,7 +27,7 @@ pub struct RollEntry {
     pub lines: Vec<ObjectId>,
     /// Of the calls whose results became references, those whose file had other bytes by then.
     pub changed: Vec<ObjectId>,
-    /// What the roll removed and cost; `None` if it only undoes another one.
+    /// The receipt for what the roll removed and cost; `None` if it only undoes another one.
     pub receipt: Option<RollReceipt>,
     /// The reasoning behind what changed left, too, because the provider binds it to what comes before it.
     pub bound: bool,
@@ -127,8 +127,8 @@ pub enum RollReason {
     Asked,
 }
 
-/// What a roll removed, what it cost, and when it has paid for itself. For the user and never for the chat, because a price
-/// in the transcript would be text that changes.
+/// The receipt of a roll: what it removed, what it cost, and when it has paid for itself. For the user and never for
+/// the chat, because a price in the transcript would be text that changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RollReceipt {
@@ -142,9 +142,9 @@ pub struct RollReceipt {
     pub reasoning_lost_running: usize,
     /// Tokens that left the request.
     pub removed_tokens: u64,
-    /// What it cost once, in fresh input tokens.
+    /// The cost, paid once, in fresh input tokens.
     pub cost: f64,
-    /// What each later call saves, in fresh input tokens.
+    /// The saving of each later call, in fresh input tokens.
     pub gain: f64,
     /// Model calls until it has paid for itself; 0 if it was free, `None` if it never does.
     pub pays_back_after_calls: Option<u32>,

@@ -2,7 +2,7 @@
 
 use crate::tokens;
 
-/// What a line reports, judged by its words alone.
+/// The class of a line by what it reports, judged by its words alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Plain,

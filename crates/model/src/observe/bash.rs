@@ -277,7 +277,8 @@ pub struct Shown {
     pub last: usize,
 }
 
-/// What a call of the tool `bash` shows by `cat`, `nl`, `head`, `tail` or `sed -n`, if it runs one of them alone, on one file.
+/// Returns what a call of the tool `bash` shows by `cat`, `nl`, `head`, `tail` or `sed -n`, if it runs one of them
+/// alone, on one file.
 #[must_use]
 pub fn shown_by_shell(tool: &str, args: &Map<String, Value>) -> Option<Shown> {
     /// No command that counts has so many words.

@@ -101,7 +101,7 @@ impl TouchedFiles {
     }
 }
 
-/// What happened to a file.
+/// The kind of action on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TouchKind {
     Discovered,

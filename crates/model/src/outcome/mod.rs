@@ -177,11 +177,11 @@ fn ends(content: &str) -> std::borrow::Cow<'_, str> {
     format!("{}{}", &content[..start], &content[end..]).into()
 }
 
-/// What hosts write before the code, in a line of its own: Pi, Claude Code, Codex, OpenCode, mini-swe-agent.
+/// The text that hosts write before the code, in a line of its own: Pi, Claude Code, Codex, OpenCode, mini-swe-agent.
 const CODES: [&str; 5] =
     ["Command exited with code ", "Exit code ", "Process exited with code ", "Exit code: ", "<returncode>"];
 
-/// What hosts write of a command that did not end by itself, and what an outcome says of it.
+/// The text that hosts write about a command that did not end by itself, and the words of an outcome for it.
 const ENDED: [(&str, &str); 2] = [("Command timed out", "timed out"), ("Command aborted", "aborted")];
 
 /// `exit 1`, `timed out`, or `failed` if the host says only that; `None` for a command that has succeeded.

@@ -9,13 +9,13 @@ use super::words::{end_of, shown};
 const NAMES: usize = 3;
 const NAME: usize = 48;
 
-/// What the programs of a command have said.
+/// The reports of the programs of a command.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     tallies: [Tally; ROWS.len()],
 }
 
-/// What one program has said.
+/// The report of one program.
 #[derive(Debug, Default)]
 struct Tally {
     failed: u64,
@@ -26,7 +26,7 @@ struct Tally {
     fine: u64,
     /// Files with failures. One that does not load has no tests that could fail.
     files: u64,
-    /// What failed, in order.
+    /// The names of what failed, in order.
     names: Vec<String>,
     /// A line that the next ones belong to: a file, or an error whose place comes.
     open: Option<String>,

@@ -280,7 +280,7 @@ pub(crate) struct RipeAt {
     pub dead: u64,
 }
 
-/// What decides when a segment leaves.
+/// The rule that decides when a segment leaves.
 pub(crate) enum Departure {
     /// It stays, and so does its answer.
     Held,

@@ -253,7 +253,7 @@ fn answered(names: &[&str], objects: &TestObjects) -> Segments {
     request.segments
 }
 
-/// What an answer with calls leaves behind is a line for each of them.
+/// An answer with calls leaves behind a line for each of them.
 #[test]
 fn an_answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
     let names = ["a", "b", "c", "d"];

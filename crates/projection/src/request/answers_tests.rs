@@ -25,7 +25,7 @@ fn a_message_that_is_one_long_text_is_one_segment() {
     assert_eq!(request.segments.segments.len(), 4, "each message has one");
 }
 
-/// Whether an answer can become lines, and how many of its calls have arguments that can be shortened.
+/// Checks whether an answer can become lines, and how many of its calls have arguments that can be shortened.
 #[test]
 fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
     let objects = TestObjects::default();

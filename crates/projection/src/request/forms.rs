@@ -20,7 +20,8 @@ pub(super) fn line_tokens(object: &ObjectId, objects: &dyn Objects) -> u64 {
     LINE_TOKENS + objects.outcome(object).map_or(0, size)
 }
 
-/// What a roll does: the forms that segments take, by their places in order, and which answers become lines.
+/// The changes that a roll makes: the forms that segments take, by their places in order, and which answers become
+/// lines.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub(super) forms: Vec<(usize, Form)>,
@@ -34,7 +35,7 @@ pub struct Shape {
 /// An executed roll, with what is needed to undo it.
 #[derive(Clone, Debug, Default)]
 pub struct Executed {
-    /// What it did.
+    /// The changes that it made.
     pub shape: Shape,
     before: Vec<(usize, Form)>,
     /// The lines that followed results before it, by place.

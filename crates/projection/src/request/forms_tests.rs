@@ -297,7 +297,7 @@ fn whether_a_file_has_changed_since(
     assert!(!says(&segments)[0].contains("changed since"));
 }
 
-/// What a change leaves out of the reasoning behind it, which came in this turn or an earlier one.
+/// Checks what a change leaves out of the reasoning behind it, which came in this turn or an earlier one.
 #[rstest]
 #[case::not_bound(Binding::None, "s", true, false, false)]
 #[case::still_read(Binding::Keeps, "s", true, false, false)]

@@ -135,8 +135,8 @@ impl Talk {
         self.request.segments.edits_of(0..self.request.segments.segments.len())
     }
 
-    /// What each segment is shown as, and what the next roll makes of it if it is stale, but for answers that are lines
-    /// or have some.
+    /// Returns the form in which each segment is shown, and the form that the next roll gives it if it is stale, but
+    /// for answers that are lines or have some.
     fn forms(&mut self) -> Vec<(usize, Form, Option<Form>)> {
         let policy = self.policy();
         self.request.segments.ripen(&policy, &self.objects);

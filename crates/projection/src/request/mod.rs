@@ -31,11 +31,11 @@ use crate::{Accounting, CacheClock, Moment, Policy, Reach};
 /// The request that is visible now, and what is needed to decide about it.
 #[derive(Default)]
 pub struct Request {
-    /// What it shows, segment by segment.
+    /// The content that it shows, segment by segment.
     pub segments: Segments,
     /// The visible request's rolls that can still be undone, oldest first.
     pub rolls: Vec<Executed>,
-    /// What is rolled, as the chat records it.
+    /// The rolls as the chat records them.
     pub rolled: Rolled,
     /// The IDs of visible words that can be shortened.
     pub shortenable: HashSet<String>,
@@ -59,7 +59,7 @@ pub struct Request {
     pub cached_model: String,
     /// The token accounting of each model.
     pub accounting: Accounting,
-    /// What this process's model calls have cost, in fresh input tokens, without the answers.
+    /// The cost of this process's model calls, in fresh input tokens, without the answers.
     pub spent: f64,
     /// The model calls of the branch, also those whose messages have left the request.
     pub made: u64,

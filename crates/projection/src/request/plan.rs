@@ -31,7 +31,7 @@ pub struct Call {
     pub prices: Prices,
     /// At which sizes the whole request costs more.
     pub price_steps: PriceSteps,
-    /// What the provider does with reasoning after something before it has changed.
+    /// The provider's treatment of reasoning after something before it has changed.
     pub binding: Binding,
     /// Text of an answer with calls is part of its reasoning.
     pub text_is_reasoning: bool,
@@ -60,7 +60,7 @@ pub struct Call {
     pub sent_ms: Option<i64>,
 }
 
-/// What to do before the next model call.
+/// The steps to take before the next model call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Messages to replace in what the model sees.
@@ -73,10 +73,10 @@ pub struct Plan {
     pub context_tokens: u64,
     /// Estimated tokens of what a roll could remove.
     pub stale_tokens: u64,
-    /// What changing the next request at its very start would cost, in fresh input tokens: writing its cached part
-    /// again. 0 on a dead cache. Only `Engine::advance` sets this and [`Plan::spent`].
+    /// The cost of changing the next request at its very start, in fresh input tokens: writing its cached part again. 0
+    /// on a dead cache. Only `Engine::advance` sets this and [`Plan::spent`].
     pub rewrite_cost: f64,
-    /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
+    /// The cost of this process's model calls so far, in fresh input tokens, without the answers.
     pub spent: f64,
     /// The point to return to with `Engine::restore`, and the times that identify it; set as `spent` is.
     pub point: Option<(TxId, [Timestamp; 2])>,
@@ -129,7 +129,7 @@ pub struct TextEdit {
     pub text: Option<String>,
 }
 
-/// What a tool result should show when it enters the transcript.
+/// The content that a tool result should show when it enters the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The object.

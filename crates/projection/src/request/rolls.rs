@@ -14,7 +14,7 @@ use super::segment::{Form, Segment, SegmentKind};
 use super::segments::Segments;
 use crate::Objects;
 
-/// What was rolled in the visible part of the conversation, with the receipts.
+/// The rolls in the visible part of the conversation, with the receipts.
 #[derive(Clone, Debug, Default)]
 pub struct Rolled {
     /// The rolls that are in effect, oldest first.
@@ -106,8 +106,8 @@ impl Rolled {
         self.undone.iter().map(move |(entry, at)| (entry, left(at))).filter(|(_, left)| *left > 0)
     }
 
-    /// What leads from these rolls to those of a conversation that has gone further: which were undone, the last one first,
-    /// and which were added.
+    /// Returns the entries that lead from these rolls to those of a conversation that has gone further: which were
+    /// undone, the last one first, and which were added.
     pub fn towards(&self, later: &Self) -> Vec<RollEntry> {
         let same = self.entries.iter().zip(&later.entries).take_while(|(one, other)| one == other).count();
         let undone = self.entries[same..].iter().rev().filter(|entry| entry.receipt.is_some());

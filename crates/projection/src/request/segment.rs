@@ -7,7 +7,8 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use serde_json::{Map, Value};
 
-/// What follows a reference if the file had changed by the time when it was first sent. It stays, as it stays true.
+/// The text that follows a reference if the file had changed by the time when it was first sent. It stays, as it stays
+/// true.
 pub const CHANGED: &str = ", changed since";
 
 /// One segment of the request.
@@ -18,9 +19,9 @@ pub(crate) struct Segment {
     pub kind: SegmentKind,
     /// A later segment shows the same thing.
     pub superseded: bool,
-    /// What is shown of it.
+    /// The form in which it is shown.
     pub form: Form,
-    /// What a roll would make of it.
+    /// The form that a roll would give it.
     pub next: Form,
     /// The number of model calls made before it came or was last needed.
     pub since: u64,
@@ -59,7 +60,7 @@ pub struct ShownLines {
     pub last: usize,
 }
 
-/// What a segment consists of.
+/// The content of a segment.
 #[derive(Clone, Debug)]
 pub(crate) enum SegmentKind {
     /// Text that always stays.
@@ -82,9 +83,9 @@ pub(crate) struct Words {
     /// Its length in UTF-16 units.
     pub chars: usize,
     pub what: TextKind,
-    /// What a roll that shortens only this leaves of it.
+    /// The text that is left of it by a roll that shortens only this.
     pub short: Short,
-    /// What a line keeps of it when the whole answer becomes lines; `None` for nothing.
+    /// The text that a line keeps of it when the whole answer becomes lines; `None` for nothing.
     pub line: Option<String>,
 }
 
@@ -96,7 +97,7 @@ pub(crate) enum TextKind {
     User,
 }
 
-/// What a roll leaves of words.
+/// The text that a roll leaves of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
     /// All of it: there is no shorter form, or its provider accepts none.
@@ -120,9 +121,9 @@ pub struct Output {
     pub shown: Option<ShownLines>,
     /// The object whose text it brings back.
     pub carries: Option<Carried>,
-    /// What is shown of it from the start because it is large, under its header.
+    /// The excerpt that is shown of it from the start because it is large, under its header.
     pub excerpt: Option<String>,
-    /// What a roll leaves in its place.
+    /// The text that a roll leaves in its place.
     pub reference: String,
     /// The file that it shows had other bytes when it became a reference.
     pub had_changed: bool,
@@ -137,7 +138,7 @@ pub struct Output {
 /// The line that replaces a call, or the words before it, once those have left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it says.
+    /// The text of the line.
     pub text: String,
     /// It belongs to a call that changed something, and stays.
     pub stays: bool,
@@ -175,7 +176,7 @@ pub(crate) struct ArgumentsOf {
     pub object: Option<ObjectId>,
     /// As the model gave them until the object is known, because the markers name its handle; then collapsed.
     pub args: Map<String, Value>,
-    /// What collapsing saves, in UTF-16 units.
+    /// The length that collapsing saves, in UTF-16 units.
     pub saved: usize,
     /// For an edit that succeeded: the arguments without the old text, and what leaving it out saves in UTF-16 units.
     pub new_text: Option<(Map<String, Value>, usize)>,

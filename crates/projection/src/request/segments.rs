@@ -43,7 +43,7 @@ pub struct Segments {
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
     pub(super) ripening: Schedule,
-    /// What is stale for this call only, because its cache is dead or a person asked for a roll.
+    /// The segments that are stale for this call only, because its cache is dead or a person asked for a roll.
     pub(super) early: Vec<usize>,
     /// The prices that the schedule was computed with.
     pub(super) need: Option<Need>,
@@ -51,7 +51,7 @@ pub struct Segments {
     pub stays: Stays,
     /// True if the harness can leave out messages and shorten texts.
     pub(super) shortens: bool,
-    /// What the provider does with reasoning behind a change.
+    /// The provider's treatment of reasoning behind a change.
     pub(super) binding: Binding,
     /// Text of an answer with calls is part of its reasoning.
     pub text_is_reasoning: bool,
@@ -351,8 +351,8 @@ impl Segments {
         self.need = None;
     }
 
-    /// What was rebuilt from a transcript was already sent by another process or branch. The provider may still have
-    /// it cached, up to the last answer.
+    /// Notes that what was rebuilt from a transcript was already sent by another process or branch. The provider may
+    /// still have it cached, up to the last answer.
     pub fn assume_sent(&mut self, is_cached: bool) {
         self.ledger.assume_shown(is_cached);
     }

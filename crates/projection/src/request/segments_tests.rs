@@ -97,7 +97,7 @@ fn text_and_answers_count_from_the_call_before_them() {
     assert_eq!(since(&request.segments), [9, 10], "8 calls came before what the transcript has");
 }
 
-/// What changes an object's place in a set changes when its text leaves, wherever that is.
+/// A new place of an object in a set changes when its text leaves, wherever that is.
 #[test]
 fn an_object_that_is_touched_is_judged_again_everywhere() {
     let mut objects = TestObjects::default();
@@ -149,7 +149,7 @@ fn another_setting_has_everything_judged_again() {
     assert_eq!((renewed.binding(), renewed.stays, renewed.calls), (Binding::Drops, segments.stays, 0));
 }
 
-/// What a person brought back stays for some user turns, each on its own.
+/// Texts that a person brought back stay for some user turns, each on its own.
 #[test]
 fn user_turns_for_which_text_stays() {
     let objects = TestObjects::default();

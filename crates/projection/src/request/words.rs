@@ -39,7 +39,7 @@ pub fn is_rules_file(path: &str) -> bool {
 ///   without calls may be left out. Encrypted reasoning stays.
 /// - OpenAI's Responses tie a reasoning item to the call or message after it, and Google ties calls to it.
 ///
-/// What may not leave alone may leave together with its calls and their results.
+/// Reasoning that may not leave alone may leave together with its calls and their results.
 pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Words> {
     let text = text_of(content, "thinking");
     let chars = tokens::utf16_len(text);
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(gist(args.as_object().unwrap(), "/shop"), expected);
     }
 
-    /// What a roll may leave of an answer's reasoning.
+    /// Checks what a roll may leave of an answer's reasoning.
     #[rstest]
     #[case::claudes(json!({ "api": "anthropic-messages", "provider": "anthropic" }), "s", true, Short::NothingAfterUser)]
     #[case::by_its_name(json!({ "api": "anthropic-messages", "provider": "p", "model": "claude" }), "s", true, Short::NothingAfterUser)]

@@ -64,7 +64,7 @@ use status::{JournalWrite, QueueStatus};
 pub struct QueueOptions {
     /// The journal's file. `{file}.progress` and `{file}.lock` are next to it.
     pub journal: PathBuf,
-    /// What an acknowledged write survives on this machine.
+    /// The failures that an acknowledged write survives on this machine.
     pub durability: Durability,
     /// The database.
     pub xtdb: XtdbOptions,

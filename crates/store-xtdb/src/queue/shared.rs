@@ -17,7 +17,7 @@ use crate::{XtdbOptions, XtdbStore};
 use context_store::{Result, Store, StoreError, Transaction, Write, clock};
 use context_store_sqlite::SqliteStore;
 
-/// What the store, the sender and the contact to other clients share.
+/// The state that the store, the sender and the contact to other clients share.
 pub(super) struct Shared {
     pub(super) journal: Arc<SqliteStore>,
     pub(super) options: XtdbOptions,

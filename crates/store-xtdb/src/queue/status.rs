@@ -47,7 +47,7 @@ pub(super) struct QueueStatus {
     pub is_connected: bool,
     pub is_sender: bool,
     pub last_error: Option<String>,
-    /// What this process wrote and the sender has not sent yet.
+    /// The writes of this process that the sender has not sent yet.
     pub written: BTreeMap<TxId, Vec<JournalWrite>>,
     /// Transactions of the journal that wrote others' versions.
     pub brought_in: HashSet<TxId>,
@@ -55,9 +55,9 @@ pub(super) struct QueueStatus {
     pub newest: HashMap<ObjectId, Timestamp>,
     /// Objects that XTDB did not have when it was asked, and when that was.
     pub absent: HashMap<ObjectId, Instant>,
-    /// What this process works on.
+    /// The areas that this process works in.
     pub areas: Areas,
-    /// What XTDB has.
+    /// The IDs of the objects that XTDB has.
     pub names: RemoteIds,
     pub latest: TxId,
     /// How many objects have not been fetched yet.

@@ -16,7 +16,7 @@ const YOUNG: i64 = 24 * 60 * 60 * 1_000;
 /// The position of everything that stays.
 const STAYS: usize = usize::MAX;
 
-/// What an object takes up.
+/// The space that an object takes up.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight {
     /// About how many bytes its versions have.
@@ -25,7 +25,7 @@ pub struct Weight {
     pub newest: Timestamp,
 }
 
-/// What leaves a store.
+/// The objects that leave a store.
 pub struct Leaving {
     /// The objects; a session's own document comes after everything that leaves with it, so that an interrupted removal
     /// can be repeated.

@@ -25,7 +25,7 @@ pub struct PayloadShape {
     pub has_text: bool,
 }
 
-/// What [`PayloadShape::apply`] found.
+/// The outcome of [`PayloadShape::apply`].
 #[derive(Debug, PartialEq)]
 pub enum PatchFit {
     /// The patch can be applied, and leaves the content unchanged or sets it.
@@ -34,7 +34,7 @@ pub enum PatchFit {
     Deep,
 }
 
-/// What a patch does to the content.
+/// The effect of a patch on the content.
 #[derive(Debug, PartialEq)]
 pub enum ContentChange {
     /// Nothing.
@@ -171,7 +171,7 @@ fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// What an outline says about a version besides its times.
+/// The parts of a version's outline besides its times.
 #[derive(Clone)]
 pub struct Top {
     /// The object's type.

@@ -29,7 +29,7 @@ pub(super) struct MemoryState {
     /// The shapes of latest versions that were written as patches, by their row.
     pub shapes: HashMap<ObjectId, (usize, PayloadShape)>,
     pub heads: Heads,
-    /// What outlines of versions written as patches are made from, by row.
+    /// The tops from which the outlines of versions written as patches are made, by row.
     pub tops: HashMap<ObjectId, (usize, Top)>,
     /// The texts that the owner has erased.
     pub gone: Gone,

@@ -14,7 +14,7 @@ const INFRASTRUCTURE: [&str; 3] = ["session:", "chat:", "system_prompt:"];
 const LISTS: [(&str, Option<usize>); 4] =
     [("session_index", None), ("metadata_pool", Some(0)), ("active_set", Some(1)), ("pinned_set", Some(0))];
 
-/// What a patch changed in a session's lists.
+/// The part of a session's lists that a patch changed.
 pub(super) enum Touched {
     /// A whole list.
     All,

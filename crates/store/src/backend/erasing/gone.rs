@@ -30,7 +30,7 @@ pub struct Gone {
     fragments: Fragments,
 }
 
-/// What is stored of a content in which something is erased.
+/// The stored rest of a content in which something is erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Nothing.
