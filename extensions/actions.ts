@@ -1,4 +1,4 @@
-/** What the user can do to the whole window, by command or by key. Each action returns a sentence that says what it did. */
+/** The user's actions on the whole window, by command or by key. Each action returns a sentence that says what it did. */
 import type { ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import type { Boundary } from './boundary.ts'
 import type { Host } from './host.ts'
@@ -21,7 +21,7 @@ export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: 
 /** Rolls that pay back later than after this many calls are asked about. */
 const SOON_CALLS = 20
 
-/** What a person is told before a roll, and asked where it is dear. */
+/** The sentence that a person is told before a roll, and the question where it is dear. */
 export interface StateBefore {
   /** Says what the roll will do. */
   say(sentence: string): void

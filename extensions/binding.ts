@@ -1,6 +1,6 @@
 /**
- * What the provider of a Pi session does with reasoning once something before it has changed: by the model's name, by what
- * Pi's requests ask for, and by what answers have reported.
+ * The handling of reasoning by the provider of a Pi session once something before it has changed: by the model's name, by
+ * what Pi's requests ask for, and by what answers have reported.
  */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import { askedOf, isBindingRefusal, ObservedBinding, Withheld } from '../lib/models/binding.ts'

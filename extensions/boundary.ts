@@ -50,7 +50,7 @@ export class Boundary {
   /** Replacements that this version of Pi takes only at the end of a turn. */
   readonly #owed = new Map<string, Replacement | null>()
   #prompt: string | undefined
-  /** What the layout `sections` last rendered. */
+  /** The last rendering of the layout `sections`. */
   #view: Assembled | undefined
 
   constructor(

@@ -23,7 +23,7 @@ export class Circumstances {
   readonly #pi: ExtensionAPI
   readonly #settings: Settings
   readonly #lastRequest: () => unknown
-  /** What the provider does with reasoning once something before it has changed. */
+  /** The provider's handling of reasoning once something before it has changed. */
   readonly binding: SessionBinding
   #tools = { key: '', characters: 0 }
   #head = { model: '', tokens: 0 }

@@ -9,7 +9,7 @@ import { money, short } from './shares.ts'
 
 /** One text of an output. */
 export interface Text {
-  /** What it is, for the title. */
+  /** Its name, for the title. */
   label: string
   /** The text itself; lines end with `\n`. */
   text: string

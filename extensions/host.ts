@@ -30,7 +30,7 @@ const FILES = 'files'
 const OPEN_LIMIT_MS = 15_000
 const CLOSE_LIMIT_MS = 5_000
 
-/** What we use of the native module. It is loaded when a session starts, so that Pi also starts without it. */
+/** The part of the native module that we use. It is loaded when a session starts, so that Pi also starts without it. */
 export interface Native {
   open(options: OpenOptions): Promise<ContextManager>
   defaultStorePath(): string

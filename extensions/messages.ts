@@ -8,7 +8,7 @@ import type { Point } from '../lib/driver/port.ts'
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
 
-/** What the extension needs of Pi's session. */
+/** The part of Pi's session that the extension needs. */
 export interface SessionTree {
   getLeafId(): string | null
   getEntry(id: string): SessionEntry | undefined

@@ -29,8 +29,8 @@ export interface FileObserver {
   /** The answer to give instead of `shown`, if the model can still see these lines; undefined: show the lines. */
   answer(path: string, lines: ReadLines, shown: string, callId: string): Promise<string | undefined>
   /**
-   * What to do about an edit of these texts, or a write of the whole file, if the model does not know the file's current
-   * version.
+   * Decides what to do about an edit of these texts, or a write of the whole file, if the model does not know the file's
+   * current version.
    */
   guard(path: string, oldTexts: string[] | undefined, callId: string): Promise<EditGuard>
   /** The text of an output or a file that the model, or one of its programs, reads by id. Rejects with a message. */

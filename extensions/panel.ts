@@ -37,7 +37,7 @@ class Panel implements Component {
   #isTyping = false
   #message = ''
   #busy = false
-  /** What covers the list. */
+  /** The view that covers the list. */
   #over: Viewer | 'help' | undefined
   /** The next key answers a question. */
   #answer: ((yes: boolean) => void) | undefined
@@ -199,7 +199,7 @@ class Panel implements Component {
   }
 }
 
-/** What a key does. Returns a sentence that says what it did. */
+/** The action of a key. Returns a sentence that says what it did. */
 interface Action {
   /** It acts on the selected output. */
   onRow?: true

@@ -1,4 +1,4 @@
-/** What Pi knows about the provider of a session: the model that really answers, its cache, and the bill. */
+/** Facts that Pi knows about the provider of a session: the model that really answers, its cache, and the bill. */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { SessionTree } from './messages.ts'
 
@@ -12,7 +12,7 @@ interface UsageEntry {
   usage: Usage
 }
 
-/** What a provider reports about a request. */
+/** The tokens and costs that a provider reports for a request. */
 interface Usage {
   input: number
   output: number
@@ -58,13 +58,13 @@ export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefine
   return ctx.modelRegistry.find(last.provider, last.model) ?? model
 }
 
-/** What a branch has cost. */
+/** The cost of a branch. */
 interface Bill {
   /** In dollars. */
   cost: number
   /** The whole amount was reported as charged by providers, and none of it is estimated from a price catalogue. */
   isBilled: boolean
-  /** What was charged per dollar of the catalogue price, if providers report what they charge; otherwise 1. */
+  /** The charge per dollar of the catalogue price, if providers report what they charge; otherwise 1. */
   perCatalogueDollar: number
   /** Share of the last prompt that the provider read from its cache, 0 to 1; undefined before the first answer. */
   cachedShare: number | undefined

@@ -1,4 +1,4 @@
-/** What fills the window, for the user. Reads the whole branch, so it is made only on request. */
+/** The report on what fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
@@ -55,13 +55,13 @@ export interface Report {
   objects: number
   /** Share of the last request that the provider read from its cache, 0 to 1; undefined before the first answer. */
   cachedShare: number | undefined
-  /** What the session has cost so far, in dollars. */
+  /** The cost of the session so far, in dollars. */
   cost: number
   /** Every figure in `cost` was reported by a provider as charged. */
   isBilled: boolean
   /** Dollars for a fresh input token of the next call, written to the cache if the provider charges for that; 0 if unknown. */
   tokenPrice: number
-  /** What was saved against plain Pi, in dollars; undefined if the model has no prices. */
+  /** The saving against plain Pi, in dollars; undefined if the model has no prices. */
   saved: number | undefined
   /** The same in fresh input tokens. */
   savedTokens: number

@@ -103,7 +103,7 @@ async function wholeOutput({ path, status }: CutOutput): Promise<string | undefi
   }
 }
 
-/** What newer versions of Pi add to tool events. */
+/** The fields that newer versions of Pi add to tool events. */
 interface Nested {
   /** The call that made this one. */
   parentToolCallId?: string

@@ -12,7 +12,7 @@ import { wrapped } from '../lib/columns.ts'
 import { callsBack } from '../lib/models/cache-break.ts'
 import { costLine, receiptLine, savedLine } from './ui.ts'
 
-/** What is drawn besides the report. */
+/** The parts of the screen that are drawn besides the report. */
 export interface View {
   /** The outputs that pass the filter. */
   rows: readonly Output[]
@@ -20,7 +20,7 @@ export interface View {
   selected: number
   /** The filter line; undefined if no filter is set or being typed. */
   filter: string | undefined
-  /** What the last key did; may be empty. */
+  /** A sentence that says what the last key did; may be empty. */
   message: string
 }
 

@@ -26,9 +26,9 @@ export interface Settings {
    */
   tools: 'override' | 'observe'
   /**
-   * What the model is sent. `references` (default): outputs stay where they appeared until a roll pays. `sections`: the
-   * metadata pool, the conversation with references in place of outputs, and the active contents, rendered again for
-   * each call.
+   * The layout of the model's requests. `references` (default): outputs stay where they appeared until a roll pays.
+   * `sections`: the metadata pool, the conversation with references in place of outputs, and the active contents,
+   * rendered again for each call.
    */
   layout: 'references' | 'sections'
   /**
@@ -77,7 +77,7 @@ export interface Settings {
    */
   rollOnlyAtUserTurn: boolean
   /**
-   * What the provider does with the model's reasoning once something before it has changed: it does not check (`none`), the
+   * The provider's handling of the model's reasoning once something before it has changed: it does not check (`none`), the
    * model still reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request
    * (`refuses`). Default undefined: by the model, by what Pi's requests ask for, and by what answers report.
    */

@@ -82,7 +82,7 @@ export class Figures {
   contextTokens = 0
   /** The part of them that a roll could remove. */
   staleTokens = 0
-  /** What the calls of the branch were billed, beside plain Pi. */
+  /** The amounts billed for the calls of the branch, beside those of plain Pi. */
   readonly ledger = new SavingLedger()
 
   /** Takes over what a plan says. */

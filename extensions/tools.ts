@@ -30,7 +30,7 @@ export const TOOLS = ['activate', 'deactivate', 'pin', 'unpin', 'search_context'
 
 type Tool = (typeof TOOLS)[number]
 
-/** What the tools are called in a session. */
+/** The names of the tools in a session. */
 export type ToolNames = Readonly<Record<Tool, string>>
 
 /** Names for the tools: their own, or all of them with a prefix if one of their own is taken. */

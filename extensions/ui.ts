@@ -1,4 +1,4 @@
-/** What the user sees: the status line, and the report as lines of text. */
+/** The user's view: the status line, and the report as lines of text. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { SavingLedger } from '../lib/driver/ledger.ts'

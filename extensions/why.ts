@@ -1,4 +1,4 @@
-/** What broke the cached prefix at the last model calls, who did it, and what that cost. */
+/** The breaks of the cached prefix at the last model calls: what caused them, who did it, and what that cost. */
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
 import { widthOf, wrapped } from '../lib/columns.ts'
@@ -12,7 +12,7 @@ import type { Difference } from './requests.ts'
 import { money, short } from './shares.ts'
 import { toolOf } from './tools.ts'
 
-/** What is known apart from the branch. */
+/** The facts that are known apart from the branch. */
 interface Evidence {
   /** The replacements that this process made, by entry. */
   edited: ReadonlyMap<string, Replacement | null>
@@ -80,7 +80,7 @@ interface Break {
   callsAgo: number
   /** Tokens that were processed again. */
   lost: number
-  /** What that cost, in dollars; 0 if it is not known. */
+  /** The cost of processing them again, in dollars; 0 if it is not known. */
   cost: number
   /** Sentences that each say who did what. */
   causes: string[]

@@ -17,7 +17,7 @@ export const GLIBC = '2.28'
 
 const NAME = 'pi-context-manager'
 
-/** What decides which binary fits a machine. */
+/** The platform and architecture of a machine, which decide which binary fits it. */
 interface Machine {
   platform: string
   arch: string

@@ -4,7 +4,7 @@
 interface TableLook {
   /** How many columns, from the left, have their cells at the left; the others have them at the right. Default 1. */
   left?: number
-  /** What stands between columns. Default two spaces. */
+  /** Text between columns. Default two spaces. */
   gap?: string
 }
 

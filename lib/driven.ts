@@ -1,4 +1,4 @@
-/** What drivers of the protocol call: the methods between a host's loop and the engine. */
+/** The methods that drivers of the protocol call, between a host's loop and the engine. */
 import type { EditGuard, IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
 import { calling } from './errors.ts'
 import { noteBirth } from './harness/results.ts'

@@ -1,5 +1,5 @@
 /**
- * What is known about coding agents: their names, their tools, and how they show files.
+ * Facts about coding agents: their names, their tools, and how they show files.
  *
  * @module
  */

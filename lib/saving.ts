@@ -1,6 +1,6 @@
 /** A saving in words: in the same ones on every screen, and plain where there is none. */
 
-/** What was saved, given how its amount is written: `saved $0.84`; `cost $0.02 more` where plain would have been cheaper. */
+/** Returns a saving in words, given how its amount is written: `saved $0.84`; `cost $0.02 more` where plain would have been cheaper. */
 export function savingText(saved: number, written: (amount: number) => string): string {
   return saved < 0 ? `cost ${written(-saved)} more` : `saved ${written(saved)}`
 }

@@ -1,4 +1,4 @@
-/** What Pi's sessions cost and what was saved on them, by their IDs. */
+/** The cost of Pi's sessions and the savings on them, by session ID. */
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'

@@ -1,9 +1,9 @@
-/** What every command of the command line consists of. */
+/** The parts that make up every command of the command line. */
 import type { ParseArgsConfig } from 'node:util'
 
 /** One command. */
 export interface Command {
-  /** What it does, in a line. */
+  /** Its purpose, in a line. */
   summary: string
   help: string
   /** Its options, as `parseArgs` takes them. */

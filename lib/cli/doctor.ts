@@ -35,9 +35,9 @@ interface Findings {
   store: string
   /** Bytes of the database's files; empty for a node. */
   files: Record<string, number>
-  /** What interrupted commands left on this machine. */
+  /** Files and folders that interrupted commands left on this machine. */
   leftovers: Leftover[]
-  /** What is wrong among the gateway's forms. */
+  /** Problems among the gateway's forms. */
   forms: Stray[]
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number

@@ -24,7 +24,7 @@ export const SHARED_OPTIONS = {
   redact: { type: 'boolean' },
 } as const
 
-/** What they were set to. */
+/** The values that the options were set to. */
 interface SharedValues {
   store?: string | undefined
   holdout?: string | undefined

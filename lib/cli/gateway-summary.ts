@@ -1,4 +1,4 @@
-/** What a gateway has done, in a line or two for the terminal. */
+/** A summary of a gateway's work, in a line or two for the terminal. */
 import { hostTitle } from '../host-tools.ts'
 import type { HostName } from '../host-tools.ts'
 import type { BillLedger } from '../gateway/ledger.ts'

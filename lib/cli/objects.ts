@@ -1,4 +1,4 @@
-/** What the names in a command stand for: objects, versions and sessions. */
+/** The objects, versions and sessions that the names in a command stand for. */
 import { resolve } from 'node:path'
 import type { SessionSummary, StoreOptions } from '../../index.js'
 import { hostOfSession, hostTitle } from '../host-tools.ts'

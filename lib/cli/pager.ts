@@ -17,7 +17,7 @@ export interface Paint {
   removed(text: string): string
 }
 
-/** What pages where `$PAGER` is not set. Small systems have no `less`. */
+/** The pager where `$PAGER` is not set. Small systems have no `less`. */
 const DEFAULT = process.platform === 'win32' ? 'more' : 'if command -v less >/dev/null; then exec less; else exec cat; fi'
 
 /** A shell's exit codes for a command that it can't run or find. */

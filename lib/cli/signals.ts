@@ -1,4 +1,4 @@
-/** What happens when a command is told to end, and when nobody reads what it writes. */
+/** Handling of signals that tell a command to end, and of output that nobody reads. */
 import { FAILED } from './exit.ts'
 import { plain, tell } from './terminal.ts'
 import { removeUnfinished } from './unfinished.ts'
@@ -34,7 +34,7 @@ export function takeSignals(): void {
   isTaken = true
 }
 
-/** What a reader that stops reading means. */
+/** True if a reader that stops reading is an error. */
 let needsReader = false
 
 /** From now on it is an error if the output can't be written to its end. */

@@ -7,7 +7,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What was requested does not exist: exit code 1, as with grep. */
+/** A failure to find what was requested: exit code 1, as with grep. */
 export class NotFound extends Error {}
 
 /** Why the system refused a file, without its code and without the path: `no such file or directory`. */

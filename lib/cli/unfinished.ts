@@ -13,7 +13,7 @@ const FOLDER = /^pi-context-manager-(\d+)-/
 /** In a temporary folder: the path that a file will have when it is complete. */
 const TARGET = 'target'
 
-/** What to remove if the process is told to end. */
+/** Removals to carry out if the process is told to end. */
 const pending = new Set<() => void>()
 
 /** Provides a folder that only the user can read, and removes it afterwards. */
@@ -58,7 +58,7 @@ export function removeUnfinished(): void {
   pending.clear()
 }
 
-/** What an interrupted command left behind. */
+/** A file or folder that an interrupted command left behind. */
 export interface Leftover {
   path: string
   /** Bytes of the file, or of all files in the folder. */

@@ -21,7 +21,7 @@ export type State =
   /** The engine knows everything that the host had shown at the last hand-over. */
   | { is: 'agreed' }
 
-/** What happens to a driver. */
+/** Something that happens to a driver. */
 export type Event =
   /** The host has gone to another branch. */
   | { is: 'moved' }
@@ -31,7 +31,7 @@ export type Event =
   | { is: 'begun'; before: number }
   /** The engine has accepted a hand-over. */
   | { is: 'accepted' }
-  /** What a broken-off hand-over had recorded has been taken back. */
+  /** The record of a broken-off hand-over has been taken back. */
   | { is: 'taken back' }
 
 /** The state after an event. */

@@ -7,7 +7,7 @@ import type { CollapsedCall, TextEdit } from '../../index.js'
 /** Arguments that replace a call's own. With `callId`, a change of another call at that place does not fit. */
 export type CallEdit = Pick<CollapsedCall, 'position' | 'args'> & Partial<Pick<CollapsedCall, 'callId'>>
 
-/** What replaces a message, or a part of one: an edit of a plan without its address. */
+/** A replacement of a message, or of a part of one: an edit of a plan without its address. */
 export type PartEdit =
   /** Another text for a result. */
   | { kind: 'result'; text: string }

@@ -36,15 +36,15 @@ export interface PromptPrices extends PromptUsage {
 
 /** The last answered call of a branch, in tokens. */
 export interface Prompts {
-  /** What the provider counted. */
+  /** The provider's count. */
   own: number
-  /** What it would have counted without us. */
+  /** The provider's count as it would have been without us. */
   plain: number
   /** By how much requests have grown so far, where nothing else in them has changed. */
   grown?: { tokens: number; characters: number }
 }
 
-/** What has happened to the beginning of a request: nothing, an edit of ours, or what the host would also have done without us. */
+/** A change at the beginning of a request: none, an edit of ours, or one that the host would also have made without us. */
 export type Prefix = 'kept' | 'edited' | 'rewritten'
 
 /** The share of the last prompt from which on a call counts as having found it in the cache. */
@@ -55,7 +55,7 @@ const ENOUGH = 2000
 
 /** The sums of one session's branch. */
 export class SavingLedger {
-  /** What was saved, in fresh input tokens of the models that were called; negative if it was more expensive. */
+  /** The saving, in fresh input tokens of the models that were called; negative if it was more expensive. */
   saved = 0
   /** The same in dollars, as far as the models' prices are known. */
   dollars = 0
@@ -68,7 +68,7 @@ export class SavingLedger {
   #prefix: Prefix = 'kept'
   #request: (Size & { prefix: Prefix; isAlive: boolean }) | undefined
 
-  /** What has happened to the last request's prefix since. */
+  /** The change to the last request's prefix since that request. */
   get prefix(): Prefix {
     return this.#prefix
   }
@@ -170,7 +170,7 @@ function known({ input, cacheRead, cacheWrite, tiers = [], outputAbove = () => 0
   return { tiers, outputAbove, input, cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
 }
 
-/** What Pi counts an image as, in characters. */
+/** The size that Pi counts for an image, in characters. */
 const IMAGE_CHARACTERS = 4800
 
 /** Characters of a message's content, in pi-ai's form. */

@@ -1,7 +1,4 @@
-/**
- * What a host gives a driver, and what it learns from it: what is new and visible, points to return to, and tools that bring text
- * back.
- */
+/** The port between a host and a driver: what is new and visible, points to return to, and tools that bring text back. */
 import type { IncomingMessage, ModelCall, Plan } from '../../index.js'
 import type { Prefix, Prompts } from './ledger.ts'
 
@@ -13,11 +10,11 @@ export interface Keyed extends IncomingMessage {
   apart?: boolean
 }
 
-/** What a host shows that it did not show at the last hand-over. */
+/** A change in what a host shows since the last hand-over. */
 export type News =
   /** Messages were added at the end. */
   | { is: 'new'; messages: readonly Keyed[] }
-  /** What was handed over is no longer what the host shows: after a compaction, or after somebody's edit. */
+  /** The host no longer shows what was handed over: after a compaction, or after somebody's edit. */
   | { is: 'changed' }
   /** The host is on another branch of its conversation. */
   | { is: 'elsewhere' }
@@ -37,7 +34,7 @@ export interface Landmark {
   point: Point
 }
 
-/** What changes from call to call. */
+/** The circumstances that change from call to call. */
 export interface Moment {
   /** The next call starts a user's turn. */
   atUserTurn: boolean
@@ -97,13 +94,13 @@ export interface Point {
   off?: true
   /** The model had been told how to bring back what has left its request. */
   taught?: true
-  /** What was saved on the branch so far, in fresh input tokens. */
+  /** The saving on the branch so far, in fresh input tokens. */
   saved?: number
   /** The same in dollars, as far as the models' prices were known. */
   dollars?: number
   /** The branch's last answered call. */
   last?: Prompts
-  /** What has happened to that call's prefix since; absent: nothing. */
+  /** The change to that call's prefix since then; absent: none. */
   prefix?: Prefix
   /** By how many characters results of this turn would be longer without us, by message. */
   born?: Record<string, number>
@@ -117,7 +114,7 @@ export function isPoint(data: unknown): data is Point {
   return typeof point?.session === 'string' && Number.isSafeInteger(point.tx) && isPlaced
 }
 
-/** What the model is told once, when text has left its request and it has no tools to bring it back. */
+/** The sentence that the model is told once, when text has left its request and it has no tools to bring it back. */
 export const HOW_TO_READ =
   'Shortened outputs, calls and texts are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
 

@@ -1,6 +1,6 @@
 /**
- * What a host has taken out of its conversation or reworded is not brought back: neither by `activate` or `pin`, nor as a
- * hit of `search`. Only the host's conversation says what that is, so its projection is asked.
+ * Content that a host has taken out of its conversation or reworded is not brought back: neither by `activate` or `pin`,
+ * nor as a hit of `search`. Only the host's conversation says what that is, so its projection is asked.
  */
 import type { ContextManager, SearchHit, SearchOptions, SetChange } from '../../index.js'
 

@@ -8,7 +8,7 @@ import type { Fields } from '../harness/message.ts'
 import type { Api } from './request.ts'
 import { isRecallName } from './request.ts'
 
-/** What the provider has billed for a request, in tokens. */
+/** The tokens that the provider has billed for a request. */
 export interface Usage {
   /** Input that was neither read from the cache nor written to it. */
   input: number
@@ -17,7 +17,7 @@ export interface Usage {
   output: number
 }
 
-/** What is known of an answer at its end. */
+/** The facts of an answer that are known at its end. */
 export interface Answered {
   usage: Usage | undefined
   /** `input_transformations`, as the provider reports them. */

@@ -11,7 +11,7 @@ import type { Shape } from '../harness/shape.ts'
 export interface Beginning {
   items: readonly Item[]
   length: number
-  /** What the projection makes of them; undefined until it is asked. */
+  /** The projection's own form of them; undefined until it is asked. */
   own?: readonly Item[]
   /** It ends with the next words of the user: it is there only for the reasoning of the turn. */
   isOfTurn?: boolean
@@ -33,7 +33,7 @@ export function behind(beginning: Beginning, items: readonly Item[]): { beginnin
   return { beginning: { ...beginning, own: now }, items: [...sent, ...items.slice(end).filter((item) => !has(item))] }
 }
 
-/** What providers do with reasoning if something before it has changed, where it is lost. */
+/** The bindings with which reasoning is lost if something before it has changed. */
 export const BINDS: ReadonlySet<unknown> = new Set(['drops', 'refuses'])
 
 /** Returns whether the user has said something in the messages from one on. */

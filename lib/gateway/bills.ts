@@ -1,6 +1,6 @@
 /**
- * What was billed, call by call, in a file of this user for each store, beside it: `usage` sums it up, and compares the sessions that
- * were held out with the others. No text of a conversation is in it.
+ * The amounts billed, call by call, in a file of this user for each store, beside it: `usage` sums them up, and compares the
+ * sessions that were held out with the others. No text of a conversation is in it.
  */
 import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -10,7 +10,7 @@ const LARGEST_BODY = 64 * 1024 * 1024
 /** A decoded body must not be larger than this; otherwise it passes as it is. */
 const LARGEST_DECODED = 256 * 1024 * 1024
 
-/** What was read of a body. */
+/** The part of a body that was read. */
 export interface Body {
   bytes: Buffer
   /** True if this is all of it. If not, the rest is still in the request's stream. */

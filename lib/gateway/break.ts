@@ -16,10 +16,10 @@ export interface SentBefore {
   roll: RollReceipt | undefined
 }
 
-/** What was read again. */
+/** The tokens that were read again, with their cause. */
 export interface GatewayBreak {
   tokens: number
-  /** Who has caused it: a roll of ours, the host, the time that has passed, or nobody who is known. */
+  /** The cause: a roll of ours, the host, the time that has passed, or an unknown one. */
   by: 'roll' | 'host' | 'time' | 'unknown'
   /** Sentences for people. */
   causes: string[]

@@ -31,7 +31,7 @@ export const LIMIT_MS = 2_000
 /** How long a request waits for the file trackers, in milliseconds. */
 const LOOK_MS = 100
 
-/** What a conversation needs from its gateway. */
+/** The settings and callbacks that a conversation needs from its gateway. */
 export interface ConversationOptions {
   /** How sessions are opened: store, stay, redact and the like. */
   open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
@@ -46,22 +46,22 @@ export interface ConversationOptions {
   now?: () => number
 }
 
-/** What goes out for a request, in terms of the host's messages. */
+/** The form in which a request goes out, in terms of the host's messages. */
 export type SentForm = readonly Item[]
 
-/** What was sent last: the host's messages, and what went out instead of them. */
+/** The last request: the host's messages, and what went out instead of them. */
 interface Sent {
   raw: readonly object[]
   items: readonly Item[]
 }
 
-/** What is known of a request beforehand. */
+/** The facts about a request that are known beforehand. */
 export interface KnownRequest {
   /** The hashes of its messages. */
   chain?: readonly string[]
   /** How many of them are those of the last request. */
   common?: number
-  /** What {@link Conversation.look} has returned since it came. */
+  /** The promise that {@link Conversation.look} has returned since it came. */
   looked?: Promise<unknown>
 }
 
@@ -115,10 +115,10 @@ export class Conversation {
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
-  /** What the projection does not know of: notices of an earlier process, and what a person has brought back. */
+  /** Messages that the projection does not know of: notices of an earlier process, and what a person has brought back. */
   #old: readonly PlacedNotice[] = []
   #new: PlacedNotice[] = []
-  /** What the next request takes along. */
+  /** Messages that the next request takes along. */
   readonly #waiting: object[] = []
 
   constructor(

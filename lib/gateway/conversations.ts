@@ -17,7 +17,7 @@ import type { Item } from '../harness/edit.ts'
 import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 
-/** What goes out for a request, and the conversation that it belongs to. */
+/** The form in which a request goes out, and the conversation that it belongs to. */
 export interface Placed {
   /** Undefined: the host's own messages, unchanged. */
   form: SentForm | undefined
@@ -27,7 +27,7 @@ export interface Placed {
   isAside: boolean
 }
 
-/** What is being looked for on the disk, and for which conversation. */
+/** A look at the disk, and the conversation that it is for. */
 export interface ConversationLook {
   conversation: Conversation
   done: Promise<unknown>
@@ -45,7 +45,7 @@ export class Conversations {
   readonly #groups = new Map<string, Conversation[]>()
   /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
   readonly #branches = new Map<string, (readonly object[])[]>()
-  /** What a conversation was before somebody went back in it. If it goes on as well, there are two. */
+  /** Each conversation as it was before somebody went back in it. If it goes on as well, there are two. */
   readonly #left = new WeakMap<Conversation, StoredForm[]>()
   /** Conversations of earlier processes that were asked for something, by ID. */
   readonly #earlier = new Map<string, Conversation>()
@@ -165,7 +165,7 @@ export class Conversations {
     return true
   }
 
-  /** What is known of the conversations of other processes. */
+  /** Returns the known conversations of other processes. */
   #earlierOnes(key: string): Remembered[] {
     const group = this.#groups.get(key) ?? []
     return this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
@@ -217,7 +217,7 @@ export class Conversations {
     return conversation
   }
 
-  /** What has been sent for the first messages of a conversation: its own, or what was edited in another one. */
+  /** Finds the form that was sent for the first messages of a conversation: its own, or what was edited in another one. */
   #beginningFor(chain: readonly string[], api: ModelRequest['api'], { found, common: own, left }: Closest, near: Near | undefined, isStored: boolean): Beginning | undefined {
     const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
     const common = isOwn ? own : (near?.common ?? 0)
@@ -263,7 +263,7 @@ export class Conversations {
   }
 }
 
-/** What the conversations of a sender have in common. */
+/** Returns the key that the conversations of a sender have in common. */
 function keyOf({ api }: Pick<ModelRequest, 'api'>, { session, host }: Sender): string {
   return `${session ?? `${host}:`} ${api}`
 }
@@ -279,7 +279,7 @@ interface Closest {
   left?: StoredForm
 }
 
-/** What has been sent for the first messages of a conversation. */
+/** The form that was sent for the first messages of a conversation. */
 interface Beginning {
   form: StoredForm
   items: readonly Item[]

@@ -8,7 +8,7 @@ import type { Api } from './request.ts'
 import { redirectFor } from './routes.ts'
 import type { Upstream } from './upstream.ts'
 
-/** What is sent. */
+/** The request that is sent. */
 export interface Outgoing {
   target: URL
   /** The whole body, or its beginning if `rest` is set. */
@@ -17,7 +17,7 @@ export interface Outgoing {
   rest: IncomingMessage | undefined
   /** Headers to send instead of the client's own. */
   headers?: readonly string[]
-  /** What the gateway's own paths begin with: its token, if it has one. */
+  /** The beginning of the gateway's own paths: its token, if it has one. */
   prefix?: string
 }
 
@@ -25,7 +25,7 @@ export interface Outgoing {
 export interface Outcome {
   /** The upstream's status; 0 if there was no answer. */
   status: number
-  /** What the answer has said; undefined unless a format was given and the answer was complete. */
+  /** The facts read from the answer; undefined unless a format was given and the answer was complete. */
   answered: Answered | undefined
   /** The text of an answer with the status 400. */
   refusal: string | undefined

@@ -13,7 +13,7 @@ import type { CallFacts } from './shape.ts'
 /** A file with one of these looks different in an output, even without the numbers before its lines. */
 const NOT_SHOWN = /^\uFEFF|\r|[^\n]{2000}/
 
-/** What is known of the conversation. */
+/** The format and folder of the conversation, and what is known of its calls. */
 interface Known {
   api: Api
   cwd: string

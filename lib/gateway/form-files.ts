@@ -148,7 +148,7 @@ export interface Stray {
   why: string
 }
 
-/** What is wrong among a store's forms. `sessions` are those that the store has, if it can be asked. */
+/** Returns the problems among a store's forms. `sessions` are those that the store has, if it can be asked. */
 export function strayForms(folder: string, sessions?: ReadonlySet<string>): Stray[] {
   return names(folder).flatMap((name) => {
     const path = join(folder, name)

@@ -20,13 +20,13 @@ export interface LastForm {
   chain: readonly string[]
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
-  /** What went out instead of them. */
+  /** The items that went out instead of them. */
   items: readonly Item[]
   /** True once anything in the conversation has been edited. */
   wasEdited: boolean
 }
 
-/** What is known of a file. */
+/** A file, as far as this process knows it. */
 interface Known {
   /** Its state when it was read or written. */
   state: string
@@ -49,7 +49,7 @@ export class Forms {
   readonly #folder: string | undefined
   readonly #run = randomUUID()
   readonly #files = new Map<string, Known>()
-  /** What is in no file, by name. */
+  /** Forms that are in no file, by name. */
   readonly #memory = new Map<string, readonly Remembered[]>()
 
   /** Tidies the folder up. */

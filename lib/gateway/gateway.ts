@@ -62,7 +62,7 @@ export interface GatewayOptions {
   billsPath?: string
   /** The share of sessions that go out unedited, from 0 to 1, so that the saving can be measured. Default 0. */
   holdout?: number
-  /** What is known better about models, by name. */
+  /** Overrides of the known facts about models, by name. */
   models?: ModelOverrides
   /** Proxies and certificates. Default: the environment of the process. */
   env?: Environment
@@ -79,7 +79,7 @@ export class Gateway {
   readonly secret: string
   readonly ledger: BillLedger
   readonly conversations: Conversations
-  /** What a person sees of it. */
+  /** The page on which a person sees it. */
   readonly page: Page
   readonly #options: GatewayOptions
   readonly #server: Server

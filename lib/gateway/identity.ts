@@ -1,4 +1,4 @@
-/** Who is asking: the host, and its own names for the session and the agent in it. */
+/** The sender of a request: the host, and its own names for the session and the agent in it. */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { hostNamed, sessionOf } from '../host-tools.ts'
@@ -6,12 +6,12 @@ import type { HostName } from '../host-tools.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import type { ModelRequest } from './request.ts'
 
-/** Who sends a request. */
+/** The sender of a request. */
 export interface Sender {
   host: HostName
   /** The session's ID in our store, without a number for later conversations; undefined if the host names none. */
   session: string | undefined
-  /** That of the agent which has started this one, if this one is a subagent. */
+  /** The session of the agent that has started this one, if this one is a subagent. */
   parent: string | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * What was billed, beside what the same requests would have cost without edits. The second figure is an estimate: the
- * provider's rules for its cache are applied to what the host has written, and its tokens are counted as the provider has
- * counted those that went out.
+ * The billed cost of requests, beside what the same requests would have cost without edits. The second figure is an
+ * estimate: the provider's rules for its cache are applied to what the host has written, and its tokens are counted as
+ * the provider has counted those that went out.
  */
 import type { RollReceipt } from '../index.ts'
 import type { Usage } from './answer.ts'

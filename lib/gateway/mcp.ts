@@ -18,7 +18,7 @@ export interface ToolCall {
   session: string | undefined
 }
 
-/** What the tools do. */
+/** The functions behind the tools. */
 export interface Tools {
   recall(input: RecallInput, call: ToolCall): Promise<string[]>
   search(query: string, call: ToolCall): Promise<string>

@@ -8,7 +8,7 @@ import type { ObservedBinding } from '../models/binding.ts'
 import { withValue } from './headers.ts'
 import type { ModelRequest } from './request.ts'
 
-/** What is known better about models, by name. Prices in dollars per million tokens. */
+/** Overrides of the known facts about models, by name. Prices in dollars per million tokens. */
 export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel>>>
 
 /** Pi's names for the formats, by which unknown models are judged. */

@@ -20,14 +20,14 @@ export interface Addresses {
   secret: string
 }
 
-/** What a program is started with. */
+/** The arguments, environment and files that a program is started with. */
 export interface Launch {
   args: string[]
   /** Added to the environment. */
   env: Record<string, string>
   /** Files to write, readable only by the user, and to delete at the end: name and content. */
   files: Record<string, string>
-  /** What the user should know: the program can't be served in full. */
+  /** Notes for the user: the program can't be served in full. */
   notes: string[]
 }
 

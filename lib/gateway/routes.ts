@@ -1,4 +1,4 @@
-/** What the path of a request means: a page or tool of ours, or an address upstream. */
+/** The meaning of a request's path: a page or tool of ours, or an address upstream. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { timingSafeEqual } from 'node:crypto'
 

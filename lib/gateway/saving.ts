@@ -1,4 +1,4 @@
-/** What was saved, in money where prices are known and in fresh input tokens where not. */
+/** Savings, in money where prices are known and in fresh input tokens where not. */
 import { modelNamed } from '../models/model.ts'
 import { readName } from '../models/name.ts'
 import { factorAt, pricesOf, ratesAt } from '../models/prices.ts'
@@ -12,15 +12,15 @@ export function inputCost({ input, cacheRead, cacheWrite }: Usage, model: string
   return (cost * factorAt(known.tiers, input + cacheRead + cacheWrite)) / 1_000_000
 }
 
-/** What calls have cost, and would have cost without us. */
+/** The cost of calls as billed, and as it would have been without us. */
 interface Costs {
   billed: number
   plain: number
 }
 
 /**
- * What `billed` would have cost without us, as `plain`: the same without the output, and what the output would have cost more
- * above a step in the price.
+ * Returns what `billed` would have cost without us, as `plain`: the same without the output, and what the output would have
+ * cost more above a step in the price.
  */
 export function plainCost(plain: Usage, billed: Usage, model: string): number {
   const prices = pricesOf(readName(model))

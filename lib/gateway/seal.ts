@@ -1,6 +1,6 @@
 /**
- * What stands in a form in place of messages, as it is on disk: readable only with the messages themselves, up to there. A
- * host that goes on sends them; nobody else can read a text that has been forgotten out of a form.
+ * The items that stand in a form in place of messages, as they are on disk: readable only with the messages themselves, up
+ * to there. A host that goes on sends them; nobody else can read a text that has been forgotten out of a form.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { isEdited, nextsOf, placeOf } from '../harness/edit.ts'

@@ -17,7 +17,7 @@ import { isRecallName } from './request.ts'
 
 const SHAPES: Readonly<Record<Api, Shape>> = { messages: anthropic, responses, chat }
 
-/** What is known about the calls of a conversation. */
+/** Facts about the calls of a conversation. */
 export interface CallFacts {
   /** The calls by ID, under the engine's names. */
   readonly calls: Map<string, EngineCall>

@@ -1,4 +1,4 @@
-/** What the tools of the MCP server do: find the conversation that a call comes from, and ask its session. */
+/** The tools of the MCP server: they find the conversation that a call comes from, and ask its session. */
 import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { Conversation } from './conversation.ts'

@@ -6,7 +6,7 @@ import { isMarker } from './identity.ts'
 import { isFields } from './message.ts'
 import type { Fields } from './message.ts'
 
-/** What happens to a value: another one replaces it, or some of its fields or elements change. */
+/** A change of a value: another one replaces it, or some of its fields or elements change. */
 export type Edit = { is: unknown } | { fields: Record<string, Edit | null> } | { items: readonly Item[] }
 
 /** An element of a list that goes out: the one at an index, the same with an edit, or one that is added. */

@@ -1,4 +1,4 @@
-/** What a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
+/** The objects that a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
 import { callsOf } from './results.ts'
 import type { Projection } from './projection.ts'

@@ -16,7 +16,7 @@ export interface ProjectedModel extends ModelPrices {
   /** How many earlier endings of a user's message or a group of outputs it looks back: 20 for OpenAI's from GPT-5.6 on. */
   lookbackEndings?: number
   /**
-   * What the provider does with the model's reasoning once something before it has changed: it does not check (`none`), the
+   * The provider's handling of the model's reasoning once something before it has changed: it does not check (`none`), the
    * model still reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request
    * (`refuses`). Default: by the model's name, or by how its reasoning is signed (docs/reasoning.md).
    */
@@ -52,7 +52,7 @@ export interface ProjectionOptions {
   shortens?: boolean
   /** The time limit of a call in milliseconds; after it, `lastForm` goes out. Default 30,000. */
   limitMs?: number
-  /** What goes out if a call fails or takes too long. Default: `lastForm`. */
+  /** The messages that go out if a call fails or takes too long. Default: `lastForm`. */
   fallback?: (messages: readonly object[]) => object[]
   /**
    * When an earlier process sent this conversation last, in milliseconds since the epoch, if it sent it in the form that the

@@ -40,7 +40,7 @@ interface Pass {
   shape: Shape | undefined
   /** The table that the call leads to: the old one, or one built anew. */
   table: Table
-  /** What is handed over; undefined until it is known. */
+  /** The units that are handed over; undefined until they are known. */
   fresh: readonly Unit[] | undefined
   /** True if engine and table agreed before. */
   wasCertain: boolean
@@ -73,7 +73,7 @@ export class Projection {
   readonly #allowed = new Set<string>()
   readonly #reasoning = new Reasoning()
   #keys = 0
-  /** What the layout `sections` last rendered. */
+  /** The last rendering of the layout `sections`. */
   #view: Assembled | undefined
   /** A call has taken too long and has not ended. */
   #isLate = false

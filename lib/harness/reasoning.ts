@@ -8,7 +8,7 @@ import { rulesOf } from '../models/rules.ts'
 import type { Binding, Route } from '../models/rules.ts'
 import { isFields, textOf } from './message.ts'
 
-/** What a host says about its model. */
+/** A model's name and binding, as its host states them. */
 export interface KnownModel {
   name?: string
   binding?: Binding
@@ -18,14 +18,14 @@ export interface KnownModel {
 export class Reasoning {
   readonly #observed = new ObservedBinding()
   readonly #withheld = new Withheld()
-  /** What the host has taken out of its messages. */
+  /** Reasoning that the host has taken out of its messages. */
   #removed = new Withheld()
-  /** What the latest answer says about where it came from. */
+  /** The origin of the latest answer, by its own account. */
   #route: Route & { name?: string } = {}
   #model = ''
   #asksForDrops = false
   #refused = false
-  /** What was sent last. */
+  /** The messages that were sent last. */
   #last: readonly object[] = []
 
   /** Takes in the messages from `from` on: where the answers among them came from, and what they report. */

@@ -17,7 +17,7 @@ export interface TurnMessage {
   isErased?: true
 }
 
-/** What stands in the record for a text that was forgotten. */
+/** The text that stands in the record for one that was forgotten. */
 const ERASED = '[erased]'
 
 /** The messages in the session's record, in their order. */
@@ -220,7 +220,7 @@ function isErased(content: unknown): boolean {
   return texts.includes(ERASED) && texts.every((text) => text === ERASED || BLOCKS.has(text))
 }
 
-/** What texts in a content can be that say what a block is. */
+/** The texts in a content that can say what a block is. */
 const BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'image'])
 
 function callsIn(content: unknown): string[] {

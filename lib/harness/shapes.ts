@@ -72,7 +72,7 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
   return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`)
 }
 
-/** What the engine knows of a call. `id` is the call's. */
+/** A translation of a call into the form that the engine knows. `id` is the call's. */
 type Translate = (name: string, args: Fields, id: string) => EngineCall
 
 /** The shape with the engine's names. What is edited goes back under the host's. */

@@ -30,7 +30,7 @@ export class Table {
   readonly #ledger = new HostMessages()
   /** The first message of each unit in the ledger. */
   readonly #firsts: number[] = []
-  /** What is sent for the first units, and where each unit starts in it. */
+  /** The messages sent for the first units, and where each unit starts among them. */
   readonly #sent: object[] = []
   readonly #places: number[] = []
   #isCarried = false

@@ -20,9 +20,9 @@ export interface Unit {
   /** A copy of their content. */
   kept: readonly unknown[]
   parts: readonly Part[]
-  /** What was sent instead of them, latest last. Some hosts return it at the next call. */
+  /** The forms that were sent instead of them, latest last. Some hosts return one at the next call. */
   forms: (readonly unknown[])[]
-  /** What is sent instead of them now. */
+  /** The messages that are sent instead of them now. */
   written: readonly object[] | undefined
   /** Notices that are sent after them. */
   notices: { text: string; message: object }[]
@@ -105,7 +105,7 @@ export function formAt({ forms, shape }: Unit, messages: readonly object[], at: 
   return form?.length
 }
 
-/** What is sent instead of a unit, by its edits; noted as one of its forms. */
+/** Returns the messages to send instead of a unit, by its edits, and notes them as one of its forms. */
 export function write(unit: Unit): readonly object[] {
   const edits = new Map<number, PartEdit>()
   for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)

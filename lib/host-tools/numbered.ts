@@ -3,7 +3,7 @@
 /** The forms in use: `12→text` and `12<tab>text` (Claude Code), `12: text` (OpenCode), `12 | text` and `L12: text`. */
 const NUMBERED = /^ *L?(\d+)(?:→|\t|: | ?\| ?)/
 
-/** What Claude Code and others append to an output for the model alone. */
+/** The text that Claude Code and others append to an output for the model alone. */
 const APPENDED = /\n*<system-reminder>[^]*?<\/system-reminder>\s*$/
 
 /** OpenCode puts the lines into an element, names the file before it, and says in its last line how much is left. */

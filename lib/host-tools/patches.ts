@@ -1,4 +1,4 @@
-/** What Codex's patches and scripts say about files and commands. */
+/** Files and commands in Codex's patches and scripts. */
 
 const FILE_LINE = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$/gm
 

@@ -1,4 +1,4 @@
-/** What plain shell commands show of a file, for hosts that have no tool of their own for that. */
+/** The part of a file that plain shell commands show, for hosts that have no tool of their own for that. */
 
 /** A file that a command shows, from a line on. */
 interface Shown {
@@ -26,7 +26,7 @@ export function shownBy(command: string): Shown | undefined {
   return undefined
 }
 
-/** What Codex says of a command before its output. */
+/** The lines about a command that Codex puts before its output. */
 const HEAD = /^(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Total output lines|Original token count)\b[^\n]*\n)+Output:\n/
 
 /** An output without what its host says before it. */

@@ -92,7 +92,7 @@ function unreasoned(params: CallOptions): CallOptions {
 function guardedTool(context: HostContext, name: string, one: Tool): Tool {
   const { execute, toModelOutput: own } = one
   if (execute === undefined) return one
-  /** What follows results that are no texts, once they are turned into what the model reads. */
+  /** Texts to add after results that are not text, once these are turned into what the model reads. */
   const differences = new Map<string, string>()
   const refuse = (refusal: string): never => {
     throw new Error(refusal)
@@ -115,7 +115,7 @@ function guardedTool(context: HostContext, name: string, one: Tool): Tool {
 
 type ModelOutput = Awaited<ReturnType<NonNullable<Tool['toModelOutput']>>>
 
-/** What the AI SDK makes of a result by itself. */
+/** Returns the form that the AI SDK gives a result by itself. */
 function modelOutput(result: unknown): ModelOutput {
   if (typeof result === 'string') return { type: 'text', value: result }
   return { type: 'json', value: JSON.parse(JSON.stringify(result) ?? 'null') }

@@ -6,7 +6,7 @@ import type { PartEdit } from '../driver/edits.ts'
 import type { Reading, Shape } from '../harness/shape.ts'
 import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
 
-/** What OpenCode sends instead of an output that it has cleared itself. */
+/** The text that OpenCode sends instead of an output that it has cleared itself. */
 const CLEARED = '[Old tool result content cleared]'
 
 /** OpenCode's tools that show or write a file. */

@@ -18,13 +18,13 @@ import { after } from './guard.ts'
 import { opencodeShape, shownFile, WRITES } from './opencode-shape.ts'
 import type { HostMessage } from './opencode-shape.ts'
 
-/** What OpenCode passes to a plugin, as far as this one uses it. */
+/** The input that OpenCode passes to a plugin, as far as this one uses it. */
 interface Given {
   directory: string
   client?: { session: { get(request: { path: { id: string } }): Promise<{ data?: { parentID?: string } }> } }
 }
 
-/** What a plugin returns, as far as this one does. */
+/** The hooks that a plugin returns, as far as this one does. */
 interface Hooks {
   dispose(): Promise<void>
   config(config: Fields): Promise<void>
@@ -53,7 +53,7 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
   const compacting = new Set<string>()
   /** Reads whose lines differ from the file's, character for character. */
   const altered = new Set<string>()
-  /** What is put after the results of edits that are under way. */
+  /** Texts to put after the results of edits that are under way. */
   const differences = new Map<string, string>()
   let settings: Fields = {}
   const { binding } = isFields(options['model']) ? (options['model'] as { binding?: Binding }) : {}

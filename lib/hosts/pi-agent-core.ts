@@ -36,7 +36,7 @@ export interface AgentContext extends AsyncDisposable {
 export function contextFor(options: HostOptions): AgentContext {
   const context = new HostContext(options, 'pi')
   let isGiven = false
-  /** What is put after the results of calls that are under way. */
+  /** Texts to put after the results of calls that are under way. */
   const differences = new Map<string, string>()
   const activate = {
     name: RECALL,

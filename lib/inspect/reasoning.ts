@@ -1,5 +1,5 @@
 /**
- * What was lost of the model's reasoning up to a call: what had left the request, and what the provider says it dropped from it.
+ * The model's reasoning that was lost up to a call: what had left the request, and what the provider says it dropped from it.
  * Works on the branch of a session of Pi.
  */
 import { isBindingRefusal, readReport, Withheld } from '../models/binding.ts'

@@ -16,7 +16,7 @@ interface Rebuilt {
   model: string
   /** The messages as Pi turned them into the provider's format; system messages first, as they were stored. */
   messages: Message[]
-  /** What was lost of the model's reasoning. */
+  /** The lost part of the model's reasoning. */
   reasoning: ShownReasoning
 }
 

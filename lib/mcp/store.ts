@@ -11,7 +11,7 @@ import { canWrite, stamp } from '../copy.ts'
 import { invalid } from '../errors.ts'
 import { ContextManager } from '../index.ts'
 
-/** What may be shown. */
+/** The sessions and folders that may be shown. */
 interface Limits {
   /** IDs of the sessions whose turns and tool outputs may be shown. */
   sessions: readonly string[]

@@ -34,7 +34,7 @@ export function withBindingBeta(betas: string | undefined): string {
   return [...new Set([...list, BINDING_BETA])].join(',')
 }
 
-/** What one answer reports about the reasoning that it was sent. */
+/** The report of one answer about the reasoning that it was sent. */
 export interface BindingReport {
   /** Blocks that the provider dropped because what stood before them has changed. */
   dropped: number
@@ -90,7 +90,7 @@ export function isBindingRefusal(error: unknown): boolean {
   return [message, errorMessage, inner, cause, responseBody].some((one) => one !== error && one !== undefined && isBindingRefusal(one))
 }
 
-/** What a session has seen of its models. */
+/** Bindings that a session has observed of its models. */
 export class ObservedBinding {
   readonly #seen = new Map<string, Binding>()
 

@@ -4,7 +4,7 @@ import type { PriceFactor } from './prices.ts'
 import { rulesOf } from './rules.ts'
 import type { Binding, Route } from './rules.ts'
 
-/** What the projection needs to know about a model, as far as its name says it. */
+/** The facts that the projection needs to know about a model, as far as its name says them. */
 export interface NamedModel {
   name: string
   /** In tokens; 0 when unknown. */
@@ -22,12 +22,12 @@ export interface NamedModel {
   textIsReasoning?: boolean
 }
 
-/** What the name does not say, and what is known better. */
+/** The facts about a model that its name does not say, and those that are known better. */
 export interface NamedModelOptions extends Route {
   /** The context window in tokens. Default 0: unknown. */
   contextWindow?: number
   /**
-   * What the provider does with reasoning once something before it has changed. Set `drops` if your requests ask for it
+   * The provider's handling of reasoning once something before it has changed. Set `drops` if your requests ask for it
    * (`thinking.block_binding` and its beta header), `keeps` if your account is an old one and they don't. Default: what the
    * provider does unasked, on a new account.
    */

@@ -3,11 +3,11 @@
 /** The families whose models are told apart here. */
 export type Family = 'claude' | 'gpt' | 'gemini' | 'grok' | 'deepseek' | 'kimi' | 'glm' | 'qwen' | 'minimax' | 'mistral'
 
-/** What a name says. */
+/** The parts of a model's name. */
 export interface ModelName {
   /** Undefined for a model of no known family. */
   family: Family | undefined
-  /** What is left of the name in lower case, without the provider, the region and the cloud's prefixes. */
+  /** The rest of the name in lower case, without the provider, the region and the cloud's prefixes. */
   id: string
   /** Within the family, such as `opus` or `sol`; undefined if the name has none. */
   tier: string | undefined

@@ -1,4 +1,4 @@
-/** What tokens cost, by the model's name: dollars per million, as the vendors and Pi's catalogues list them. */
+/** The prices of tokens, by the model's name: dollars per million, as the vendors and Pi's catalogues list them. */
 import type { ModelName } from './name.ts'
 
 /** Prices in dollars per million tokens. */
@@ -71,7 +71,7 @@ export function callCost(prices: CataloguePrices, { input, cacheRead, cacheWrite
   return (input * rates.input + cacheRead * rates.cacheRead + cacheWrite * rates.cacheWrite + output * rates.output) / 1_000_000
 }
 
-/** What a call costs whose prompt has so many tokens. */
+/** Returns the prices for a call whose prompt has so many tokens. */
 export function ratesAt(prices: CataloguePrices, promptTokens: number): Omit<CataloguePrices, 'tiers'> {
   return stepAt(prices.tiers, promptTokens) ?? prices
 }

@@ -1,6 +1,6 @@
 /**
- * What is known about models by their names: what their providers do about edits of the past, how they cache, and what
- * they cost. The one table of the kind; everything that asks about a model asks here.
+ * Facts about models, by their names: what their providers do about edits of the past, how they cache, and what they cost.
+ * The one table of the kind; everything that asks about a model asks here.
  *
  * The facts are of November 2026, from the providers' pages and Pi's model catalogues (0.87.1 and 1.5.2). Where no page says
  * it, `open` says so.
@@ -11,7 +11,7 @@ import { pricesOf } from './prices.ts'
 import type { CataloguePrices } from './prices.ts'
 
 /**
- * What the provider does with reasoning once something before it has changed: it does not check (`none`), the model still
+ * The provider's handling of reasoning once something before it has changed: it does not check (`none`), the model still
  * reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request (`refuses`).
  */
 export type Binding = 'none' | 'keeps' | 'drops' | 'refuses'
@@ -20,7 +20,7 @@ export type Binding = 'none' | 'keeps' | 'drops' | 'refuses'
 export const BINDINGS: readonly Binding[] = ['none', 'keeps', 'drops', 'refuses']
 
 /**
- * What must go back with an answer that is sent again:
+ * The parts that must go back with an answer that is sent again:
  *
  * - `free`: nothing; reasoning may leave any time.
  * - `turn`: all reasoning of the turn under way, unchanged. That of earlier turns may leave, an answer's as a whole.
@@ -52,13 +52,13 @@ export interface ModelCache {
   long: { lifetimeMs: number; write: number } | undefined
 }
 
-/** What is known about a model. */
+/** The facts that are known about a model. */
 export interface ModelRules {
   /** Undefined: of no known family. */
   family: Family | undefined
-  /** What the provider does if the request does not say what it should do. */
+  /** The provider's binding if the request does not say what it should do. */
   binding: Binding
-  /** What it does if the request asks for drops; as `binding` where it can't ask. */
+  /** The provider's binding if the request asks for drops; as `binding` where it can't ask. */
   askedBinding: Binding
   /** True if text between the calls of an answer is part of the reasoning. */
   textIsReasoning: boolean
@@ -66,7 +66,7 @@ export interface ModelRules {
   cache: ModelCache
   /** Undefined: unknown. */
   prices: CataloguePrices | undefined
-  /** What no page settles, one sentence each. */
+  /** Questions that no page settles, one sentence each. */
   open: readonly string[]
 }
 

@@ -53,7 +53,7 @@ export function seen(blocks: readonly ReplayBlock[], { path, texts }: Need, anyw
 interface Again {
   /** The output of the read. */
   text: string
-  /** What the read says about the file; undefined if its whole text is unknown. */
+  /** The read as an event of the file; undefined if its whole text is unknown. */
   file?: FileEvent
   /** The line where the first text begins, counted from 1; set if the agent searches for it before reading a part. */
   found?: { line: number; text: string }

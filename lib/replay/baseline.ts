@@ -7,7 +7,7 @@ import type { TallyFigures } from './tally.ts'
 /** Stored figures of the policy `pi-context-manager`, by the session file's name. */
 interface Baseline {
   version: 1
-  /** What the figures were measured with; a run with other options is not comparable. */
+  /** The options of the run that measured the figures; a run with other options is not comparable. */
   options: string
   sessions: Record<string, BaselineFigures>
 }

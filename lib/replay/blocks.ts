@@ -12,7 +12,7 @@ export interface ReplayBlock {
   readonly bytes: string
   /** UTF-16 units of what the model reads. */
   readonly units: number
-  /** What it is, for the report: a tool's name, or the kind of text. */
+  /** Its label in the report: a tool's name, or the kind of text. */
   readonly label: string
   /** The texts inside as the model reads them, to be searched. */
   readonly texts: readonly string[]
@@ -30,7 +30,7 @@ export interface ReplayBlock {
   readonly run?: 'calls' | 'results'
 }
 
-/** What Pi counts an image as, in UTF-16 units (1,200 tokens of 4). */
+/** The size that Pi counts for an image, in UTF-16 units (1,200 tokens of 4). */
 const IMAGE_UNITS = 4800
 
 /** Pi's sentence before and after a summary. */

@@ -5,7 +5,7 @@
  */
 import type { ReplayBlock } from './blocks.ts'
 
-/** What a block of reasoning was written after. */
+/** The content that came before a block of reasoning when it was written. */
 interface Origin {
   /** A hash of all that is no reasoning, in two parts. */
   readonly high: number
@@ -20,7 +20,7 @@ const NOTHING: Origin = { high: 0, low: 0, before: undefined }
 export class BoundReasoning {
   readonly #origins = new Map<string, Origin>()
   readonly #hashes = new WeakMap<ReplayBlock, Hash>()
-  /** What the next reasoning is bound to: all of the last request. */
+  /** The content that the next reasoning is bound to: all of the last request. */
   #last = NOTHING
   /** Requests in which reasoning stood behind something else than when it was written. */
   refused = 0

@@ -23,7 +23,7 @@ export interface CacheRules {
   granularity: number
   /** How long a prefix is kept after its last use, in milliseconds. */
   lifetimeMs: number
-  /** What a token costs to write, in fresh input tokens, where it differs from the model's usual price. */
+  /** The cost of writing a token, in fresh input tokens, where it differs from the model's usual price. */
   write?: number
 }
 

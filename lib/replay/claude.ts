@@ -39,7 +39,7 @@ export function claudeCodeOrigin(value: Fields): Origin {
   return { format: 'claude-code', version: 0, id: textOf(value['sessionId']) || 'unknown', cwd: folderOf(value['cwd']) }
 }
 
-/** What lines of subagents' conversations are counted as. */
+/** The kind under which lines of subagents' conversations are counted. */
 const SUBAGENT_CALLS = 'calls of subagents'
 
 class Transcript {

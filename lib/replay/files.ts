@@ -7,7 +7,7 @@ import type { Calls } from './blocks.ts'
 import type { RecordedEntry } from './recording.ts'
 import { textOf } from './recording.ts'
 
-/** What a tool result says about a file. */
+/** A read or write of a file, as a tool result reports it. */
 export interface FileEvent {
   kind: 'read' | 'written'
   path: string

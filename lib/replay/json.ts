@@ -47,7 +47,7 @@ export class JsonWriter {
     this.#sessions += 1
   }
 
-  /** What comes after the sessions. */
+  /** Writes the part after the sessions. */
   end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
     const rest = { summary, problems, leftOut }
     this.#write(`\n],\n${Object.entries(rest).map(([name, value]) => `"${name}":${JSON.stringify(value)}`).join(',\n')}}\n`)

@@ -9,7 +9,7 @@ import { money } from './verdict.ts'
 /** Policies side by side, and a row for each figure. */
 export interface Measures {
   names: PolicyName[]
-  /** What is measured, and a cell for each policy. A row without cells is the heading of those after it. */
+  /** The measured figure, and a cell for each policy. A row without cells is the heading of those after it. */
   rows: { label: string; cells: string[] }[]
 }
 

@@ -44,11 +44,11 @@ interface Node {
   parent: string | null
   /** True if the entry adds a message that the model sees. */
   sent: boolean
-  /** What the entry put in place of earlier messages; `kept` is undefined for all of them. */
+  /** The summary that the entry put in place of earlier messages; `kept` is undefined for all of them. */
   compaction?: Summarized
   /** The form that the entry gave to an earlier message. */
   edit?: Pick<EditStep, 'key' | 'content'>
-  /** What the context manager had saved at this point. */
+  /** The context manager's savings up to this point. */
   saved?: Saved
 }
 

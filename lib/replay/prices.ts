@@ -1,4 +1,4 @@
-/** What tokens cost in a replay. */
+/** The prices of tokens in a replay. */
 import { readName } from '../models/name.ts'
 import { factorAt, factorsOf, pricesOf } from '../models/prices.ts'
 import type { PriceFactor } from '../models/prices.ts'

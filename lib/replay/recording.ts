@@ -19,7 +19,7 @@ export interface ContentBlock {
   [field: string]: unknown
 }
 
-/** What the provider counted for one answer, in tokens; costs in dollars where the recorder knew them. */
+/** The provider's counts for one answer, in tokens; costs in dollars where the recorder knew them. */
 export interface RecordedUsage {
   input: number
   output: number
@@ -57,7 +57,7 @@ export interface RecordedEntry {
   readonly file?: { path: string; content: string }
 }
 
-/** What the recorded program did next. */
+/** The next step of the recorded program. */
 export type Step =
   | { kind: 'message'; entry: RecordedEntry }
   | BranchStep
@@ -69,7 +69,7 @@ export type Step =
   /** The context manager left the session plain, to compare with. */
   | { kind: 'heldOut'; at: number }
 
-/** What was saved by the context manager's own account. */
+/** Savings by the context manager's own account. */
 export interface Saved {
   /** In fresh input tokens. */
   tokens: number
@@ -81,7 +81,7 @@ export interface Saved {
 export interface EditStep {
   kind: 'edit'
   key: string
-  /** What stands in place of the message's own content; null if the message is left out. */
+  /** The content that replaces the message's own; null if the message is left out. */
   content: NonNullable<Message['content']> | null
   at: number
 }
@@ -95,7 +95,7 @@ export interface BranchStep {
   compaction?: Summarized
   /** The forms of messages on that branch that differ from their own. */
   edits?: ReadonlyMap<string, EditStep['content']>
-  /** What the context manager had saved on that branch. */
+  /** The context manager's savings on that branch. */
   saved?: Saved
 }
 
@@ -114,7 +114,7 @@ export function programTitle(format: Format): string {
   return format === 'mini-swe-agent' ? format : hostTitle(format)
 }
 
-/** What is known before the first step. */
+/** The facts about a recording that are known before its first step. */
 export interface Origin {
   format: Format
   /** Pi's format version; 0 for others. */

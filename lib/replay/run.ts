@@ -65,22 +65,22 @@ export interface SessionReport {
   /** UTF-16 units per token in this session. */
   charsPerToken: number
   systemTokens: number
-  /** What `cost` is counted in. */
+  /** The unit of `cost`. */
   unit: 'USD' | 'input tokens'
   /** Prompt tokens that the provider counted when the session was recorded. */
   recordedTokens: number
-  /** What the prompts cost when the session was recorded, in `unit`; absent unless the provider counted every call. */
+  /** The cost of the prompts when the session was recorded, in `unit`; absent unless the provider counted every call. */
   recordedCost?: number
   /** The context manager ran when the session was recorded. */
   isManaged: boolean
-  /** What it saved then against plain Pi by its own account, in `unit`; only if it ran. */
+  /** Its savings then against plain Pi by its own account, in `unit`; only if it ran. */
   recordedSaved?: number
   policies: Partial<Record<PolicyName, TallyFigures>>
   /** For the picture. */
   details: Details
 }
 
-/** What the picture shows besides the figures. */
+/** The details that the picture shows besides the figures. */
 export interface Details {
   series: Partial<Record<PolicyName, Series>>
   rolls: RollRecord[]
@@ -138,14 +138,14 @@ class Run {
   #at = 0
   #from = 0
   #again = 0
-  /** What the recorded prompts cost; undefined once a call has no count. */
+  /** The cost of the recorded prompts; undefined once a call has no count. */
   #recorded: number | undefined = 0
-  /** What the context manager saved when the session was recorded: in all, and on this branch in fresh input tokens. */
+  /** The context manager's savings when the session was recorded: in all, and on this branch in fresh input tokens. */
   #saved = 0
   #savedHere = 0
   /** The price of a fresh input token of the newest model. */
   #price = 0
-  /** What the newest answers called, as text. */
+  /** The calls of the newest answers, as text. */
   #latest: string[] = []
 
   static async open(recording: Recording, survey: Survey, options: ReplayOptions): Promise<Run> {

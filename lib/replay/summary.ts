@@ -19,9 +19,9 @@ export interface OriginSums {
   /** The cost of plain Pi and of the context manager; NaN if that policy was left out. */
   pi: number
   own: number
-  /** What the recorded prompts cost; NaN if one call has no count. */
+  /** The cost of the recorded prompts; NaN if one call has no count. */
   recorded: number
-  /** What the context manager saved when it ran. */
+  /** The context manager's savings when it ran. */
   saved: number
   /** When the first and the last message came, in milliseconds since the epoch. */
   from?: number

@@ -15,7 +15,7 @@ import { isCall } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
 import { RecordedRequest } from './sent.ts'
 
-/** What the first pass finds. */
+/** The findings of the first pass. */
 export interface Survey {
   /** Answers that were asked for. */
   calls: number
@@ -31,7 +31,7 @@ export interface Survey {
   summaries: string[]
   /** Tokens that the provider counted over all calls; 0 where it reported nothing. */
   recordedTokens: number
-  /** What the answers contain that could be recognised elsewhere. */
+  /** The quotes and names in the answers that could be recognised elsewhere. */
   vocabulary: Vocabulary
   /** The context manager ran in the recorded session. */
   isManaged: boolean

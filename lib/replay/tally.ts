@@ -1,4 +1,4 @@
-/** What the requests of one policy add up to. */
+/** The sums over the requests of one policy. */
 import type { RollReceipt } from '../../index.js'
 import { factorAt } from '../models/prices.ts'
 import { unitsOf } from './blocks.ts'
@@ -31,7 +31,7 @@ export interface TallyFigures {
   refused: number
   /** Files that had to be read once more because an edit's text was no longer in sight. */
   rereads: number
-  /** What those reads cost; part of `cost`. */
+  /** The cost of those reads; part of `cost`. */
   rereadCost: number
   /** Reads that were answered with where their lines still are, or with what has changed in them. */
   answeredReads: number
@@ -46,7 +46,7 @@ export interface TallyFigures {
   missedStrong: number
   /** Those of the strong ones that probably harm: more than a line, which neither the next result nor another read brought back. */
   missedHarm: number
-  /** What fetching the text of each strong missed use would cost, own words included; not part of `cost`. */
+  /** The cost of fetching the text of each strong missed use, own words included; not part of `cost`. */
   fetchCost: number
   /** `cost` and `fetchCost` over the cost of policy `pi`. */
   costVsPiFetched: number

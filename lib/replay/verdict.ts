@@ -10,9 +10,9 @@ import { tokens } from './tokens.ts'
 interface Verdict {
   /** The one that matters most, in a line: what was paid, or would have been. */
   headline: string
-  /** What the sessions cost and would have cost: a sentence for each kind of sessions. */
+  /** The cost of the sessions as it was and as it would have been: a sentence for each kind of sessions. */
   cost: string
-  /** What the agent would have had to fetch again. */
+  /** A sentence about what the agent would have had to fetch again. */
   fetch: string
   /** True if the context manager costs less than plain Pi. */
   saves: boolean
@@ -33,7 +33,7 @@ export function verdictOf(summary: Summary): Verdict | undefined {
   return { headline: headlineOf(managed, pi.cost, own.cost, summary.unit), cost: sentences.join(' '), fetch: fetched(own, calls), saves: own.cost < pi.cost }
 }
 
-/** What was paid counts more than what would have been. */
+/** Prefers what was paid to what would have been. */
 function headlineOf(managed: OriginSums | undefined, pi: number, own: number, unit: SessionReport['unit']): string {
   if (managed === undefined || Number.isNaN(managed.recorded)) return `With pi-context-manager: ${price(own, unit)} instead of ${money(pi, unit)}, ${difference(own / pi)}`
   const { recorded, saved } = managed

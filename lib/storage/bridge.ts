@@ -27,7 +27,7 @@ export interface ToolcallStore {
   demote(id: string): Promise<unknown>
 }
 
-/** What {@link indexContextDir} did. */
+/** The outcome of {@link indexContextDir}. */
 export interface IndexedDirectory {
   /** Each file that this call turned into a toolcall object of the session, oldest first. */
   indexed: { filepath: string; id: string }[]

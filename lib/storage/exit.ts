@@ -1,4 +1,4 @@
-/** What must still be done, synchronously, when the process exits. */
+/** Work that must still be done, synchronously, when the process exits. */
 const pending = new Set<() => void>()
 let listening = false
 

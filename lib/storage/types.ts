@@ -2,7 +2,7 @@
 export interface StoredContext {
   /** The tool that returned the result. */
   toolName: string
-  /** What the tool was asked to do, in words. Relevance is decided by this text. */
+  /** The work that the tool was asked to do, in words. Relevance is decided by this text. */
   toolDescription: string
   /** The tool's arguments, as JSON keeps them. */
   args: Record<string, unknown>
@@ -86,7 +86,7 @@ export interface StorageOptions {
   describe?: (toolName: string, args: Record<string, unknown>) => string
   /** How many bytes of saved outputs also stay in memory; the least recently used leave first. Default 0: none. */
   cacheBytes?: number
-  /** What a finished save survives: a power failure (default), or only the end of the process. */
+  /** The event that a finished save survives: a power failure (default), or only the end of the process. */
   durability?: 'power' | 'process'
   /** Used by {@link ContextManager.selectRelevantContextsAsync} instead of the keyword rule. */
   ranker?: Ranker

@@ -1,4 +1,4 @@
-/** What broke the cached part of recorded sessions' prompts, what followed from it, and what it cost. */
+/** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
 import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
 import type { CachedCall } from '../models/cache-break.ts'
 import { knownPrices, mended } from '../replay/prices.ts'
@@ -71,7 +71,7 @@ function priceOf({ prices }: Call, tokens: number): number | undefined {
   return prices === undefined ? undefined : (tokens * (prices.cacheWrite - prices.cacheRead)) / 1_000_000
 }
 
-/** What happened between two calls. */
+/** The events between two calls. */
 class Between {
   #replaced = 0
   #wentBack = false

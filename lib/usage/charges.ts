@@ -1,4 +1,4 @@
-/** What the model calls of recorded sessions were charged, and what the context manager saved by its own account. */
+/** The charges for the model calls of recorded sessions, and the context manager's savings by its own account. */
 import { readName } from '../models/name.ts'
 import { callCost, pricesOf } from '../models/prices.ts'
 import { isCall } from '../replay/recording.ts'

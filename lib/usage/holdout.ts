@@ -17,7 +17,7 @@ export interface Arm {
 export interface Comparison {
   plain: Arm
   managed: Arm
-  /** What a call with the context manager cost, as a share of a plain one; below 1 where it saved. */
+  /** The cost of a call with the context manager, as a share of a plain one's; below 1 where it saved. */
   ratio: number
   /** Between these bounds in 95 of 100 resampled sets of sessions; undefined with fewer than two sessions of a kind. */
   interval: [low: number, high: number] | undefined

@@ -2,7 +2,7 @@
 import { dayOf } from '../replay/verdict.ts'
 import type { Charge } from './charges.ts'
 
-/** What charges can be summed up by. */
+/** The groups by which charges can be summed up. */
 export const GROUPS = ['day', 'project', 'model', 'session'] as const
 
 /** One of them. */
@@ -23,7 +23,7 @@ export interface Sum {
   saved: number
   /** The same in fresh input tokens, also for models without known prices. */
   savedTokens: number
-  /** What the prompts and answers would have cost in plain Pi: `cost` and `saved`. */
+  /** The cost that the prompts and answers would have had in plain Pi: `cost` and `saved`. */
   plainCost: number
   /** The folder of the last charge. */
   folder: string

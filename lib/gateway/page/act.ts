@@ -1,4 +1,4 @@
-/** What a person does on the page: pin, drop, bring back, look at a text, search. Answers are sentences for people. */
+/** The actions of a person on the page: pin, drop, bring back, look at a text, search. Answers are sentences for people. */
 import type { ContextManager, ObjectDocument, Version } from '../../index.ts'
 import { shortName, subject } from '../../inspect/names.ts'
 import { escape } from '../../replay/page/chart.ts'
@@ -6,7 +6,7 @@ import { tokens } from '../../replay/tokens.ts'
 import type { Conversation } from '../conversation.ts'
 import { shownText } from './look.ts'
 
-/** What can be done to an output. */
+/** An action on an output. */
 export type Action = 'pin' | 'unpin' | 'drop' | 'back'
 
 /** One text of an output. */

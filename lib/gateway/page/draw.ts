@@ -1,4 +1,4 @@
-/** What the page shows, as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
+/** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
 import { hostTitle } from '../../host-tools.ts'
 import type { HostName } from '../../host-tools.ts'
 import type { RollReceipt } from '../../index.ts'
@@ -11,7 +11,7 @@ import type { Call, SessionSums } from '../ledger.ts'
 import { inputCost, savedShare } from '../saving.ts'
 import type { Look, ShownOutput } from './look.ts'
 
-/** What is shown at a time. */
+/** The regions and lists that are shown at a time. */
 export interface PageView {
   /** By the ID of their element. */
   regions: Record<string, string>

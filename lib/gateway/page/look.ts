@@ -1,4 +1,4 @@
-/** What fills the window of a conversation: read from what the host wrote last, and from what went out for it. */
+/** The contents of a conversation's window: read from what the host wrote last, and from what went out for it. */
 import { shortName, subject } from '../../inspect/names.ts'
 import type { EngineMessage } from '../../harness/message.ts'
 import { resultText } from '../../harness/message.ts'
@@ -34,7 +34,7 @@ export interface ShownOutput {
   isFailed: boolean
 }
 
-/** What a conversation sends. */
+/** The content that a conversation sends. */
 export interface Look {
   shares: PromptShare[]
   /** The newest first. */

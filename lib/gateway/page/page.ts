@@ -20,7 +20,7 @@ import type { PageView } from './draw.ts'
 import { lookAt } from './look.ts'
 import { shell } from './shell.ts'
 
-/** What the page shows and acts on. */
+/** The parts of a gateway that the page shows and acts on. */
 export interface PageShown {
   ledger: BillLedger
   conversations: Conversations
@@ -43,7 +43,7 @@ interface Sent {
 
 /** The page, for all browsers that have it open. */
 export class Page {
-  /** What a person needs to see it. */
+  /** The key that a person needs to see it. */
   readonly key = randomBytes(18).toString('base64url')
   readonly #shown: PageShown
   /** Each draws anew for one browser. */

@@ -28,11 +28,11 @@ const MAX_FETCHED_UNITS = 10_000
 /** Number of calls for which fetched text stays. */
 const STAY_CALLS = 10
 
-/** What is the same for a whole session. */
+/** The settings that are the same for a whole session. */
 interface MeterSetting {
   cwd: string
   unitsPerToken: number
-  /** What the answers of the session contain. */
+  /** The quotes and names in the answers of the session. */
   vocabulary: Vocabulary
   /** Phrases that models write on their own; undefined if only one session is known. */
   phrases: OwnPhrases | undefined
@@ -40,7 +40,7 @@ interface MeterSetting {
   calls: Calls
 }
 
-/** What a policy had sent when the recorded answer came. */
+/** The request that a policy had sent when the recorded answer came. */
 export interface Sent {
   name: PolicyName
   blocks: readonly ReplayBlock[]
@@ -199,7 +199,7 @@ export class Meter {
   }
 }
 
-/** What is known of one policy. */
+/** The known state of one policy. */
 interface Lane {
   shown: Shown
   turn: number
@@ -211,7 +211,7 @@ interface Lane {
   open: OpenUse[]
 }
 
-/** What one answer used of one message. */
+/** The quotes and names of one message that one answer used. */
 interface Event {
   source: Source
   quotes: Set<number>

@@ -1,6 +1,6 @@
 /**
- * What models write on their own: phrases in answers of two or more sessions although nothing in sight contained them.
- * An answer that contains one did not necessarily use hidden text.
+ * Phrases that models write on their own: those in answers of two or more sessions although nothing in sight contained
+ * them. An answer that contains one did not necessarily use hidden text.
  */
 import { blocksOf, Calls } from '../blocks.ts'
 import { isCall, isSent } from '../recording.ts'

@@ -1,4 +1,4 @@
-/** What one policy's requests show: how often each quote and name occurs in the newest one. */
+/** The quotes and names that one policy's requests show: how often each occurs in the newest one. */
 import type { ReplayBlock } from '../blocks.ts'
 
 /** Follows the requests of one policy. The time per request depends on what has changed since the previous one. */

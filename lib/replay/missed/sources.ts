@@ -1,4 +1,4 @@
-/** What the recorded agent had in sight, and where each quote and name stands in it. */
+/** The text that the recorded agent had in sight, and where each quote and name stands in it. */
 import type { Calls } from '../blocks.ts'
 import type { RecordedEntry, Message } from '../recording.ts'
 import { grown } from './vocabulary.ts'
@@ -85,7 +85,7 @@ export class Sources {
 
 const PLAIN_TOOLS = new Set(['read', 'grep', 'edit', 'write', 'find', 'ls'])
 
-/** What a shell was asked to do, by the words of its command; the first match counts. */
+/** The kinds of work that a shell was asked to do, by the words of its command; the first match counts. */
 const COMMANDS: readonly [pattern: RegExp, kind: string][] = [
   [
     /\b(test|pytest|vitest|jest|check|clippy|lint|tsc|build|golangci|make|mise run|cargo|go vet|gofmt|fmt)\b/,

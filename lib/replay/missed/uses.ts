@@ -1,4 +1,4 @@
-/** What missed uses add up to. */
+/** The sums of missed uses. */
 
 import { HARM_CLASSES, isProbablyHarm } from './harm.ts'
 import type { HarmClass } from './harm.ts'

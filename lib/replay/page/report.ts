@@ -18,7 +18,7 @@ import { STYLE } from './style.ts'
 /** Rows of a timeline; the largest items are shown. */
 const MAX_SPANS = 120
 
-/** What the policies are, in a line each. */
+/** Descriptions of the policies, in a line each. */
 const MEANING: Readonly<Record<PolicyName, string>> = {
   append: 'nothing is ever removed',
   pi: 'plain Pi: nothing is removed until a summary replaces old messages when the window is full',

@@ -17,7 +17,7 @@ const INSTRUCTION_UNITS = 2_500
 /** Tokens of a summary if the recording has none to use. */
 const SUMMARY_TOKENS = 2_000
 
-/** What a compaction leaves. */
+/** The result of a compaction. */
 interface Compacted {
   summary: RecordedEntry
   kept: RecordedEntry[]

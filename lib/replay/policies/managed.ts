@@ -44,7 +44,7 @@ interface Mark extends Landmark {
   key: string
 }
 
-/** What happened to a tool result, for the picture. */
+/** The history of a tool result, for the picture. */
 export interface Lifetime {
   label: string
   units: number

@@ -5,7 +5,7 @@ import { rulesOf } from '../../models/rules.ts'
 import type { Binding } from '../../models/rules.ts'
 import type { PolicyMoment, Setting } from './policy.ts'
 
-/** What the replay knows of a call besides its model. */
+/** The circumstances of a call that the replay knows, besides its model. */
 interface Circumstances extends CallMoment {
   /** When it is made, in milliseconds since the epoch. */
   at: number

@@ -14,7 +14,7 @@ export const POLICY_NAMES = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-co
 /** A policy's name. */
 export type PolicyName = (typeof POLICY_NAMES)[number]
 
-/** What is the same for a whole session. */
+/** The settings that are the same for a whole session. */
 export interface Setting {
   /** The session's ID in its own store. */
   sessionId: string
@@ -42,7 +42,7 @@ export interface ManagerOptions {
   overheadTokens: number
   /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: by its name. */
   appendsTools?: (model: string) => boolean
-  /** What the provider does with reasoning behind a change. Default: what it does with the model if asked for drops, as Pi asks. */
+  /** The provider's handling of reasoning behind a change. Default: what it does with the model if asked for drops, as Pi asks. */
   binding?: Binding
   /** Further options of `ContextManager.open`, to measure values other than the defaults. */
   open?: Partial<OpenOptions>
@@ -55,7 +55,7 @@ export interface PolicyMoment {
   prices: Prices
 }
 
-/** What is sent with a call. */
+/** The request that is sent with a call. */
 export interface Request {
   blocks: readonly ReplayBlock[]
   /** How many of the blocks are the system part. */
@@ -79,7 +79,7 @@ export interface Policy {
   add(entry: RecordedEntry, file: FileEvent | undefined): void | Promise<void>
   /** The conversation continues from an earlier point. */
   branch(path: readonly RecordedEntry[]): void | Promise<void>
-  /** What is sent now. */
+  /** Returns the request to send now. */
   request(moment: PolicyMoment): Request | Promise<Request>
   /** True if the texts of a request can't be assigned to files. */
   readonly untagged?: boolean
