@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use context_knowledge::evidence::{Evidence, FIELD};
 use context_knowledge::in_flight::Wrote;
 use context_knowledge::known::{KnownVersion, Way};
-use context_knowledge::statement::{Content, Passage, Says};
+use context_knowledge::statement::{Content, Passage, StatementKind};
 use context_knowledge::written::patch_in;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -46,7 +46,12 @@ impl Inner {
             if state.known.get(&at).is_none() {
                 state.known.saw(&at, lines.content);
             }
-            state.known.says(&at, Some(call), way.as_ref().map(|way| &way.path), Says::Again(lines));
+            state.known.add_statement(
+                &at,
+                Some(call),
+                way.as_ref().map(|way| &way.path),
+                StatementKind::Again(lines),
+            );
             return Ok(shown_lines(file, &lines, TxId(0)));
         }
         let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?)
@@ -57,7 +62,7 @@ impl Inner {
         let content = Content::stored(Some(hash), tx);
         let lines = Passage { content, first: 1, last: text.split('\n').count(), whole: true };
         state.known.saw(object, content);
-        state.known.says(object, Some(call), None, Says::Lines(lines));
+        state.known.add_statement(object, Some(call), None, StatementKind::Lines(lines));
         Ok(shown_lines(object.clone(), &lines, tx))
     }
 
@@ -163,7 +168,7 @@ impl Inner {
         } else {
             state.known.has_pointed(&file);
         }
-        state.known.says(&file, Some(call), Some(&way.path), Says::Lines(lines));
+        state.known.add_statement(&file, Some(call), Some(&way.path), StatementKind::Lines(lines));
         Ok(shown_lines(file, &lines, tx))
     }
 
@@ -193,9 +198,9 @@ impl Inner {
                 if noted.is_none() || taking.again {
                     state.known.wrote(&file, content);
                 }
-                state.known.says(&file, Some(call), via, Says::All(content));
+                state.known.add_statement(&file, Some(call), via, StatementKind::All(content));
                 if left.is_some() {
-                    state.known.says(&file, Some(call), via, Says::Other(*left));
+                    state.known.add_statement(&file, Some(call), via, StatementKind::Other(*left));
                 }
                 Ok(None)
             }
@@ -205,7 +210,7 @@ impl Inner {
                     state.known.wrote(&file, content);
                 }
                 state.known.rests_on_sight(&file, content);
-                state.known.says(&file, Some(call), via, Says::All(content));
+                state.known.add_statement(&file, Some(call), via, StatementKind::All(content));
                 Ok(None)
             }
             // A host has removed the lines from the conversation.
@@ -229,7 +234,7 @@ impl Inner {
                 };
                 state.known.uses(way);
                 state.known.saw(&file, lines.content);
-                state.known.says(&file, Some(call), via, Says::Lines(lines));
+                state.known.add_statement(&file, Some(call), via, StatementKind::Lines(lines));
                 let content = like.map_or(lines.content, |hash| Content::stored(Some(hash), tx));
                 Ok(shown_lines(file, &Passage { content, ..lines }, tx))
             }
@@ -255,8 +260,9 @@ impl Inner {
         if is_known {
             state.known.saw_above(file, lines.content);
         }
-        let says = if lines.whole { Says::All(lines.content) } else { Says::Pointed(lines) };
-        state.known.says(file, Some(call), Some(&way.path), says);
+        let kind =
+            if lines.whole { StatementKind::All(lines.content) } else { StatementKind::Pointed(lines) };
+        state.known.add_statement(file, Some(call), Some(&way.path), kind);
         Ok(None)
     }
 
@@ -312,8 +318,8 @@ impl Inner {
         let (Some(version), Some(known)) = (state.known.get(file), state.known_now(file)) else {
             return Ok(true);
         };
-        let is_in_sight =
-            !version.from_results || state.sum(file).contents.iter().any(|hash| *hash != lines.content.hash);
+        let is_in_sight = !version.from_results
+            || state.knowledge(file).contents.iter().any(|hash| *hash != lines.content.hash);
         if known.hash == lines.content.hash || !is_in_sight || !self.has_text(&known) {
             return Ok(true);
         }

@@ -206,7 +206,7 @@ impl Inner {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
-            if state.sum(&file).base.is_none() {
+            if state.knowledge(&file).base.is_none() {
                 continue;
             }
             let disk = self.locate(source.clone()).await?;

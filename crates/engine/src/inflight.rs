@@ -26,7 +26,7 @@ impl Inner {
     pub fn take_off(&self, call: Option<&str>, way: Way, what: Taken) -> u64 {
         let mut all = self.in_flight();
         let number = all.last().map_or(0, |last| last.number + 1);
-        all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None, says: None });
+        all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None, evidence: None });
         number
     }
 
@@ -139,10 +139,10 @@ impl Inner {
     }
 
     /// Records that what was passed in belongs to a call, and what that call's result says.
-    fn claim(&self, number: u64, call_id: &str, says: &Evidence) {
+    fn claim(&self, number: u64, call_id: &str, evidence: &Evidence) {
         for one in self.in_flight().iter_mut().filter(|one| one.number == number) {
             one.owner = Some(call_id.to_owned());
-            one.says = Some(says.clone());
+            one.evidence = Some(evidence.clone());
         }
     }
 

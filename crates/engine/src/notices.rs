@@ -3,7 +3,7 @@
 use context_files::index::display_of;
 use context_knowledge::difference::counted;
 use context_knowledge::notices::{self, FileChange, PendingNotice};
-use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, Says};
+use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, StatementKind};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -23,9 +23,9 @@ impl State {
         if !known.from_results {
             return Some(known.content);
         }
-        let sum = self.sum(file);
-        let is_there = sum.contents.contains(&known.content.hash);
-        Some(if is_there { known.content } else { sum.base.unwrap_or(known.content) })
+        let knowledge = self.knowledge(file);
+        let is_there = knowledge.contents.contains(&known.content.hash);
+        Some(if is_there { known.content } else { knowledge.base.unwrap_or(known.content) })
     }
 
     /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
@@ -39,8 +39,8 @@ impl State {
     }
 
     /// Returns what the request says about a file, as far as it is in sight.
-    pub fn sum(&self, file: &ObjectId) -> Knowledge {
-        self.known.sum(file, |call| self.request.segments.shows(call))
+    pub fn knowledge(&self, file: &ObjectId) -> Knowledge {
+        self.known.knowledge(file, |call| self.request.segments.shows(call))
     }
 }
 
@@ -94,7 +94,7 @@ impl Inner {
             for notice in told {
                 self.archive().tell(&notice);
                 let via = notice.path.as_str().into();
-                state.known.says(&notice.file, None, Some(&via), Says::Other(notice.hash));
+                state.known.add_statement(&notice.file, None, Some(&via), StatementKind::Other(notice.hash));
             }
             state.pending.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
             state.pending.append(&mut lines);
@@ -108,13 +108,13 @@ impl Inner {
         if state.session.catalog.get(file).is_none() {
             return Ok(None);
         }
-        let (sum, now) = (state.sum(file), state.session.hash_of(file));
-        let Some(base) = sum.base else { return Ok(None) };
-        if !sum.speaks_of(now) && base.hash != now {
+        let (knowledge, now) = (state.knowledge(file), state.session.hash_of(file));
+        let Some(base) = knowledge.base else { return Ok(None) };
+        if !knowledge.speaks_of(now) && base.hash != now {
             return Ok(Some(base));
         }
-        let outdated = self.outdated(state, file, now, &sum.standing).await?;
-        Ok(if sum.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
+        let outdated = self.outdated(state, file, now, &knowledge.outstanding).await?;
+        Ok(if knowledge.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
     }
 
     /// The bytes that the first outdated ones of these lines belong to.
@@ -123,10 +123,10 @@ impl Inner {
         state: &State,
         file: &ObjectId,
         now: Option<Digest>,
-        standing: &[Outstanding],
+        outstanding: &[Outstanding],
     ) -> Result<Option<Content>> {
         let mut newest = None;
-        for Outstanding { lines, later } in standing.iter().filter(|one| one.lines.content.hash != now) {
+        for Outstanding { lines, later } in outstanding.iter().filter(|one| one.lines.content.hash != now) {
             let content = lines.content;
             if newest.is_none() {
                 newest = Some(self.text_at(file, None).await?);

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use context_knowledge::statement::Says;
+use context_knowledge::statement::StatementKind;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
 use context_model::object::Toolcall;
@@ -159,7 +159,7 @@ impl Engine {
                     state.known.uses(way);
                 }
                 let via = way.as_ref().map(|way| &way.path);
-                state.known.says(&file, None, via, Says::Other(hash));
+                state.known.add_statement(&file, None, via, StatementKind::Other(hash));
             }
             if record {
                 state.taken.push(one);

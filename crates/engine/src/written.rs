@@ -9,7 +9,7 @@ use context_knowledge::difference::is_all_new_within;
 use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{Base, Taken, Wrote};
 use context_knowledge::known::Way;
-use context_knowledge::statement::{Content, Says};
+use context_knowledge::statement::{Content, StatementKind};
 use context_knowledge::written::{After, Leaves};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -37,7 +37,7 @@ impl State {
     pub fn base(&self, way: &Way) -> Option<Base> {
         let file = self.known.led(&way.path).unwrap_or(&way.file);
         let content = self.known_now(file)?;
-        Some(Base { file: self.known.home_of(file, &content), content, told: self.sum(file).told() })
+        Some(Base { file: self.known.home_of(file, &content), content, told: self.knowledge(file).told() })
     }
 
     /// Of a write, the model knows these bytes, unless it has seen or written something else since.
@@ -109,7 +109,7 @@ impl Inner {
                 continue;
             }
             let file = one.way.file;
-            match (one.what, one.says) {
+            match (one.what, one.evidence) {
                 (Taken::Wrote(Wrote { content, .. }), Some(Evidence::Made { bytes, left })) => {
                     let is_all = content.hash == Some(bytes.hash);
                     let content = if is_all { content } else { Content::lost(bytes.hash) };
@@ -233,7 +233,7 @@ impl Inner {
             self.take_off(Some(&input.call_id), way, Taken::Wrote(wrote));
             if let Some(last) = self.in_flight().last_mut() {
                 last.owner = Some(input.call_id.clone());
-                last.says = Some(made.clone());
+                last.evidence = Some(made.clone());
             }
         }
         if self.archive().of_call(id).is_none() {
@@ -254,9 +254,9 @@ impl Inner {
                 state.knows_of(&wrote, &file, bytes.hash);
                 let is_all = wrote.content.hash == Some(bytes.hash);
                 let content = if is_all { wrote.content } else { Content::lost(bytes.hash) };
-                state.known.says(&file, None, None, Says::All(content));
+                state.known.add_statement(&file, None, None, StatementKind::All(content));
                 if let Some(left) = left {
-                    state.known.says(&file, None, None, Says::Other(Some(left)));
+                    state.known.add_statement(&file, None, None, StatementKind::Other(Some(left)));
                 }
             }
         }

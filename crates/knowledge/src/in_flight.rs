@@ -23,7 +23,7 @@ pub struct InFlight {
     /// The recorded call that it belongs to.
     pub owner: Option<String>,
     /// The evidence in that call's result.
-    pub says: Option<Evidence>,
+    pub evidence: Option<Evidence>,
 }
 
 /// A read, write or answer that a tool has passed in.
@@ -106,7 +106,7 @@ mod tests {
 
     fn one(call: Option<&str>, owner: Option<&str>, what: Taken) -> InFlight {
         let [call, owner] = [call, owner].map(|id| id.map(str::to_owned));
-        InFlight { number: 1, call, way: way("/a", "a"), what, owner, says: None }
+        InFlight { number: 1, call, way: way("/a", "a"), what, owner, evidence: None }
     }
 
     fn content() -> Content {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
-use crate::statement::{Content, Knowledge, Passage, Says, Statement};
+use crate::statement::{Content, Knowledge, Passage, Statement, StatementKind};
 
 /// The version of a file that the model last saw (at least in part) or wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +99,16 @@ impl Known {
         }
     }
 
-    /// A message says something about a file: the result of this call, or a notice. `via` is the path that it names.
-    pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, via: Option<&Arc<str>>, says: Says) {
+    /// Adds the statement of a message about a file: of the result of this call, or of a notice. `via` is the path that it names.
+    pub fn add_statement(
+        &mut self,
+        file: &ObjectId,
+        by: Option<&ObjectId>,
+        via: Option<&Arc<str>>,
+        kind: StatementKind,
+    ) {
         self.count += 1;
-        let statement = Statement { by: by.cloned(), via: via.cloned(), number: self.count, says };
+        let statement = Statement { by: by.cloned(), via: via.cloned(), number: self.count, kind };
         self.statements.entry(file.clone()).or_default().push(statement);
         if let Some(call) = by {
             self.told_by.entry(call.clone()).or_default().insert(file.clone());
@@ -185,7 +191,7 @@ impl Known {
             }
         }
         let version = self.versions.get(from).copied();
-        let contents = moved.iter().filter_map(|one| one.says.content());
+        let contents = moved.iter().filter_map(|one| one.kind.content());
         for content in contents.chain(version.map(|version| version.content)) {
             let home = self.home_of(from, &content);
             self.homes.insert((to.clone(), content), home);
@@ -206,29 +212,31 @@ impl Known {
     pub fn shown_by(&self, file: &ObjectId, call: &ObjectId) -> Option<Passage> {
         let mut statements =
             self.statements.get(file)?.iter().rev().filter(|one| one.by.as_ref() == Some(call));
-        statements.find_map(|one| match one.says {
-            Says::Lines(lines) | Says::Again(lines) => Some(lines),
-            Says::All(_) | Says::Pointed(_) | Says::Other(_) => None,
+        statements.find_map(|one| match one.kind {
+            StatementKind::Lines(lines) | StatementKind::Again(lines) => Some(lines),
+            StatementKind::All(_) | StatementKind::Pointed(_) | StatementKind::Other(_) => None,
         })
     }
 
     /// The version that the request mentioned last; also `None` if that was of a file that is gone.
     pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
-        match self.statements.get(file)?.last()?.says {
-            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => lines.content.hash,
-            Says::All(content) => content.hash,
-            Says::Other(hash) => hash,
+        match self.statements.get(file)?.last()?.kind {
+            StatementKind::Lines(lines) | StatementKind::Again(lines) | StatementKind::Pointed(lines) => {
+                lines.content.hash
+            }
+            StatementKind::All(content) => content.hash,
+            StatementKind::Other(hash) => hash,
         }
     }
 
     /// The contents that the request has mentioned, newest statement first.
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
         let statements = self.statements.get(file).into_iter().flatten().rev();
-        statements.filter_map(|one| one.says.content())
+        statements.filter_map(|one| one.kind.content())
     }
 
     /// The sum of the statements about a file whose calls are in sight.
-    pub fn sum(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Knowledge {
+    pub fn knowledge(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Knowledge {
         let statements = self.statements.get(file).into_iter().flatten();
         Knowledge::of(statements.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
     }

@@ -3,7 +3,7 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use crate::known::{Known, KnownVersion, Way};
-use crate::statement::{Content, Passage, Says};
+use crate::statement::{Content, Passage, StatementKind};
 
 #[test]
 fn the_version_that_was_spoken_of_last() {
@@ -13,14 +13,14 @@ fn the_version_that_was_spoken_of_last() {
     let lines = |name: &str| Passage { content: content(name), first: 1, last: 2, whole: false };
     assert_eq!(known.spoken_of(&file), None);
     let statements = [
-        (Says::Lines(lines("a")), hash("a")),
-        (Says::Other(hash("b")), hash("b")),
-        (Says::All(content("c")), hash("c")),
-        (Says::Again(lines("d")), hash("d")),
-        (Says::Other(None), None),
+        (StatementKind::Lines(lines("a")), hash("a")),
+        (StatementKind::Other(hash("b")), hash("b")),
+        (StatementKind::All(content("c")), hash("c")),
+        (StatementKind::Again(lines("d")), hash("d")),
+        (StatementKind::Other(None), None),
     ];
-    for (says, expected) in statements {
-        known.says(&file, None, None, says);
+    for (kind, expected) in statements {
+        known.add_statement(&file, None, None, kind);
         assert_eq!(known.spoken_of(&file), expected);
     }
 }
@@ -57,12 +57,12 @@ fn the_lines_that_a_call_has_shown_are_its_last_ones() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     let lines = |first| Passage { content: content("a"), first, last: 9, whole: false };
     let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
-    known.says(&file, Some(&one), None, Says::Lines(lines(1)));
-    known.says(&file, Some(&one), None, Says::Again(lines(2)));
-    known.says(&file, Some(&two), None, Says::Lines(lines(3)));
-    known.says(&file, Some(&one), None, Says::Other(None));
-    known.says(&file, Some(&three), None, Says::Pointed(lines(4)));
-    known.says(&file, None, None, Says::Lines(lines(5)));
+    known.add_statement(&file, Some(&one), None, StatementKind::Lines(lines(1)));
+    known.add_statement(&file, Some(&one), None, StatementKind::Again(lines(2)));
+    known.add_statement(&file, Some(&two), None, StatementKind::Lines(lines(3)));
+    known.add_statement(&file, Some(&one), None, StatementKind::Other(None));
+    known.add_statement(&file, Some(&three), None, StatementKind::Pointed(lines(4)));
+    known.add_statement(&file, None, None, StatementKind::Lines(lines(5)));
     assert_eq!(known.shown_by(&file, &one), Some(lines(2)));
     assert_eq!(known.shown_by(&file, &two), Some(lines(3)));
     assert_eq!(known.shown_by(&file, &three), None);
@@ -73,8 +73,8 @@ fn the_lines_that_a_call_has_shown_are_its_last_ones() {
 fn a_file_is_open_until_it_is_settled_and_again_when_its_results_come_or_go() {
     let [file, other, call] = ["f", "g", "call"].map(ObjectId::new);
     let mut known = Known::default();
-    known.says(&file, Some(&call), None, Says::All(content("a")));
-    known.says(&other, None, None, Says::All(content("a")));
+    known.add_statement(&file, Some(&call), None, StatementKind::All(content("a")));
+    known.add_statement(&other, None, None, StatementKind::All(content("a")));
     assert_eq!(known.open(), [file.clone(), other.clone()]);
     known.settle(std::slice::from_ref(&file));
     assert_eq!(known.open(), std::slice::from_ref(&other));
@@ -93,8 +93,8 @@ fn what_is_known_of_a_path_goes_with_it_to_another_file() {
     let mut known = Known::default();
     known.uses(&way("/link", &one));
     known.saw(&one, content("a"));
-    known.says(&one, Some(&call), Some(&"/link".into()), Says::All(content("a")));
-    known.says(&one, None, None, Says::Other(content("b").hash));
+    known.add_statement(&one, Some(&call), Some(&"/link".into()), StatementKind::All(content("a")));
+    known.add_statement(&one, None, None, StatementKind::Other(content("b").hash));
     known.settle(&known.open());
     known.uses(&way("/link", &two));
     assert_eq!(known.led("/link"), Some(&two));
@@ -143,7 +143,7 @@ fn a_file_that_is_known_by_two_paths_stays_known_by_the_other_one() {
     let mut known = Known::default();
     for path in ["/link", "/one"] {
         known.uses(&way(path, &one));
-        known.says(&one, None, Some(&path.into()), Says::All(content(path)));
+        known.add_statement(&one, None, Some(&path.into()), StatementKind::All(content(path)));
     }
     known.saw(&one, content("/one"));
     known.uses(&way("/link", &two));
@@ -158,7 +158,7 @@ fn a_path_is_doubtful_if_it_leads_through_a_link_or_its_file_is_gone() {
     let mut known = Known::default();
     for (path, file, is_alias) in [("/a", &one, true), ("/b", &two, false), ("/c", &three, false)] {
         known.uses(&Way { is_alias, ..way(path, file) });
-        known.says(file, None, None, Says::All(content("a")));
+        known.add_statement(file, None, None, StatementKind::All(content("a")));
     }
     let doubtful = |known: &Known| known.doubtful_paths(|file| *file == two);
     assert_eq!(doubtful(&known), [("/a".into(), one.clone()), ("/b".into(), two.clone())]);
@@ -172,8 +172,12 @@ fn a_path_is_doubtful_if_it_leads_through_a_link_or_its_file_is_gone() {
 fn the_contents_that_were_mentioned_newest_first() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     let lines = |name| Passage { content: content(name), first: 1, last: 9, whole: false };
-    for says in [Says::Lines(lines("a")), Says::Other(content("b").hash), Says::All(content("c"))] {
-        known.says(&file, None, None, says);
+    for kind in [
+        StatementKind::Lines(lines("a")),
+        StatementKind::Other(content("b").hash),
+        StatementKind::All(content("c")),
+    ] {
+        known.add_statement(&file, None, None, kind);
     }
     assert_eq!(known.contents(&file).collect::<Vec<_>>(), [content("c"), content("a")]);
     assert_eq!(known.contents(&ObjectId::new("g")).count(), 0);
@@ -193,19 +197,19 @@ fn what_is_put_back_is_known_as_before() {
 fn only_statements_in_sight_are_summed_up() {
     let [file, one, two] = ["f", "one", "two"].map(ObjectId::new);
     let mut known = Known::default();
-    known.says(&file, Some(&one), None, Says::All(content("a")));
-    known.says(&file, Some(&two), None, Says::All(content("b")));
-    assert_eq!(known.sum(&file, |_| true).base, Some(content("b")));
-    assert_eq!(known.sum(&file, |call| *call == one).base, Some(content("a")));
-    known.says(&file, None, None, Says::Other(None));
-    assert!(known.sum(&file, |_| false).speaks_of(None), "a notice never leaves");
+    known.add_statement(&file, Some(&one), None, StatementKind::All(content("a")));
+    known.add_statement(&file, Some(&two), None, StatementKind::All(content("b")));
+    assert_eq!(known.knowledge(&file, |_| true).base, Some(content("b")));
+    assert_eq!(known.knowledge(&file, |call| *call == one).base, Some(content("a")));
+    known.add_statement(&file, None, None, StatementKind::Other(None));
+    assert!(known.knowledge(&file, |_| false).speaks_of(None), "a notice never leaves");
 }
 
 #[test]
 fn a_change_concerns_what_the_request_speaks_of() {
     let [file, other] = ["f", "g"].map(ObjectId::new);
     let mut known = Known::default();
-    known.says(&file, None, None, Says::All(content("a")));
+    known.add_statement(&file, None, None, StatementKind::All(content("a")));
     known.settle(&known.open());
     known.changed(other);
     assert_eq!(known.open(), []);
@@ -220,7 +224,7 @@ fn statements_of_two_paths_stand_in_the_order_of_the_request() {
     let link = "/link".into();
     known.uses(&way("/link", &one));
     for (file, via, name) in [(&one, Some(&link), "a"), (&two, None, "b"), (&one, Some(&link), "c")] {
-        known.says(file, None, via, Says::All(content(name)));
+        known.add_statement(file, None, via, StatementKind::All(content(name)));
     }
     known.uses(&way("/link", &two));
     assert_eq!(known.contents(&two).collect::<Vec<_>>(), ["c", "b", "a"].map(content));
@@ -234,7 +238,7 @@ fn a_path_that_brings_lines_back_is_doubtful_if_it_leads_elsewhere() {
     {
         let mut known = Known::default();
         known.recalls(&Way { path: "/a".into(), file: file.clone(), is_alias }, &home, content("a"));
-        known.says(&home, None, None, Says::All(content("a")));
+        known.add_statement(&home, None, None, StatementKind::All(content("a")));
         assert_eq!(!known.doubtful_paths(|_| false).is_empty(), is_doubtful, "{file} {is_alias}");
     }
 }
@@ -245,7 +249,7 @@ fn nothing_is_known_once_the_messages_are_read_again() {
     let mut known = Known::default();
     known.uses(&way("/a", &file));
     known.saw(&file, content("a"));
-    known.says(&file, Some(&call), None, Says::All(content("a")));
+    known.add_statement(&file, Some(&call), None, StatementKind::All(content("a")));
     known.points(&file);
     known.forget();
     assert_eq!((known.get(&file), known.led("/a"), known.spoken_of(&file)), (None, None, None));

@@ -7,17 +7,17 @@
 //! [`notices`] has the words in which the model is told.
 //!
 //! ```
-//! use context_knowledge::statement::{Content, Passage, Says, Statement, Knowledge};
+//! use context_knowledge::statement::{Content, Passage, StatementKind, Statement, Knowledge};
 //! use context_model::hash::Digest;
 //! use context_model::time::TxId;
 //!
 //! let version = |text: &str| Content::stored(Some(Digest::of(text.as_bytes())), TxId(1));
 //! let read = Passage { content: version("a"), first: 1, last: 9, whole: true };
-//! let said = [Says::Lines(read), Says::Other(version("b").hash)];
+//! let said = [StatementKind::Lines(read), StatementKind::Other(version("b").hash)];
 //! let said = said.map(|says| Statement { by: None, via: None, number: 0, says });
-//! let sum = Knowledge::of(said.iter());
-//! assert!(sum.speaks_of(version("b").hash), "a notice has told of it");
-//! assert!(sum.standing.is_empty(), "so no line that was read still stands");
+//! let knowledge = Knowledge::of(said.iter());
+//! assert!(knowledge.speaks_of(version("b").hash), "a notice has told of it");
+//! assert!(knowledge.outstanding.is_empty(), "so no line that was read still stands");
 //! ```
 
 pub mod archive;

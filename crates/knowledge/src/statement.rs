@@ -54,7 +54,7 @@ impl Passage {
 
 /// The content of a message's statement about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum StatementKind {
     /// Lines as a read showed them.
     Lines(Passage),
     /// Lines that were shown earlier, brought back.
@@ -67,7 +67,7 @@ pub enum Says {
     Other(Option<Digest>),
 }
 
-impl Says {
+impl StatementKind {
     /// The bytes that it is about, unless it only says that they are different.
     pub fn content(&self) -> Option<Content> {
         match self {
@@ -88,7 +88,7 @@ pub struct Statement {
     /// Its place among the statements about all files.
     pub number: usize,
     /// The content of the statement.
-    pub says: Says,
+    pub kind: StatementKind,
 }
 
 /// The sum of the statements about one file that are in sight.
@@ -103,7 +103,7 @@ pub struct Knowledge {
     /// The hashes of all bytes that they mention.
     pub contents: Vec<Option<Digest>>,
     /// Lines that no statement about another version follows.
-    pub standing: Vec<Outstanding>,
+    pub outstanding: Vec<Outstanding>,
 }
 
 /// Lines in sight that no statement about another version follows.
@@ -124,51 +124,58 @@ impl Outstanding {
 impl Knowledge {
     /// Takes the statements in the order of the request.
     pub fn of<'a>(statements: impl Iterator<Item = &'a Statement>) -> Self {
-        let mut sum = Self::default();
-        statements.for_each(|statement| sum.take(statement.says));
-        sum
+        let mut knowledge = Self::default();
+        statements.for_each(|statement| knowledge.take(statement.kind));
+        knowledge
     }
 
-    fn take(&mut self, says: Says) {
-        let (hash, base) = match says {
-            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => {
+    fn take(&mut self, kind: StatementKind) {
+        let (hash, base) = match kind {
+            StatementKind::Lines(lines) | StatementKind::Again(lines) | StatementKind::Pointed(lines) => {
                 (lines.content.hash, Some(lines.content))
             }
-            Says::All(content) => (content.hash, Some(content)),
-            Says::Other(hash) => (hash, None),
+            StatementKind::All(content) => (content.hash, Some(content)),
+            StatementKind::Other(hash) => (hash, None),
         };
         self.base = base.or(self.base);
         self.contents.extend(base.map(|base| base.hash));
         // A part of a version other than the one mentioned says nothing about the rest of the file.
-        let is_part = matches!(says, Says::Lines(lines) | Says::Pointed(lines) if !lines.whole);
+        let is_part =
+            matches!(kind, StatementKind::Lines(lines) | StatementKind::Pointed(lines) if !lines.whole);
         if is_part && self.told.is_some_and(|told| told != hash) {
             self.partly = Some(hash);
         } else {
             self.partly = None;
             self.told = Some(hash);
         }
-        match says {
-            Says::Lines(lines) if lines.whole => self.standing.clear(),
-            Says::Lines(lines) | Says::Pointed(lines) => {
-                self.standing.retain(|standing| !lines.covers(&standing.lines));
-                let others = self.standing.iter_mut().filter(|one| one.lines.content.hash != hash);
+        match kind {
+            StatementKind::Lines(lines) if lines.whole => self.outstanding.clear(),
+            StatementKind::Lines(lines) | StatementKind::Pointed(lines) => {
+                self.outstanding.retain(|outstanding| !lines.covers(&outstanding.lines));
+                let others = self.outstanding.iter_mut().filter(|one| one.lines.content.hash != hash);
                 others.for_each(|one| one.later.push(lines));
             }
-            Says::Again(lines) => self.standing.retain(|standing| !lines.covers(&standing.lines)),
-            Says::All(_) | Says::Other(_) => self.standing.retain(|one| one.lines.content.hash == hash),
+            StatementKind::Again(lines) => {
+                self.outstanding.retain(|outstanding| !lines.covers(&outstanding.lines))
+            }
+            StatementKind::All(_) | StatementKind::Other(_) => {
+                self.outstanding.retain(|one| one.lines.content.hash == hash)
+            }
         }
-        match says {
-            Says::Lines(lines) | Says::Again(lines) => self.standing.push(Outstanding::of(lines)),
+        match kind {
+            StatementKind::Lines(lines) | StatementKind::Again(lines) => {
+                self.outstanding.push(Outstanding::of(lines))
+            }
             // A part of another version that is read later says nothing of the rest of it.
-            Says::All(content) => self.standing.push(Outstanding::of(Passage::all(content))),
-            Says::Pointed(_) | Says::Other(_) => {}
+            StatementKind::All(content) => self.outstanding.push(Outstanding::of(Passage::all(content))),
+            StatementKind::Pointed(_) | StatementKind::Other(_) => {}
         }
     }
 
     /// The version that the statements tell of last, if nothing that stands is of another one.
     pub fn told(&self) -> Option<Digest> {
         let told = self.told.flatten();
-        told.filter(|_| self.standing.iter().all(|one| one.lines.content.hash == told))
+        told.filter(|_| self.outstanding.iter().all(|one| one.lines.content.hash == told))
     }
 
     /// Returns whether this is the version that the statements mention last.
@@ -185,8 +192,8 @@ mod tests {
 
     const ALL: usize = usize::MAX;
 
-    fn statement(says: Says) -> Statement {
-        Statement { by: None, via: None, number: 0, says }
+    fn statement(kind: StatementKind) -> Statement {
+        Statement { by: None, via: None, number: 0, kind }
     }
 
     fn content(name: &str) -> Content {
@@ -197,24 +204,24 @@ mod tests {
         Passage { content: content(name), first, last, whole: first == 1 && (last == 9 || last == ALL) }
     }
 
-    fn all(name: &str) -> Says {
-        Says::All(content(name))
+    fn all(name: &str) -> StatementKind {
+        StatementKind::All(content(name))
     }
 
-    fn other(name: &str) -> Says {
-        Says::Other(content(name).hash)
+    fn other(name: &str) -> StatementKind {
+        StatementKind::Other(content(name).hash)
     }
 
-    fn lines(name: &str, first: usize, last: usize) -> Says {
-        Says::Lines(passage(name, first, last))
+    fn lines(name: &str, first: usize, last: usize) -> StatementKind {
+        StatementKind::Lines(passage(name, first, last))
     }
 
-    fn again(name: &str, first: usize, last: usize) -> Says {
-        Says::Again(passage(name, first, last))
+    fn again(name: &str, first: usize, last: usize) -> StatementKind {
+        StatementKind::Again(passage(name, first, last))
     }
 
-    fn pointed(name: &str, first: usize, last: usize) -> Says {
-        Says::Pointed(passage(name, first, last))
+    fn pointed(name: &str, first: usize, last: usize) -> StatementKind {
+        StatementKind::Pointed(passage(name, first, last))
     }
 
     /// The version mentioned last, the base version, and the lines that still stand.
@@ -240,30 +247,30 @@ mod tests {
     #[case::all_of_a_shorter_version(&[lines("a", 5, 12), lines("b", 1, 9)], &["b"], Some("b"), &[("b", 1, 9)])]
     #[case::one_part_of_two_brought_back(&[lines("a", 2, 3), lines("a", 5, 6), again("a", 2, 3)], &["a"], Some("a"), &[("a", 5, 6), ("a", 2, 3)])]
     fn what_statements_come_to(
-        #[case] said: &[Says],
+        #[case] said: &[StatementKind],
         #[case] told: &[&str],
         #[case] base: Option<&str>,
-        #[case] standing: &[(&str, usize, usize)],
+        #[case] outstanding: &[(&str, usize, usize)],
     ) {
-        let said: Vec<Statement> = said.iter().map(|says| statement(*says)).collect();
-        let sum = Knowledge::of(said.iter());
+        let said: Vec<Statement> = said.iter().map(|kind| statement(*kind)).collect();
+        let knowledge = Knowledge::of(said.iter());
         for name in ["a", "b"] {
-            assert_eq!(sum.speaks_of(content(name).hash), told.contains(&name), "{name}");
+            assert_eq!(knowledge.speaks_of(content(name).hash), told.contains(&name), "{name}");
         }
-        assert!(!sum.speaks_of(None));
-        assert_eq!(sum.base, base.map(content));
-        let expected: Vec<Passage> = standing.iter().map(|(name, a, b)| passage(name, *a, *b)).collect();
-        assert_eq!(sum.standing.iter().map(|one| one.lines).collect::<Vec<_>>(), expected);
+        assert!(!knowledge.speaks_of(None));
+        assert_eq!(knowledge.base, base.map(content));
+        let expected: Vec<Passage> = outstanding.iter().map(|(name, a, b)| passage(name, *a, *b)).collect();
+        assert_eq!(knowledge.outstanding.iter().map(|one| one.lines).collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn a_part_of_another_version_may_show_what_is_new_in_lines_before_it() {
         let said = [lines("a", 1, 9), lines("a", 2, 3), lines("b", 4, 5), lines("b", 6, 7)];
         let said = said.map(statement);
-        let sum = Knowledge::of(said.iter());
-        let later: Vec<usize> = sum.standing.iter().map(|one| one.later.len()).collect();
+        let knowledge = Knowledge::of(said.iter());
+        let later: Vec<usize> = knowledge.outstanding.iter().map(|one| one.later.len()).collect();
         assert_eq!(later, [2, 2, 0, 0]);
-        assert_eq!(sum.standing[0].later, [passage("b", 4, 5), passage("b", 6, 7)]);
+        assert_eq!(knowledge.outstanding[0].later, [passage("b", 4, 5), passage("b", 6, 7)]);
     }
 
     /// The version that the model was told of, if it sees lines of no other one.
@@ -273,14 +280,14 @@ mod tests {
     #[case::a_notice(&[lines("a", 1, 9), other("b")], Some("b"))]
     #[case::a_part_of_another(&[lines("a", 1, 9), lines("b", 2, 3)], None)]
     #[case::a_part_and_a_notice_of_it(&[lines("a", 1, 9), lines("b", 2, 3), other("b")], Some("b"))]
-    fn version_that_was_told_last(#[case] said: &[Says], #[case] told: Option<&str>) {
-        let said: Vec<Statement> = said.iter().map(|says| statement(*says)).collect();
+    fn version_that_was_told_last(#[case] said: &[StatementKind], #[case] told: Option<&str>) {
+        let said: Vec<Statement> = said.iter().map(|kind| statement(*kind)).collect();
         assert_eq!(Knowledge::of(said.iter()).told(), told.and_then(|name| content(name).hash));
     }
 
     #[test]
     fn a_file_that_is_gone_is_a_version_too() {
-        let gone = statement(Says::Other(None));
+        let gone = statement(StatementKind::Other(None));
         let read = statement(lines("a", 1, 9));
         assert!(Knowledge::of([&read, &gone].into_iter()).speaks_of(None));
         assert!(!Knowledge::of([&gone, &read].into_iter()).speaks_of(None));
