@@ -141,7 +141,7 @@ impl Engine {
     pub async fn look(&self) -> Result<()> {
         drop(self.inner.lock().await?);
         self.inner.tracking.flush().await;
-        self.inner.look_at_due(true).await
+        self.inner.read_pending(true).await
     }
 
     /// The same, and waits until the store has nothing left to do: no text to index, nothing to send.
@@ -165,7 +165,7 @@ impl Engine {
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn pause(&self) -> Result<()> {
         drop(self.inner.lock().await?);
-        let caught_up = self.inner.look_at_due(true).await;
+        let caught_up = self.inner.read_pending(true).await;
         self.inner.tracking.close().await;
         caught_up?;
         Ok(self.inner.store().flush().await?)
@@ -183,7 +183,7 @@ impl Engine {
         if self.inner.state.lock().await.session.closed {
             return Ok(());
         }
-        let caught_up = self.inner.look_at_due(true).await;
+        let caught_up = self.inner.read_pending(true).await;
         {
             let mut state = self.inner.state.lock().await;
             if state.session.closed {

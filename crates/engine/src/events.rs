@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_files::due::PendingRead;
 use context_files::index::{FileEntry, IndexResult, ReadFor, display_of};
 use context_files::observed::{Seen, file_id};
+use context_files::pending::PendingRead;
 use context_files::reading::FileState;
 use context_files::tracking::{FileEvent, FileEventKind};
 use context_model::id::ObjectId;
@@ -84,12 +84,12 @@ impl Inner {
         let outcome = match event {
             Event::Changed(paths) => {
                 let now = Instant::now();
-                paths.iter().for_each(|path| self.tracking.due().touch(path, now));
-                self.look_at_due(false).await
+                paths.iter().for_each(|path| self.tracking.pending_reads().touch(path, now));
+                self.read_pending(false).await
             }
             Event::Rescan => {
-                self.tracking.due().touch_all();
-                self.look_at_due(false).await
+                self.tracking.pending_reads().touch_all();
+                self.read_pending(false).await
             }
             Event::Moved { from: _, to } => self.found(&to).await,
             Event::Warning(text) => {
@@ -115,22 +115,22 @@ impl Inner {
     /// # Errors
     /// Errors of the store, returned after everything that could be done.
     #[instrument(level = "debug", skip_all)]
-    pub async fn look_at_due(&self, all: bool) -> Result<()> {
+    pub async fn read_pending(&self, all: bool) -> Result<()> {
         let mut outcome = Ok(());
-        if self.tracking.due().take_rescan() {
+        if self.tracking.pending_reads().take_rescan() {
             outcome = self.rescan().await;
             if outcome.is_err() {
-                self.tracking.due().touch_all();
+                self.tracking.pending_reads().touch_all();
             }
         }
-        let reads = self.tracking.due().ready(Instant::now(), all);
+        let reads = self.tracking.pending_reads().ready(Instant::now(), all);
         outcome.and(self.look_at(reads).await)
     }
 
     /// The same, but only for files whose text the model sees.
     #[instrument(level = "debug", skip_all)]
-    pub async fn look_at_visible(&self) -> Result<()> {
-        let mut reads = self.tracking.due().ready(Instant::now(), true);
+    pub async fn read_visible(&self) -> Result<()> {
+        let mut reads = self.tracking.pending_reads().ready(Instant::now(), true);
         if !reads.is_empty() {
             let state = self.lock().await?;
             reads.retain(|read| {
@@ -144,18 +144,18 @@ impl Inner {
     async fn look_at(&self, reads: Vec<PendingRead>) -> Result<()> {
         let mut outcome = Ok(());
         for batch in reads.chunks(BATCH) {
-            let done = self.look_at_some(batch).await;
+            let done = self.read_some(batch).await;
             if done.is_err() {
                 let now = Instant::now();
-                batch.iter().for_each(|read| self.tracking.due().failed(read, now));
+                batch.iter().for_each(|read| self.tracking.pending_reads().failed(read, now));
             }
             outcome = outcome.and(done);
         }
-        self.tracking.due().tidy(Instant::now());
+        self.tracking.pending_reads().tidy(Instant::now());
         outcome
     }
 
-    async fn look_at_some(&self, reads: &[PendingRead]) -> Result<()> {
+    async fn read_some(&self, reads: &[PendingRead]) -> Result<()> {
         let (mut seen, mut looked) = (Vec::with_capacity(reads.len()), Vec::with_capacity(reads.len()));
         let sources: Vec<_> = reads.iter().map(|read| self.tracking.source_at(&read.path)).collect();
         let needs: Vec<ReadFor> = {
@@ -169,7 +169,7 @@ impl Inner {
         };
         for ((read, source), need) in reads.iter().zip(sources).zip(needs) {
             let Some(source) = source else {
-                self.tracking.due().seen(&read.path);
+                self.tracking.pending_reads().seen(&read.path);
                 continue;
             };
             let agent_path = self.client.paths.display(&source);
@@ -186,7 +186,7 @@ impl Inner {
                     looked.push((read, self.tracking.rest(one.size())));
                     seen.push(one);
                 }
-                None => self.tracking.due().looked(read, false, Duration::ZERO, Instant::now()),
+                None => self.tracking.pending_reads().read(read, false, Duration::ZERO, Instant::now()),
             }
         }
         if seen.is_empty() {
@@ -201,7 +201,7 @@ impl Inner {
         let results = self.index(seen, FileEntry::Tracked).await?;
         let now = Instant::now();
         for ((read, rest), result) in looked.into_iter().zip(&results) {
-            self.tracking.due().looked(read, result.action != Action::Unchanged, rest, now);
+            self.tracking.pending_reads().read(read, result.action != Action::Unchanged, rest, now);
         }
         for (result, is_first) in results.iter().zip(first) {
             if is_first {
@@ -220,7 +220,7 @@ impl Inner {
             let Some(inner) = inner.upgrade() else { return };
             inner.tracking.woke(at);
             // Files whose look fails keep waiting; the person was told at the first failure.
-            if let Err(error) = inner.look_at_due(false).await {
+            if let Err(error) = inner.read_pending(false).await {
                 tracing::debug!(%error, "a changed file is looked at again later");
                 if error == EngineError::Closed {
                     return;
@@ -242,7 +242,7 @@ impl Inner {
                 if current.is_some_and(|current| current.source_hash.is_some()) {
                     read.insert(id);
                 } else if !self.tracking.is_unread(&path) {
-                    self.tracking.due().touch(&path, now);
+                    self.tracking.pending_reads().touch(&path, now);
                 }
             }
         }

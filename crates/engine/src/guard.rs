@@ -53,7 +53,7 @@ impl Engine {
         let place = self.inner.client.paths.resolve(path)?;
         let way = self.inner.way(&place);
         let id = way.file.clone();
-        let looked = self.inner.look_at_one(place).await?;
+        let looked = self.inner.read_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         // If what is on disk could not be stored, the store's version is an older one.
@@ -106,7 +106,7 @@ impl Engine {
                 state.wrote(&id);
                 let led = state.known.get(&id).map(|known| known.content);
                 if let Some(led) = led {
-                    self.inner.take_off(call_id, way.clone(), Taken::Led(led));
+                    self.inner.note_in_flight(call_id, way.clone(), Taken::Led(led));
                 }
             } else if first == 1 && last == total {
                 let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
@@ -157,7 +157,7 @@ impl Engine {
                 return Ok(ALLOWED);
             }
         }
-        let looked = self.inner.look_at_one(place).await?;
+        let looked = self.inner.read_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         // Of a file that was gone before anybody stored it only the disk knows that it is back.
@@ -197,13 +197,13 @@ impl Engine {
             let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
             let content =
                 Content { hash: Some(hash), tx: tx.filter(|_| state.session.hash_of(&id) == Some(hash)) };
-            self.inner.take_off(call_id, way, Taken::Told { text: text.clone(), content });
+            self.inner.note_in_flight(call_id, way, Taken::Told { text: text.clone(), content });
             return Ok(EditGuard::Allowed { difference: Some(text) });
         }
         state.wrote(&id);
         let led = state.known.get(&id).map(|known| known.content);
         if let Some(led) = led {
-            self.inner.take_off(call_id, way.clone(), Taken::Led(led));
+            self.inner.note_in_flight(call_id, way.clone(), Taken::Led(led));
         }
         let text = filled(sentences.edit_refused, &values);
         let evidence = Evidence::LedTo(Bytes { file: id, hash });
@@ -226,7 +226,7 @@ impl Engine {
     /// Errors of the store; the next call then returns the lines.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn stale_notices(&self) -> Result<Vec<String>> {
-        self.inner.look_at_due(true).await?;
+        self.inner.read_pending(true).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         self.inner.notices(&mut state, Fsync::Now).await?;

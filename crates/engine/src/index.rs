@@ -68,7 +68,7 @@ impl Engine {
                 }
                 Err(_) => Taken::Read { content: Content::lost(hash), text: Some(text) },
             };
-            self.inner.take_off(call_id, way, read);
+            self.inner.note_in_flight(call_id, way, read);
         }
         Ok(indexed?.remove(0))
     }
@@ -107,7 +107,7 @@ impl Engine {
             let (call, path) = (call_id.map(str::to_owned), Arc::clone(&way.path));
             let wrote = Wrote { content, before, call, path };
             state.written.entry(id).or_default().push_back(wrote.clone());
-            self.inner.take_off(call_id, way, Taken::Wrote(wrote));
+            self.inner.note_in_flight(call_id, way, Taken::Wrote(wrote));
         }
         Ok(indexed?.remove(0))
     }
@@ -183,7 +183,7 @@ impl Engine {
 impl Inner {
     /// Looks at a file that the session knows, if the client can see it, and indexes what it finds. Returns the hash
     /// of its bytes, if it has any.
-    pub async fn look_at_one(&self, place: Place) -> Result<Option<Digest>> {
+    pub async fn read_one(&self, place: Place) -> Result<Option<Digest>> {
         let Some(seen) = self.read_now(place).await? else { return Ok(None) };
         let hash = seen.observation.source_hash();
         self.index(vec![seen], FileEntry::Tracked).await?;

@@ -23,7 +23,7 @@ use crate::inferred::passage_in;
 
 impl Inner {
     /// Notes what a tool has passed in. Returns its number.
-    pub fn take_off(&self, call: Option<&str>, way: Way, what: Taken) -> u64 {
+    pub fn note_in_flight(&self, call: Option<&str>, way: Way, what: Taken) -> u64 {
         let mut all = self.in_flight();
         let number = all.last().map_or(0, |last| last.number + 1);
         all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None, evidence: None });
@@ -133,7 +133,8 @@ impl Inner {
         // An output that ends before is of another version, or cut.
         let is_all = shows != Shows::More && lines.last >= shown.last.min(text.lines().count());
         let evidence = lines.of(&way.file).filter(|_| is_all).map(Evidence::Shows)?;
-        let number = self.take_off(Some(call_id), way, Taken::Read { content, text: Some(text.into()) });
+        let number =
+            self.note_in_flight(Some(call_id), way, Taken::Read { content, text: Some(text.into()) });
         self.claim(number, call_id, &evidence);
         Some(evidence)
     }

@@ -62,7 +62,7 @@ impl Engine {
         let begins = incoming.iter().any(|one| one.message["role"] == "user");
         // A file that can't be stored now keeps waiting, and the model is told about it once it is stored.
         let looked =
-            if begins { self.inner.look_at_due(true).await } else { self.inner.look_at_visible().await };
+            if begins { self.inner.read_pending(true).await } else { self.inner.read_visible().await };
         if let Err(error) = looked {
             tracing::debug!(%error, "a changed file is looked at again later");
         }

@@ -225,7 +225,7 @@ impl Inner {
                         self.tracking.track(path, &seen.place.source);
                     }
                     if !job.is_tracked() {
-                        self.tracking.due().seen(path);
+                        self.tracking.pending_reads().seen(path);
                     }
                 }
             }

@@ -230,7 +230,7 @@ impl Inner {
         if let Some(way) = way {
             let (call, path) = (Some(input.call_id.clone()), Arc::clone(&way.path));
             let wrote = Wrote { content: now, before: None, call, path };
-            self.take_off(Some(&input.call_id), way, Taken::Wrote(wrote));
+            self.note_in_flight(Some(&input.call_id), way, Taken::Wrote(wrote));
             if let Some(last) = self.in_flight().last_mut() {
                 last.owner = Some(input.call_id.clone());
                 last.evidence = Some(made.clone());

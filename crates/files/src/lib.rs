@@ -3,10 +3,10 @@
 //! Whatever waits for a disk here does so on a thread that may wait. A version goes into a transaction under construction
 //! ([`index::prepare`]); all that is written here is the note of stamps ([`stamps::StampNote`]).
 
-pub mod due;
 pub mod index;
 pub mod many;
 pub mod observed;
+pub mod pending;
 pub mod reading;
 pub mod reconcile;
 pub mod recorded;

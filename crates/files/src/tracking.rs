@@ -14,8 +14,8 @@ use context_session::client::Client;
 use context_session::paths::Paths;
 use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
 
-use super::due::Due;
 use super::observed::file_id;
+use super::pending::PendingReads;
 use super::stamps::Stamp;
 
 /// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever
@@ -58,7 +58,7 @@ pub struct Tracking {
     pub listeners: Listeners,
     /// Warnings that came before anybody listened.
     early: Mutex<Vec<FileEvent>>,
-    due: Mutex<Due>,
+    pending: Mutex<PendingReads>,
     /// When the next look at resting files is scheduled.
     wakes: Mutex<Option<Instant>>,
 }
@@ -86,7 +86,7 @@ impl Tracking {
             attached: Arc::default(),
             listeners: Listeners::default(),
             early: Mutex::default(),
-            due: Mutex::default(),
+            pending: Mutex::default(),
             wakes: Mutex::default(),
         }
     }
@@ -189,8 +189,8 @@ impl Tracking {
     }
 
     /// The files that are waiting for a look.
-    pub fn due(&self) -> MutexGuard<'_, Due> {
-        locked(&self.due)
+    pub fn pending_reads(&self) -> MutexGuard<'_, PendingReads> {
+        locked(&self.pending)
     }
 
     /// How long a file with this many bytes rests after a version.
@@ -200,7 +200,7 @@ impl Tracking {
 
     /// When to wake up for resting files, unless an earlier wake-up is already scheduled.
     pub fn wake_at(&self) -> Option<Instant> {
-        let next = self.due().next()?;
+        let next = self.pending_reads().next()?;
         let mut wakes = locked(&self.wakes);
         if wakes.is_some_and(|at| at <= next) {
             return None;

@@ -67,10 +67,10 @@ fn one_waking_is_scheduled_for_the_earliest_file() {
     assert_eq!(tracking.wake_at(), None);
     let now = Instant::now();
     let at = |seconds| now + Duration::from_secs(seconds);
-    tracking.due().touch("/later".into(), at(20));
+    tracking.pending_reads().touch("/later".into(), at(20));
     assert_eq!(tracking.wake_at(), Some(at(20)));
     assert_eq!(tracking.wake_at(), None, "it is scheduled");
-    tracking.due().touch("/sooner".into(), at(10));
+    tracking.pending_reads().touch("/sooner".into(), at(10));
     assert_eq!(tracking.wake_at(), Some(at(10)));
     tracking.woke(at(20));
     assert_eq!(tracking.wake_at(), None, "another one is scheduled");
