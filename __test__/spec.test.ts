@@ -30,8 +30,8 @@ function suite(name: string): string[] {
   switch (first) {
     case 'engine':
       return [join(root, `crates/engine/tests/engine/${below}.rs`)]
-    case 'belief':
-      return [join(root, `crates/engine/tests/belief/${below}.rs`)]
+    case 'simulation':
+      return [join(root, `crates/engine/tests/simulation/${below}.rs`)]
     case 'model':
     case 'store':
     case 'store-sqlite':

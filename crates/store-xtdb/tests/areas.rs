@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code)] // the simulation uses more of it
-#[path = "../../engine/tests/belief/node.rs"]
+#[path = "../../engine/tests/simulation/node.rs"]
 mod node;
 
 use std::path::Path;

@@ -4,7 +4,7 @@
 
 mod ask;
 #[allow(dead_code)] // the simulation uses more of it
-#[path = "../../engine/tests/belief/node.rs"]
+#[path = "../../engine/tests/simulation/node.rs"]
 mod node;
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the model was shown, told from the messages of its request alone: no line of the engine's is believed here.
+//! What the model was shown, told from the messages of its request alone: no line of the engine's is knowledge here.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct Heard {
 
 /// What a conversation says of one file.
 #[derive(Clone, Debug, Default)]
-pub struct Belief {
+pub struct Knowledge {
     /// The text that the model knows, if it has ever seen or written it.
     pub known: Option<Arc<str>>,
     /// The same of what is still in the request.
@@ -108,15 +108,15 @@ impl Fragment {
     }
 }
 
-impl Belief {
+impl Knowledge {
     pub fn of<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
-        let mut belief = Self::default();
+        let mut knowledge = Self::default();
         for message in heard {
             for note in message.notes.iter().filter(|note| note.file == file) {
-                belief.take(&note.what, message.whole);
+                knowledge.take(&note.what, message.whole);
             }
         }
-        belief
+        knowledge
     }
 
     fn take(&mut self, what: &What, whole: bool) {

@@ -3,9 +3,9 @@
 use context_engine::{Edit, Plan};
 use serde_json::{Value, json};
 
-use crate::belief::{Held, Note};
 use crate::client::Client;
 use crate::conversation::Output;
+use crate::knowledge::{Held, Note};
 use crate::steps::Tool;
 use crate::tools::Said;
 use crate::violation::{Kind, Outcome, violation};

@@ -6,10 +6,10 @@ use std::task::Poll;
 
 use context_model::id::SessionId;
 
-use crate::belief::What;
 use crate::client::{Client, Style};
 use crate::conversation::Output;
 use crate::faults::Faulty;
+use crate::knowledge::What;
 use crate::run::Run;
 use crate::steps::TurnEnd;
 use crate::tools::input;
@@ -100,7 +100,7 @@ impl Run {
         check::request(client, first).await?;
         kept::chat(client).await?;
         if !faulty {
-            check::beliefs(&self.world, client, &before).await?;
+            check::knowledge(&self.world, client, &before).await?;
             client.rebuilt.clear();
         }
         Ok(true)

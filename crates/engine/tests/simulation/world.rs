@@ -10,7 +10,7 @@ use context_store::{Store, StoreError};
 use context_store_sqlite::{Durability, SqliteStore};
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 
-use crate::belief::Belief;
+use crate::knowledge::Knowledge;
 use crate::node::{Node, Port};
 use crate::place::{Shape, remove};
 use crate::steps::{Backend, Change, Schedule};
@@ -192,10 +192,10 @@ impl World {
 
     /// The texts that a file had and that have the parts in sight: once the process that read them has ended, nobody can
     /// tell which of these it was, nor what the result of an edit has told.
-    pub fn alike(&self, file: usize, belief: &Belief, recovered: bool) -> Vec<Arc<str>> {
+    pub fn alike(&self, file: usize, knowledge: &Knowledge, recovered: bool) -> Vec<Arc<str>> {
         let past = self.files[file].past.iter().filter(|_| recovered).flatten();
-        let alike = past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text))));
-        alike.chain(belief.untold.iter().filter(|_| recovered)).cloned().collect()
+        let alike = past.filter(|text| knowledge.fragments.iter().any(|part| part.is_as_in(Some(text))));
+        alike.chain(knowledge.untold.iter().filter(|_| recovered)).cloned().collect()
     }
 
     /// Returns whether the model knows a text that was never stored.

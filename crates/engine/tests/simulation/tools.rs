@@ -6,11 +6,11 @@ use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use serde_json::{Map, Value, json};
 
-use crate::belief::{self, Note, What};
 use crate::client::{Client, Style};
 use crate::control::control;
 use crate::conversation::{Open, Pointer};
 use crate::editing::edit;
+use crate::knowledge::{self, Note, What};
 use crate::patch::applied;
 use crate::steps::{CallId, Spelling, Tool};
 use crate::violation::{Kind, Outcome, violation};
@@ -185,7 +185,7 @@ async fn read(
         };
         said.notes.push(Note { file, what });
         if answer.text.starts_with("unchanged") {
-            let lines = belief::lines(&text, first, last).filter(|_| first <= last);
+            let lines = knowledge::lines(&text, first, last).filter(|_| first <= last);
             let stated = format!("lines {first}-{last} of ");
             let Some(lines) = lines.filter(|_| answer.text.contains(&stated)) else {
                 return violation(
@@ -215,7 +215,7 @@ async fn read(
         let output = format!("Offset {first} is beyond end of file ({total} lines total)");
         return Ok(("read", args.into(), failed(output)));
     }
-    said.output = belief::lines(&text, first, last).unwrap();
+    said.output = knowledge::lines(&text, first, last).unwrap();
     if last < total {
         let left = total - last;
         let next = last + 1;

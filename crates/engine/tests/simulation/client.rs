@@ -9,9 +9,9 @@ use context_model::time::{Timestamp, TxId};
 use context_projection::Prices;
 use serde_json::{Value, json};
 
-use crate::belief::{Heard, Held, Note, Rebuilt};
 use crate::conversation::{Compaction, Message, Open, Output, Point, Pointer};
 use crate::faults::Faulty;
+use crate::knowledge::{Heard, Held, Note, Rebuilt};
 use crate::listener::Listener;
 use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;

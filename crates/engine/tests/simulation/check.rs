@@ -7,9 +7,9 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_store::AsOf;
 
-use crate::belief::{Belief, Fragment, Held, Note, What, is_all_new_within};
 use crate::client::Client;
 use crate::conversation::Pointer;
+use crate::knowledge::{Fragment, Held, Knowledge, Note, What, is_all_new_within};
 use crate::tools::in_sight;
 use crate::violation::{Kind, Outcome, violation};
 use crate::world::{Content, World};
@@ -40,8 +40,8 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         let Some(file) = world.files.iter().position(|file| line.contains(&format!("{} ", file.name))) else {
             return violation(Kind::FalseNotice, format!("of no file: {line}"));
         };
-        let believed = Belief::of(file, client.heard().iter());
-        let seen = Belief::seen(file, client.heard().iter());
+        let knowledge = Knowledge::of(file, client.heard().iter());
+        let seen = Knowledge::seen(file, client.heard().iter());
         let rebuilt = client.rebuilt.contains(&file);
         let what = line.split(&format!("{} ", world.files[file].name)).last().unwrap_or_default();
         let named = what.strip_prefix("version=").map(|rest| rest.split_once(' ').unwrap_or_default());
@@ -60,16 +60,16 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         };
         // Once the process that edited has ended, nobody can tell whether a change that was stored with the edit came
         // before it or after it, nor which of several versions a part is of; then one word too many is better than none.
-        let alike = world.alike(file, &believed, client.recovered);
+        let alike = world.alike(file, &knowledge, client.recovered);
         let is_another = |text: &Arc<str>| version.as_ref() != Some(text);
-        let is_doubtful = !believed.catted.is_empty()
-            || client.recovered && believed.has_led_to(&version)
-            || !believed.announced && alike.iter().any(is_another);
-        if !is_doubtful && !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
+        let is_doubtful = !knowledge.catted.is_empty()
+            || client.recovered && knowledge.has_led_to(&version)
+            || !knowledge.announced && alike.iter().any(is_another);
+        if !is_doubtful && !knowledge.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));
         }
-        let taken_for = world.taken_for(file, &believed.known).await;
-        let texts: Vec<_> = believed.bases().chain(seen.bases()).chain(&alike).chain(&taken_for).collect();
+        let taken_for = world.taken_for(file, &knowledge.known).await;
+        let texts: Vec<_> = knowledge.bases().chain(seen.bases()).chain(&alike).chain(&taken_for).collect();
         if texts.is_empty() {
             return violation(Kind::FalseNotice, format!("the model has never seen it: {line}"));
         }
@@ -81,7 +81,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
             (Some(now), what) => texts.iter().any(|known| **known != *now && is_count(what, known, now)),
         };
         if !is_true {
-            let change = changes(believed.known.as_deref(), version.as_deref());
+            let change = changes(knowledge.known.as_deref(), version.as_deref());
             return violation(Kind::FalseNotice, format!("{line}, and it is\n{change}"));
         }
         notes.push(Note { file, what: What::Announced { version } });
@@ -189,15 +189,15 @@ pub async fn all_stored(world: &World, client: &Client) -> Vec<Option<Content>> 
 
 /// Each difference between what the model was shown and what there is was announced. What another machine has sent while the
 /// client took its turn, which was `before` it, is told with the next one.
-pub async fn beliefs(world: &World, client: &Client, before: &[Option<Content>]) -> Outcome {
+pub async fn knowledge(world: &World, client: &Client, before: &[Option<Content>]) -> Outcome {
     let heard = client.heard();
     let after = all_stored(world, client).await;
     let is_judged = |number: &usize| !world.is_shared() || before[*number] == after[*number];
     for number in (0..world.files.len()).filter(is_judged) {
         let file = &world.files[number];
-        let believed = Belief::of(number, heard.iter());
-        let Some(told) = believed.told.as_ref().filter(|_| believed.catted.is_empty()) else { continue };
-        if believed.fragments.is_empty() && !believed.wrote {
+        let knowledge = Knowledge::of(number, heard.iter());
+        let Some(told) = knowledge.told.as_ref().filter(|_| knowledge.catted.is_empty()) else { continue };
+        if knowledge.fragments.is_empty() && !knowledge.wrote {
             continue;
         }
         if !client.clean && world.is_behind_link(number) && client.plain.contains(&number) {
@@ -221,16 +221,16 @@ pub async fn beliefs(world: &World, client: &Client, before: &[Option<Content>])
                 format!("{} is in another version on the disk:\n{change}", file.name),
             );
         }
-        let same = believed.fragments.iter().all(|part| part.is_as_in(now.as_deref()));
+        let same = knowledge.fragments.iter().all(|part| part.is_as_in(now.as_deref()));
         // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part, and
         // of the rest who has only ever seen a part believes nothing.
-        let is_of_no_concern = client.recovered && believed.told_of_a_part && same;
+        let is_of_no_concern = client.recovered && knowledge.told_of_a_part && same;
         // What a process has read and could not store ends with it: only the harness's message has it, and nobody knows
         // what that was a text of.
         if client.recovered && world.was_lost(number, told).await {
             continue;
         }
-        if *told != now && !is_of_no_concern && (believed.partly.is_none() || believed.partly != now) {
+        if *told != now && !is_of_no_concern && (knowledge.partly.is_none() || knowledge.partly != now) {
             let change = changes(told.as_deref(), now.as_deref());
             let what = format!("{} has not heard of this change of {}:\n{change}", client.session, file.name);
             let kind = if same { Kind::MissedRest } else { Kind::Missed };
@@ -241,7 +241,7 @@ pub async fn beliefs(world: &World, client: &Client, before: &[Option<Content>])
         let is_completed = |part: &&Fragment| {
             let alike = world.alike(
                 number,
-                &Belief { fragments: vec![(*part).clone()], ..Belief::default() },
+                &Knowledge { fragments: vec![(*part).clone()], ..Knowledge::default() },
                 client.recovered,
             );
             let is_past = |version: &Content| alike.iter().any(|text| version.as_ref() != Some(text));
@@ -249,10 +249,10 @@ pub async fn beliefs(world: &World, client: &Client, before: &[Option<Content>])
                 return true;
             }
             let Some(now) = &now else { return false };
-            let mut later = believed.fragments.iter().filter(|later| later.text == *now);
+            let mut later = knowledge.fragments.iter().filter(|later| later.text == *now);
             later.any(|later| alike.iter().any(|text| is_all_new_within(text, now, later.first, later.last)))
         };
-        if let Some(part) = believed.outdated(&now).find(|part| !is_completed(part)) {
+        if let Some(part) = knowledge.outdated(&now).find(|part| !is_completed(part)) {
             let what = format!(
                 "{} was shown lines {}-{} of {}, which are others now",
                 client.session, part.first, part.last, file.name

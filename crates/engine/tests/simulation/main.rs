@@ -1,4 +1,4 @@
-//! Belief, simulated: whatever happens to files, processes and the store, what each session is told is true, and it is
+//! The knowledge simulation: whatever happens to files, processes and the store, what each session is told is true, and it is
 //! told everything.
 //!
 //! One seed drives several sessions on one store, files that change by themselves, appear and disappear with their folders
@@ -12,7 +12,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![cfg(unix)]
 
-mod belief;
 mod check;
 mod client;
 mod control;
@@ -22,6 +21,7 @@ mod editing;
 mod faults;
 mod found;
 mod kept;
+mod knowledge;
 mod listener;
 mod mutants;
 mod node;
@@ -143,7 +143,7 @@ fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
     }
     assert!(found.is_empty(), "{report}");
     let last = first + count - 1;
-    say(&format!("belief: {count} schedules ({first} to {last}), 0 false answers, 0 missed notices"));
+    say(&format!("simulation: {count} schedules ({first} to {last}), 0 false answers, 0 missed notices"));
 }
 
 /// The number of schedules: in `npm test`, in `npm run test:full`, in `npm run test:long`.

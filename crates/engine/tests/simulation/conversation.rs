@@ -4,7 +4,7 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
-use crate::belief::Note;
+use crate::knowledge::Note;
 
 /// A state to come back to.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Edits: asked for before they are made, or made by hosts that ask nobody.
 
-use crate::belief::{Belief, Note, What};
 use crate::check::changes;
 use crate::client::Client;
+use crate::knowledge::{Knowledge, Note, What};
 use crate::patch::applied;
 use crate::tools::{Said, write};
 use crate::violation::{Kind, Outcome, violation};
@@ -29,10 +29,10 @@ pub async fn edit(
         let output = format!("Text not found: {path}");
         return Ok(("edit", args, Said { output, is_error: true, ..Said::default() }));
     };
-    let seen = Belief::seen(file, client.heard().iter());
-    let believed = Belief::of(file, client.heard().iter());
+    let seen = Knowledge::seen(file, client.heard().iter());
+    let knowledge = Knowledge::of(file, client.heard().iter());
     if world.unguarded {
-        return unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await;
+        return unguarded(world, client, (file, &now, &knowledge), (line, old, &new), call, args).await;
     }
     let faulty = client.store.is_faulty();
     // Half of the harnesses know what the edit replaces.
@@ -42,7 +42,7 @@ pub async fn edit(
         Ok(guard) => guard,
         Err(error) => {
             client.allow(faulty, "guard_edit", &error)?;
-            return unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await;
+            return unguarded(world, client, (file, &now, &knowledge), (line, old, &new), call, args).await;
         }
     };
     let (refusal, beside) = match guard {
@@ -51,7 +51,7 @@ pub async fn edit(
     };
     let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
     // Who has seen a part of it has seen it, or not.
-    let parts = [&seen.partly, &seen.known_partly, &believed.partly, &believed.known_partly];
+    let parts = [&seen.partly, &seen.known_partly, &knowledge.partly, &knowledge.known_partly];
     let has_part = parts.into_iter().any(is_now);
     // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part.
     let is_doubtful = client.recovered
@@ -63,7 +63,7 @@ pub async fn edit(
     let is_unreported = client.open.iter().any(|one| one.born.is_none() && one.notes.iter().any(wrote));
     if let Some(difference) = beside {
         let diff = difference.split_once('\n').map_or("", |(_, diff)| diff);
-        let mut bases = bases(world, client, file, (&seen, &believed)).await.into_iter();
+        let mut bases = bases(world, client, file, (&seen, &knowledge)).await.into_iter();
         let is_base =
             |known: &Arc<str>| applied(known, diff).as_deref() == Some(&*now) && known.contains(old);
         let Some(base) = bases.find(is_base) else {
@@ -77,10 +77,10 @@ pub async fn edit(
     match refusal {
         // What comes with this very answer may count as seen, or not.
         None if !has_part
-            && !believed.bases().any(|base| *base == now)
+            && !knowledge.bases().any(|base| *base == now)
             && seen.known_visibly.is_some()
             && !is_now(&seen.known)
-            && !is_now(&believed.known)
+            && !is_now(&knowledge.known)
             && !is_doubtful
             && !is_unreported
             && !faulty =>
@@ -89,31 +89,31 @@ pub async fn edit(
             let what = format!("{path} was edited, and the model has not seen this change:\n{change}");
             violation(Kind::Unrefused, what)
         }
-        None => unguarded(world, client, (file, &now, &believed), (line, old, &new), call, args).await,
+        None => unguarded(world, client, (file, &now, &knowledge), (line, old, &new), call, args).await,
         // As above, what came with this very answer may count: a difference to another version, for instance.
         // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
         Some(text)
-            if believed.catted.is_empty()
-                && [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now)
-                && !world.alike(file, &believed, client.recovered).iter().any(|text| *text != now) =>
+            if knowledge.catted.is_empty()
+                && [&seen.known, &seen.known_visibly, &knowledge.known].into_iter().all(is_now)
+                && !world.alike(file, &knowledge, client.recovered).iter().any(|text| *text != now) =>
         {
             violation(Kind::WronglyRefused, text)
         }
         // Lines that were brought back are all that it may have seen.
-        Some(text) if believed.bases().next().is_none() => violation(Kind::WronglyRefused, text),
+        Some(text) if knowledge.bases().next().is_none() => violation(Kind::WronglyRefused, text),
         // What it saw was never stored: nobody can show the change. After the process has ended, that may be its own edit
         // of a text in which something else had changed.
         Some(text)
             if text.ends_with(": read it again first.")
                 && (!is_now(&seen.known)
-                    || client.recovered && believed.has_led_to(&Some(Arc::clone(&now)))) =>
+                    || client.recovered && knowledge.has_led_to(&Some(Arc::clone(&now)))) =>
         {
             Ok(("edit", args, Said { output: text, is_error: true, ..Said::default() }))
         }
         Some(text) => {
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
-            let mut bases = bases(world, client, file, (&seen, &believed)).await.into_iter();
+            let mut bases = bases(world, client, file, (&seen, &knowledge)).await.into_iter();
             if !bases.any(|known| applied(&known, diff).as_deref() == Some(&*now) && known != now) {
                 return violation(Kind::FalseRefusal, text);
             }
@@ -128,14 +128,14 @@ async fn bases(
     world: &World,
     client: &Client,
     file: usize,
-    (seen, believed): (&Belief, &Belief),
+    (seen, knowledge): (&Knowledge, &Knowledge),
 ) -> Vec<Arc<str>> {
-    let alike = world.alike(file, believed, client.recovered);
+    let alike = world.alike(file, knowledge, client.recovered);
     let taken_for = world.taken_for(file, &seen.known).await;
     // Once the process that edited has ended, nobody can tell which of the changes that were stored with its edit it has seen.
-    let edited = client.recovered && !believed.led_to.is_empty();
+    let edited = client.recovered && !knowledge.led_to.is_empty();
     let with_edit = if edited { world.stored(file).await } else { Vec::new() };
-    let bases = seen.bases().chain(believed.bases()).chain(&alike);
+    let bases = seen.bases().chain(knowledge.bases()).chain(&alike);
     bases.chain(&taken_for).chain(&with_edit).cloned().collect()
 }
 
@@ -143,7 +143,7 @@ async fn bases(
 async fn unguarded(
     world: &mut World,
     client: &mut Client,
-    (file, now, believed): (usize, &Arc<str>, &Belief),
+    (file, now, knowledge): (usize, &Arc<str>, &Knowledge),
     (line, old, new): (usize, &str, &str),
     call: Option<&str>,
     args: Value,
@@ -151,11 +151,11 @@ async fn unguarded(
     let left = with_line(now, line, Some(new));
     let mut said = write(world, client, file, left.clone(), call).await?;
     let is_in = |known: &str| !old.is_empty() && known.matches(old).count() == 1;
-    let catted = believed.catted.iter().filter(|text| **text != *now && is_in(text));
+    let catted = knowledge.catted.iter().filter(|text| **text != *now && is_in(text));
     // Where what a shell has shown counts as read, the model knows that with its edit.
     let catted = catted.map(|text| What::Catted { text: text.replacen(old, new, 1).into() });
     said.notes.extend(catted.map(|what| Note { file, what }));
-    let Some(known) = believed.known.as_ref().filter(|known| **known != *now) else {
+    let Some(known) = knowledge.known.as_ref().filter(|known| **known != *now) else {
         return Ok(("edit", args, said));
     };
     let is_once = is_in(known);
@@ -163,7 +163,7 @@ async fn unguarded(
     let text = if is_once { known.replacen(old, new, 1) } else { format!("{left} and something else") };
     said.notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
     let told = Some(Arc::clone(now));
-    if believed.told.as_ref() == Some(&told) && believed.outdated(&told).next().is_none() {
+    if knowledge.told.as_ref() == Some(&told) && knowledge.outdated(&told).next().is_none() {
         said.notes.push(Note { file, what: What::Announced { version: Some(left.into()) } });
     }
     Ok(("edit", args, said))
