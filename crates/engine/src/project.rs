@@ -167,7 +167,7 @@ impl Engine {
         }
         let State { request, session, .. } = &mut *state;
         request.segments.count_calls(request.made);
-        request.repeat_pages(session);
+        request.repeat_call_digests(session);
         request.note_unbound();
         let turn = session.turns.saturating_sub(1);
         request.keep_what_was_brought_back(turn, self.inner.client.options.window.turns_back, session);

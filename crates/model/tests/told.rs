@@ -104,8 +104,8 @@ fn rolls_stay_with_what_is_before_them() {
         changed: call(&["c", "a"]),
         receipt: Some(receipt()),
         undone: true,
-        words: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
-        pages: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
+        prose: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
+        call_digests: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
         bound: true,
     };
     let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
@@ -118,8 +118,8 @@ fn rolls_stay_with_what_is_before_them() {
         changed: call(&["a"]),
         receipt: Some(receipt()),
         undone: true,
-        words: ["first", "a text that was redacted"].map(said_id).to_vec(),
-        pages: vec![call(&["a", "b"])],
+        prose: ["first", "a text that was redacted"].map(said_id).to_vec(),
+        call_digests: vec![call(&["a", "b"])],
         bound: true,
     };
     assert_eq!(rolls, std::slice::from_ref(&kept));

@@ -38,7 +38,7 @@ pub struct Curve {
     pub c: f64,
 }
 
-/// The model's and the users' own words count as needed 1.3 times as often as fitted: unlike a file, they can't be read
+/// The model's and the users' own prose count as needed 1.3 times as often as fitted: unlike a file, they can't be read
 /// again, and the fit does not see paraphrases.
 impl Curve {
     /// Outputs of tools and arguments of calls.

@@ -19,10 +19,10 @@ pub struct RollEntry {
     /// Edits whose old text was left out.
     pub old_texts: Vec<ObjectId>,
     /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`](super::said_id) of each.
-    pub words: Vec<String>,
+    pub prose: Vec<String>,
     /// Answers that became lines after the last result of an earlier answer: the first call of that answer, and the first
     /// call of each.
-    pub pages: Vec<Vec<ObjectId>>,
+    pub call_digests: Vec<Vec<ObjectId>>,
     /// Calls after whose references only the lines of calls that changed something have stayed.
     pub lines: Vec<ObjectId>,
     /// Of the calls whose results became references, those whose file had other bytes by then.
@@ -42,10 +42,10 @@ impl RollEntry {
             results: ids("results"),
             arguments: ids("arguments"),
             old_texts: ids("old_texts"),
-            words: texts(entry, "words").map(str::to_owned).collect(),
-            pages: list(entry, "pages")
-                .map(|page| {
-                    let ids = page.as_array().into_iter().flatten();
+            prose: texts(entry, "words").map(str::to_owned).collect(),
+            call_digests: list(entry, "pages")
+                .map(|call_digest| {
+                    let ids = call_digest.as_array().into_iter().flatten();
                     ids.filter_map(Value::as_str).map(ObjectId::new).collect()
                 })
                 .collect(),
@@ -62,13 +62,17 @@ impl RollEntry {
         let rest = |ids: &[ObjectId]| -> Vec<ObjectId> {
             ids.iter().filter(|id| !calls.contains(id.as_str())).cloned().collect()
         };
-        let pages = self.pages.iter().map(|page| rest(page)).filter(|page| page.len() > 1);
+        let call_digests = self
+            .call_digests
+            .iter()
+            .map(|call_digest| rest(call_digest))
+            .filter(|call_digest| call_digest.len() > 1);
         let left = Self {
             results: rest(&self.results),
             arguments: rest(&self.arguments),
             old_texts: rest(&self.old_texts),
-            words: self.words.iter().filter(|id| !texts.contains(*id)).cloned().collect(),
-            pages: pages.collect(),
+            prose: self.prose.iter().filter(|id| !texts.contains(*id)).cloned().collect(),
+            call_digests: call_digests.collect(),
             lines: rest(&self.lines),
             changed: rest(&self.changed),
             ..Self::default()
@@ -83,13 +87,23 @@ impl RollEntry {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let Self { results, arguments, old_texts, words, pages, lines, changed, receipt, bound, undone } =
-            self;
+        let Self {
+            results,
+            arguments,
+            old_texts,
+            prose,
+            call_digests,
+            lines,
+            changed,
+            receipt,
+            bound,
+            undone,
+        } = self;
         let mut entry = json!({ "results": results, "excerpts": [], "arguments": arguments });
         let others = [
             ("old_texts", json!(old_texts)),
-            ("words", json!(words)),
-            ("pages", json!(pages)),
+            ("words", json!(prose)),
+            ("pages", json!(call_digests)),
             ("lines", json!(lines)),
             ("changed", json!(changed)),
         ];

@@ -37,7 +37,18 @@ fn roll() -> impl Strategy<Value = RollEntry> {
     let more = (list(), words, prop::collection::vec(list(), 0..3), (list(), list()));
     (list(), list(), more, prop::option::of(receipt), any::<[bool; 2]>()).prop_map(
         |(results, arguments, (old_texts, words, pages, (lines, changed)), receipt, [bound, undone])| {
-            RollEntry { results, arguments, old_texts, words, pages, lines, changed, receipt, bound, undone }
+            RollEntry {
+                results,
+                arguments,
+                old_texts,
+                prose: words,
+                call_digests: pages,
+                lines,
+                changed,
+                receipt,
+                bound,
+                undone,
+            }
         },
     )
 }

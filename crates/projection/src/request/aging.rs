@@ -70,7 +70,7 @@ impl Segments {
                 SegmentKind::Arguments(all) => {
                     all.calls.iter().all(|c| c.object.as_ref().is_some_and(is_inactive))
                 }
-                SegmentKind::Fixed | SegmentKind::Words(_) => false,
+                SegmentKind::Fixed | SegmentKind::Prose(_) => false,
             };
             let form = self.segments[place].form;
             let may = all && form < Form::Reference && self.segments[place].next != Form::Removed;
@@ -163,15 +163,15 @@ impl Segments {
                 forms.sort_by_key(|(_, due)| due.warm);
                 Departure::Ages(forms)
             }
-            SegmentKind::Words(words) => {
-                let (what, chars) = (words.what, words.chars as u64);
+            SegmentKind::Prose(prose) => {
+                let (what, chars) = (prose.what, prose.chars as u64);
                 if !self.shortens || self.words_are_held(place, what) {
                     return Departure::Held;
                 }
-                if segment.form >= Form::Reference || words.short == Short::Whole {
+                if segment.form >= Form::Reference || prose.short == Short::Whole {
                     return Departure::Last;
                 }
-                let waits = words.short == Short::NothingAfterUser
+                let waits = prose.short == Short::NothingAfterUser
                     || what == TextKind::Thinking && self.binding.is_strict();
                 if waits && self.is_in_newest_turn(place) {
                     return Departure::Last;

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::aging::{Departure, RipeAt};
 use super::forms::line_tokens;
 use super::messages::{block_units, message_units, text_of};
-use super::segment::{Arguments, ArgumentsOf, Form, SegmentKind, Short, StepCall, TextKind, Words};
+use super::prose::KEPT;
+use super::segment::{Arguments, ArgumentsOf, Form, Prose, SegmentKind, Short, StepCall, TextKind};
 use super::segments::Segments;
-use super::words::KEPT;
-use super::{Request, words};
+use super::{Request, prose};
 use crate::need::Stay;
 use crate::{Curve, Objects};
 
@@ -41,7 +41,7 @@ impl Request {
         let mut position = 0;
         let (mut rest, mut has_calls) = (0, false);
         for (number, block) in blocks.iter().enumerate() {
-            let words = match text_of(block, "type") {
+            let prose = match text_of(block, "type") {
                 "toolCall" => {
                     let call_id = text_of(block, "id");
                     let tool = text_of(block, "name");
@@ -53,7 +53,7 @@ impl Request {
                     calls.push(StepCall {
                         call_id: call_id.to_owned(),
                         tool: tool.to_owned(),
-                        gist: words::gist(&args, cwd),
+                        gist: prose::gist(&args, cwd),
                         ..StepCall::default()
                     });
                     position += 1;
@@ -61,16 +61,16 @@ impl Request {
                     self.open_calls.insert(call_id.to_owned(), args);
                     continue;
                 }
-                "thinking" => words::thinking(number, message, block),
-                "text" => words::prose(number, text_of(block, "text"), &blocks),
+                "thinking" => prose::thinking(number, message, block),
+                "text" => prose::prose(number, text_of(block, "text"), &blocks),
                 _ => None,
             };
             let is_reasoning = self.segments.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
-            match words {
-                Some(words) if is_reasoning && words.what == TextKind::Prose => {
-                    self.push_words(key, Words { short: Short::Whole, ..words }, is_new, objects);
+            match prose {
+                Some(prose) if is_reasoning && prose.what == TextKind::Prose => {
+                    self.push_prose(key, Prose { short: Short::Whole, ..prose }, is_new, objects);
                 }
-                Some(words) => self.push_words(key, words, is_new, objects),
+                Some(prose) => self.push_prose(key, prose, is_new, objects),
                 None => rest += block_units(block),
             }
         }
@@ -89,29 +89,29 @@ impl Request {
     /// Appends a user's message.
     pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, objects: &dyn Objects) {
         self.segments.begin_user(objects);
-        let words = words::users(message);
-        let shortened: usize = words.iter().map(|words| words.chars).sum();
+        let prose = prose::users(message);
+        let shortened: usize = prose.iter().map(|prose| prose.chars).sum();
         let rest = message_units(message).saturating_sub(shortened);
-        if rest > 0 || words.is_empty() {
+        if rest > 0 || prose.is_empty() {
             self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
         }
-        for one in words {
-            self.push_words(key, one, is_new, objects);
+        for one in prose {
+            self.push_prose(key, one, is_new, objects);
         }
     }
 
-    /// Appends words. If they were rolled before the visible request was rebuilt, they are rolled again.
-    fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, objects: &dyn Objects) {
+    /// Appends prose. If they were rolled before the visible request was rebuilt, they are rolled again.
+    fn push_prose(&mut self, key: &str, mut prose: Prose, is_new: bool, objects: &dyn Objects) {
         // Equal texts can't be told apart later, so only the first of them is shortened.
-        let is_thinking = words.what == TextKind::Thinking;
-        if (words.short != Short::Whole || is_thinking) && !self.shortenable.insert(words.id.clone()) {
-            words.short = Short::Whole;
+        let is_thinking = prose.what == TextKind::Thinking;
+        if (prose.short != Short::Whole || is_thinking) && !self.shortenable.insert(prose.id.clone()) {
+            prose.short = Short::Whole;
         }
-        let was_rolled = !is_new && self.rolled.hides_words(&words.id);
+        let was_rolled = !is_new && self.rolled.hides_prose(&prose.id);
         if was_rolled && is_thinking {
-            words.short = Short::Nothing;
+            prose.short = Short::Nothing;
         }
-        let place = self.segments.push_words(key, words, objects);
+        let place = self.segments.push_prose(key, prose, objects);
         if was_rolled && self.segments.repeat(place, Form::Reference, objects) {
             self.pending.insert(place);
         }
@@ -226,7 +226,7 @@ impl Segments {
 
     /// An answer that may become lines leaves as a whole if there is a place for the lines before it.
     pub(super) fn aim_step(&mut self, number: usize, objects: &dyn Objects) {
-        let Some(step) = self.steps.get(number).filter(|step| step.page.is_none()) else { return };
+        let Some(step) = self.steps.get(number).filter(|step| step.call_digest.is_none()) else { return };
         let leaves = step.is_ripe && self.carrier_of(number).is_some();
         let since = self.ready(number, objects).map_or(self.calls, |due| due.warm);
         for place in step.range().into_iter().flatten() {
@@ -245,7 +245,7 @@ impl Segments {
         let before = number.checked_sub(1)?;
         let step = &self.steps[before];
         let is_next = step.range().is_some_and(|range| range.end() + 1 == self.steps[number].first);
-        if is_next { step.page.or(step.is_ripe.then_some(before)) } else { None }
+        if is_next { step.call_digest.or(step.is_ripe.then_some(before)) } else { None }
     }
 
     /// The calls from which an answer with calls may become lines: it is old enough, and everything that leaves with
@@ -253,7 +253,7 @@ impl Segments {
     pub(super) fn ready(&self, number: usize, objects: &dyn Objects) -> Option<RipeAt> {
         let step = &self.steps[number];
         let need = self.need?;
-        if !self.shortens || step.page.is_some() {
+        if !self.shortens || step.call_digest.is_some() {
             return None;
         }
         let (warm, dead) = match self.stays.calls {
@@ -288,14 +288,14 @@ impl Segments {
         let segment = &self.segments[place];
         // What may leave only together with its calls is needed just like what may leave alone.
         let may = match &segment.kind {
-            SegmentKind::Words(words)
-                if words.what == TextKind::Thinking
+            SegmentKind::Prose(prose)
+                if prose.what == TextKind::Thinking
                     && self.binding.is_strict()
                     && self.is_in_newest_turn(place) =>
             {
                 false
             }
-            SegmentKind::Words(words) if words.what == TextKind::Thinking => match words.short {
+            SegmentKind::Prose(prose) if prose.what == TextKind::Thinking => match prose.short {
                 Short::Whole => {
                     self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
                 }
@@ -312,9 +312,9 @@ impl Segments {
             SegmentKind::Arguments(all) => {
                 (Curve::TOOL, all.units_in(segment.form).saturating_sub(KEPT) as u64)
             }
-            SegmentKind::Words(words) => {
-                let chars = if is_short { 0 } else { words.chars as u64 };
-                match words.what {
+            SegmentKind::Prose(prose) => {
+                let chars = if is_short { 0 } else { prose.chars as u64 };
+                match prose.what {
                     TextKind::Thinking => (Curve::THINKING, chars),
                     TextKind::Prose | TextKind::User => (Curve::PROSE, chars.saturating_sub(KEPT as u64)),
                 }
@@ -324,8 +324,8 @@ impl Segments {
 
     /// The call at which a person's setting lets a segment leave.
     fn set_by_a_person(&self, place: usize) -> Option<u64> {
-        let SegmentKind::Words(words) = &self.segments[place].kind else { return None };
-        let stay = if words.what == TextKind::Thinking { self.stays.thinking } else { self.stays.prose };
+        let SegmentKind::Prose(prose) = &self.segments[place].kind else { return None };
+        let stay = if prose.what == TextKind::Thinking { self.stays.thinking } else { self.stays.prose };
         if let Stay::Calls(calls) = stay {
             Some(self.segments[place].since.saturating_add(calls))
         } else {

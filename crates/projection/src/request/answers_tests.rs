@@ -83,7 +83,7 @@ fn of_equal_texts_the_first_is_shortened() {
         request.push_user(key, &json!({ "role": "user", "content": long }), true, &objects);
     }
     let is_whole = request.segments.segments.iter().map(|segment| match &segment.kind {
-        super::super::segment::SegmentKind::Words(words) => words.short == Short::Whole,
+        super::super::segment::SegmentKind::Prose(prose) => prose.short == Short::Whole,
         _ => panic!("a long text"),
     });
     assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);
@@ -101,10 +101,10 @@ fn text_that_belongs_to_the_reasoning_is_not_shortened() {
         let mut request = Request::default();
         request.segments.text_is_reasoning = is_reasoning;
         request.push_answer("m", &json!({ "content": content }), "/", (true, &objects));
-        let super::super::segment::SegmentKind::Words(words) = &request.segments.segments[0].kind else {
-            panic!("words")
+        let super::super::segment::SegmentKind::Prose(prose) = &request.segments.segments[0].kind else {
+            panic!("prose")
         };
-        assert_eq!(words.short == Short::Whole, stays, "{content}, {is_reasoning}");
+        assert_eq!(prose.short == Short::Whole, stays, "{content}, {is_reasoning}");
         assert_eq!(request.segments.turn_is_over, content.as_array().unwrap().len() == 1);
     }
 }
@@ -266,7 +266,7 @@ fn when_an_answer_is_ready_to_become_lines() {
     segments.shortens = false;
     assert!(segments.ready(0, &objects).is_none());
     segments.shortens = true;
-    segments.steps[0].page = Some(0);
+    segments.steps[0].call_digest = Some(0);
     assert!(segments.ready(0, &objects).is_none(), "it is lines, or has some");
 }
 

@@ -27,7 +27,7 @@ pub struct Shape {
     pub(super) forms: Vec<(usize, Form)>,
     /// Answers with calls, by number. The lines of all but the first follow the first's last result, after any lines
     /// already there.
-    pub(super) pages: Vec<Vec<usize>>,
+    pub(super) call_digests: Vec<Vec<usize>>,
     /// Of what becomes a reference, the results whose file has other bytes now.
     pub(super) changed: Vec<usize>,
 }
@@ -60,14 +60,14 @@ pub(super) fn size_in(segment: &Segment, form: Form) -> u64 {
         SegmentKind::Arguments(arguments) => {
             let in_form = |form| tokens::of_chars(arguments.units_in(form)) as u64;
             match form {
-                // Its lines are elsewhere; a page always saves something of each segment.
+                // Its lines are elsewhere; a call digest always saves something of each segment.
                 Form::Removed => arguments.line_tokens.min(in_form(segment.form).saturating_sub(1)),
                 form => in_form(form),
             }
         }
-        SegmentKind::Words(words) => match (form, &words.short) {
+        SegmentKind::Prose(prose) => match (form, &prose.short) {
             (Form::Full, _) | (Form::WithoutOldText | Form::Reference | Form::Compact, Short::Whole) => {
-                tokens::of_chars(words.chars) as u64
+                tokens::of_chars(prose.chars) as u64
             }
             (Form::Reference, Short::Text(text)) => size(text),
             _ => 0,
@@ -82,9 +82,9 @@ impl Segments {
         let mut last = None;
         for place in &roll.items {
             let segment = &self.segments[*place];
-            let page = segment.step.filter(|_| segment.next == Form::Removed);
-            let whole =
-                page.filter(|number| self.steps[*number].first >= roll.cut && self.is_aimed_away(*number));
+            let call_digest = segment.step.filter(|_| segment.next == Form::Removed);
+            let whole = call_digest
+                .filter(|number| self.steps[*number].first >= roll.cut && self.is_aimed_away(*number));
             match whole {
                 None if segment.next == Form::Removed => shape.forms.extend(self.alone(*place, objects)),
                 None => shape.forms.push((*place, segment.next)),
@@ -93,26 +93,27 @@ impl Segments {
                     let start = Some(self.steps[number].first);
                     let end = |number: usize| self.steps[number].range().map(|range| range.end() + 1);
                     match shape
-                        .pages
+                        .call_digests
                         .last_mut()
-                        .filter(|page| page.last().and_then(|last| end(*last)) == start)
+                        .filter(|call_digest| call_digest.last().and_then(|last| end(*last)) == start)
                     {
-                        Some(page) => page.push(number),
-                        None => {
-                            shape.pages.push(self.carrier_of(number).into_iter().chain([number]).collect())
-                        }
+                        Some(call_digest) => call_digest.push(number),
+                        None => shape
+                            .call_digests
+                            .push(self.carrier_of(number).into_iter().chain([number]).collect()),
                     }
                 }
                 Some(_) => {}
             }
         }
         shape.forms.extend(self.reasoning_that_leaves(roll).map(|place| (place, Form::Reference)));
-        for page in std::mem::take(&mut shape.pages) {
-            self.shape_page(&mut shape, page, objects);
+        for call_digest in std::mem::take(&mut shape.call_digests) {
+            self.shape_call_digest(&mut shape, call_digest, objects);
         }
-        let carriers: Vec<usize> = shape.pages.iter().filter_map(|page| self.last_of(page[0])).collect();
+        let carriers: Vec<usize> =
+            shape.call_digests.iter().filter_map(|call_digest| self.last_of(call_digest[0])).collect();
         shape.forms.retain(|(place, form)| *form > self.segments[*place].form || carriers.contains(place));
-        // The first answer of a page may also be stale by itself.
+        // The first answer of a call digest may also be stale by itself.
         shape.forms.sort_by_key(|(place, form)| (*place, Reverse(*form)));
         shape.forms.dedup_by_key(|(place, _)| *place);
         let becomes =
@@ -150,10 +151,10 @@ impl Segments {
         self.steps[number].range().map(|range| *range.end())
     }
 
-    fn shape_page(&self, shape: &mut Shape, page: Vec<usize>, objects: &dyn Objects) {
+    fn shape_call_digest(&self, shape: &mut Shape, call_digest: Vec<usize>, objects: &dyn Objects) {
         let range = |number: &usize| self.steps[*number].range().into_iter().flatten();
-        let Some((first, others)) = page.split_first() else { return };
-        if self.steps[*first].page.is_none() {
+        let Some((first, others)) = call_digest.split_first() else { return };
+        if self.steps[*first].call_digest.is_none() {
             shape.forms.extend(range(first).filter_map(|place| self.alone(place, objects)));
         }
         if others.is_empty() {
@@ -164,7 +165,7 @@ impl Segments {
             shape.forms.push((last, Form::Reference));
         }
         shape.forms.extend(others.iter().flat_map(range).map(|place| (place, Form::Removed)));
-        shape.pages.push(page);
+        shape.call_digests.push(call_digest);
     }
 
     /// The shortest form that a segment takes by itself.
@@ -177,14 +178,14 @@ impl Segments {
 
     /// Executes a roll. Returns what is needed to undo it.
     pub fn apply(&mut self, shape: Shape, objects: &dyn Objects) -> Executed {
-        let carriers = shape.pages.iter().filter_map(|page| self.last_of(page[0]));
+        let carriers = shape.call_digests.iter().filter_map(|call_digest| self.last_of(call_digest[0]));
         let shortened =
             shape.forms.iter().filter(|(_, form)| *form == Form::Compact).map(|(place, _)| *place);
         let lines_at =
             |place| (place, self.output_at(place).map_or(Vec::new(), |output| output.lines.clone()));
         let lines = carriers.chain(shortened).map(lines_at).collect();
-        for page in &shape.pages {
-            self.write_lines(page, objects);
+        for call_digest in &shape.call_digests {
+            self.write_lines(call_digest, objects);
         }
         if !self.binding.is_strict() {
             let first = shape.forms.iter().map(|(place, _)| *place).min();
@@ -209,12 +210,12 @@ impl Segments {
                 output.lines.clone_from(lines);
             }
         }
-        for number in executed.shape.pages.iter().flatten() {
+        for number in executed.shape.call_digests.iter().flatten() {
             let last = self.last_of(*number);
             let has_lines =
                 last.and_then(|last| self.output_at(last)).is_some_and(|output| !output.lines.is_empty());
             if !has_lines {
-                self.steps[*number].page = None;
+                self.steps[*number].call_digest = None;
             }
         }
         executed.shape.changed.iter().for_each(|place| self.set_changed(*place, false));
@@ -226,8 +227,8 @@ impl Segments {
         for (place, _) in &executed.before {
             self.judge(*place, objects);
         }
-        for page in &executed.shape.pages {
-            page.last().into_iter().for_each(|last| self.aim_step(last + 1, objects));
+        for call_digest in &executed.shape.call_digests {
+            call_digest.last().into_iter().for_each(|last| self.aim_step(last + 1, objects));
         }
     }
 
@@ -241,10 +242,10 @@ impl Segments {
             }
             _ => form,
         };
-        if let (Form::Reference, SegmentKind::Words(words)) = (form, &mut segment.kind)
-            && words.what == TextKind::Thinking
+        if let (Form::Reference, SegmentKind::Prose(prose)) = (form, &mut segment.kind)
+            && prose.what == TextKind::Thinking
         {
-            words.short = Short::Nothing;
+            prose.short = Short::Nothing;
         }
         segment.form = form;
         segment.next = form;
@@ -253,8 +254,8 @@ impl Segments {
             form => size_in(segment, form),
         };
         let reasoning = match &segment.kind {
-            SegmentKind::Words(words) if words.what == TextKind::Thinking && form == Form::Full => {
-                Some(words.chars)
+            SegmentKind::Prose(prose) if prose.what == TextKind::Thinking && form == Form::Full => {
+                Some(prose.chars)
             }
             _ => None,
         };
@@ -268,9 +269,9 @@ impl Segments {
     /// The provider drops the rest: that of the running turn, and what it accepts only together with its calls.
     fn reasoning_that_leaves(&self, roll: &Roll) -> impl Iterator<Item = usize> {
         let may_leave = |place: &usize| {
-            let SegmentKind::Words(words) = &self.segments[*place].kind else { return false };
+            let SegmentKind::Prose(prose) = &self.segments[*place].kind else { return false };
             let is_open = self.is_in_newest_turn(*place) && !self.turn_is_over;
-            self.binding == Binding::Refuses || words.short != Short::Whole && !is_open
+            self.binding == Binding::Refuses || prose.short != Short::Whole && !is_open
         };
         let behind = self.binding.is_strict().then(|| self.ledger.reasoning_from(roll.cut));
         behind.into_iter().flatten().map(|(place, _)| place).filter(may_leave)
@@ -304,13 +305,13 @@ impl Segments {
     }
 
     /// Writes the lines of answers after the first one's last result, below any lines already there.
-    pub(super) fn write_lines(&mut self, page: &[usize], objects: &dyn Objects) {
+    pub(super) fn write_lines(&mut self, call_digest: &[usize], objects: &dyn Objects) {
         let mut lines = Vec::new();
-        for number in &page[1..] {
+        for number in &call_digest[1..] {
             let step = &self.steps[*number];
             for place in &step.answer {
-                if let SegmentKind::Words(words) = &self.segments[*place].kind {
-                    lines.extend(words.line.clone().map(|text| Line { text, stays: false }));
+                if let SegmentKind::Prose(prose) = &self.segments[*place].kind {
+                    lines.extend(prose.line.clone().map(|text| Line { text, stays: false }));
                 }
             }
             for call in &step.calls {
@@ -327,12 +328,12 @@ impl Segments {
                 lines.push(Line { text, stays });
             }
         }
-        for number in page {
-            self.steps[*number].page = Some(page[0]);
+        for number in call_digest {
+            self.steps[*number].call_digest = Some(call_digest[0]);
             self.ripening.set(*number, None);
         }
-        let newest = page.last().map_or(0, |last| self.steps[*last].since);
-        let Some(last) = self.last_of(page[0]) else { return };
+        let newest = call_digest.last().map_or(0, |last| self.steps[*last].since);
+        let Some(last) = self.last_of(call_digest[0]) else { return };
         self.segments[last].since = newest;
         if let SegmentKind::Result(output) = &mut self.segments[last].kind {
             output.lines.extend(lines);
@@ -349,7 +350,7 @@ impl Segments {
             SegmentKind::Arguments(arguments) => {
                 arguments.is_answered() && arguments.units_in(form) < arguments.units
             }
-            SegmentKind::Words(words) => words.short != Short::Whole && self.shortens,
+            SegmentKind::Prose(prose) => prose.short != Short::Whole && self.shortens,
         };
         if !is_shorter || form <= segment.form {
             return false;
@@ -360,27 +361,31 @@ impl Segments {
     }
 
     /// The same for answers that became lines, given the first call of each. Returns the places that changed.
-    pub fn repeat_page(&mut self, page: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
-        let found = page.iter().map(|object| self.step_of.get(object).copied());
+    pub fn repeat_call_digest(&mut self, call_digest: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
+        let found = call_digest.iter().map(|object| self.step_of.get(object).copied());
         let found: Vec<Option<usize>> = found
             .map(|number| number.filter(|n| self.steps[*n].range().is_some()))
             .enumerate()
             .map(|(at, number)| {
-                number.filter(|n| self.steps[*n].page.is_none_or(|page| at == 0 && page == *n))
+                number.filter(|n| {
+                    self.steps[*n].call_digest.is_none_or(|call_digest| at == 0 && call_digest == *n)
+                })
             })
             .collect();
         let Some(Some(_)) = found.first() else { return Vec::new() };
-        let page: Vec<usize> = found.into_iter().flatten().collect();
-        if page.len() < 2 || !self.shortens {
+        let call_digest: Vec<usize> = found.into_iter().flatten().collect();
+        if call_digest.len() < 2 || !self.shortens {
             return Vec::new();
         }
         let mut changed = Vec::new();
-        self.write_lines(&page, objects);
-        if let Some(last) = self.last_of(page[0]) {
+        self.write_lines(&call_digest, objects);
+        if let Some(last) = self.last_of(call_digest[0]) {
             self.take_form(last, Form::Reference);
             changed.push(last);
         }
-        for place in page[1..].iter().flat_map(|number| self.steps[*number].range().into_iter().flatten()) {
+        for place in
+            call_digest[1..].iter().flat_map(|number| self.steps[*number].range().into_iter().flatten())
+        {
             changed.push(place);
         }
         for place in &changed[1..] {

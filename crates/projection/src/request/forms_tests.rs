@@ -63,7 +63,7 @@ fn an_answer_leaves_as_a_whole(
     let shape = segments.shape(&roll_from(cut), &objects);
     let left = shape.forms.iter().filter(|(_, form)| *form == Form::Removed);
     assert_eq!(left.map(|(place, _)| *place).collect::<Vec<_>>(), gone.clone().unwrap_or_default());
-    assert_eq!(shape.pages.len(), usize::from(gone.is_some()));
+    assert_eq!(shape.call_digests.len(), usize::from(gone.is_some()));
 }
 
 #[test]
@@ -147,21 +147,22 @@ fn what_a_segment_becomes_by_itself() {
 fn an_undone_roll_takes_back_its_own_lines() {
     let objects = TestObjects::default();
     let mut segments = answers(&["one", "two", "three"], &objects);
-    let shape = |page: [usize; 2], last: usize| Shape {
+    let shape = |call_digest: [usize; 2], last: usize| Shape {
         forms: std::iter::once((last, Form::Reference))
-            .chain((page[1] * 3..page[1] * 3 + 3).map(|p| (p, Form::Removed)))
+            .chain((call_digest[1] * 3..call_digest[1] * 3 + 3).map(|p| (p, Form::Removed)))
             .collect(),
         changed: Vec::new(),
-        pages: vec![page.to_vec()],
+        call_digests: vec![call_digest.to_vec()],
     };
-    let pages = |segments: &Segments| segments.steps.iter().map(|step| step.page).collect::<Vec<_>>();
+    let call_digests =
+        |segments: &Segments| segments.steps.iter().map(|step| step.call_digest).collect::<Vec<_>>();
     let lines = |segments: &Segments| segments.output_at(2).unwrap().lines.len();
     let first = segments.apply(shape([0, 1], 2), &objects);
-    assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
+    assert_eq!((call_digests(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
     let second = segments.apply(shape([0, 2], 2), &objects);
-    assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), Some(0)], 4));
+    assert_eq!((call_digests(&segments), lines(&segments)), (vec![Some(0), Some(0), Some(0)], 4));
     segments.undo(&second, 1, &objects);
-    assert_eq!((pages(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
+    assert_eq!((call_digests(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
     assert!(segments.segments[6..].iter().all(|segment| segment.form == Form::Full));
     // The third answer could become lines after the first one only while the second has become some.
     segments.steps[2].is_ripe = true;
@@ -169,7 +170,7 @@ fn an_undone_roll_takes_back_its_own_lines() {
     assert!(segments.segments[6..].iter().all(|segment| segment.next == Form::Removed));
     assert!(segments.stale_tokens() > 900);
     segments.undo(&first, 1, &objects);
-    assert_eq!((pages(&segments), lines(&segments)), (vec![None; 3], 0));
+    assert_eq!((call_digests(&segments), lines(&segments)), (vec![None; 3], 0));
     assert_eq!(segments.stale_tokens(), 0);
 }
 
@@ -210,26 +211,30 @@ fn words_are_shortened_again_only_in_a_harness_that_can() {
 #[test]
 fn answers_become_lines_again_after_the_answer_that_carried_them() {
     let objects = TestObjects::default();
-    let page = |ids: &[&str]| ids.iter().map(|id| ObjectId::new(*id)).collect::<Vec<_>>();
+    let call_digest = |ids: &[&str]| ids.iter().map(|id| ObjectId::new(*id)).collect::<Vec<_>>();
     let mut segments = answers(&["one", "two", "three"], &objects);
     assert_eq!(
-        segments.repeat_page(&page(&["one", "two"]), &objects),
+        segments.repeat_call_digest(&call_digest(&["one", "two"]), &objects),
         [0; 0],
         "the harness can't leave out messages"
     );
     segments.set_shortens(true);
-    assert_eq!(segments.repeat_page(&page(&["one"]), &objects), [0; 0], "there are no others");
-    assert_eq!(segments.repeat_page(&page(&["missing", "two"]), &objects), [0; 0]);
-    assert_eq!(segments.repeat_page(&page(&["one", "two"]), &objects), [2, 3, 4, 5]);
-    assert_eq!(segments.repeat_page(&page(&["two", "three"]), &objects), [0; 0], "its result is gone");
-    assert_eq!(segments.repeat_page(&page(&["one", "two", "three"]), &objects), [2, 6, 7, 8]);
+    assert_eq!(segments.repeat_call_digest(&call_digest(&["one"]), &objects), [0; 0], "there are no others");
+    assert_eq!(segments.repeat_call_digest(&call_digest(&["missing", "two"]), &objects), [0; 0]);
+    assert_eq!(segments.repeat_call_digest(&call_digest(&["one", "two"]), &objects), [2, 3, 4, 5]);
+    assert_eq!(
+        segments.repeat_call_digest(&call_digest(&["two", "three"]), &objects),
+        [0; 0],
+        "its result is gone"
+    );
+    assert_eq!(segments.repeat_call_digest(&call_digest(&["one", "two", "three"]), &objects), [2, 6, 7, 8]);
     let gone = segments.segments.iter().map(|segment| segment.form == Form::Removed).collect::<Vec<_>>();
     assert_eq!(gone, [[false; 3], [true; 3], [true; 3]].concat());
     // Of an answer that carries lines itself, none is made.
     let mut segments = answers(&["one", "two", "three"], &objects);
     segments.set_shortens(true);
-    segments.repeat_page(&page(&["two", "three"]), &objects);
-    assert_eq!(segments.repeat_page(&page(&["one", "two"]), &objects), [0; 0]);
+    segments.repeat_call_digest(&call_digest(&["two", "three"]), &objects);
+    assert_eq!(segments.repeat_call_digest(&call_digest(&["one", "two"]), &objects), [0; 0]);
 }
 
 #[test]
@@ -370,7 +375,10 @@ fn what_a_line_says_of_a_call() {
 #[rstest]
 #[case::in_a_row(false, vec![vec![0, 1, 2, 3]])]
 #[case::a_user_spoke(true, vec![vec![0, 1], vec![2, 3]])]
-fn answers_in_a_row_share_their_place_for_lines(#[case] user_speaks: bool, #[case] pages: Vec<Vec<usize>>) {
+fn answers_in_a_row_share_their_place_for_lines(
+    #[case] user_speaks: bool,
+    #[case] call_digests: Vec<Vec<usize>>,
+) {
     let objects = TestObjects::default();
     let mut request = Request::default();
     for (number, id) in ["one", "two", "three", "four"].into_iter().enumerate() {
@@ -393,5 +401,5 @@ fn answers_in_a_row_share_their_place_for_lines(#[case] user_speaks: bool, #[cas
         }
     }
     let shape = segments.shape(&Roll { items: places, ..roll_from(0) }, &objects);
-    assert_eq!(shape.pages, pages);
+    assert_eq!(shape.call_digests, call_digests);
 }

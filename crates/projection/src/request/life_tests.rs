@@ -123,7 +123,7 @@ impl Talk {
         }
         let Self { request, objects, turn, .. } = &mut again;
         request.segments.count_calls(request.made);
-        request.repeat_pages(objects);
+        request.repeat_call_digests(objects);
         request.note_unbound();
         request.keep_what_was_brought_back(*turn, TURNS_BACK, objects);
         request.segments.assume_sent(true);
@@ -142,7 +142,7 @@ impl Talk {
         self.request.segments.ripen(&policy, &self.objects);
         let segments = &self.request.segments;
         let is_line = |place: usize| {
-            segments.segments[place].step.is_some_and(|step| segments.steps[step].page.is_some())
+            segments.segments[place].step.is_some_and(|step| segments.steps[step].call_digest.is_some())
         };
         let is_stale = |place: usize| segments.ledger.stale.contains_key(&place) && !is_line(place);
         let next = |place: usize| is_stale(place).then(|| segments.segments[place].next);
@@ -155,7 +155,7 @@ impl Talk {
     }
 }
 
-fn words(number: usize, chars: usize) -> String {
+fn prose(number: usize, chars: usize) -> String {
     format!("{number} {}", "word ".repeat(chars / 5))
 }
 
@@ -166,14 +166,14 @@ fn round(talk: &mut Talk, number: usize) {
     let (tool, args) = match number % 4 {
         0 => ("read", json!({ "path": path })),
         1 => {
-            ("edit", json!({ "path": path, "oldText": words(number, 1_500), "newText": words(number, 900) }))
+            ("edit", json!({ "path": path, "oldText": prose(number, 1_500), "newText": prose(number, 900) }))
         }
-        2 => ("write", json!({ "path": path, "content": words(number, 2_000) })),
+        2 => ("write", json!({ "path": path, "content": prose(number, 2_000) })),
         _ => ("bash", json!({ "command": format!("make {number}") })),
     };
     let content = json!([
-        { "type": "thinking", "thinking": words(number, 1_200), "thinkingSignature": "s" },
-        { "type": "text", "text": words(number, 1_000) },
+        { "type": "thinking", "thinking": prose(number, 1_200), "thinkingSignature": "s" },
+        { "type": "text", "text": prose(number, 1_000) },
         { "type": "toolCall", "id": id, "name": tool, "arguments": args },
     ]);
     talk.say(Said::Answer(json!({
@@ -190,7 +190,7 @@ fn round(talk: &mut Talk, number: usize) {
 }
 
 fn user(talk: &mut Talk) {
-    let content = words(talk.turn, 4_000);
+    let content = prose(talk.turn, 4_000);
     talk.say(Said::User(json!({ "role": "user", "content": content })));
 }
 
@@ -238,8 +238,8 @@ fn a_later_process_goes_on_where_this_one_was(#[case] binding: Binding, #[case] 
         count(|entry| entry.results.len()),
         count(|entry| entry.arguments.len()),
         count(|entry| entry.old_texts.len()),
-        count(|entry| entry.words.len()),
-        count(|entry| entry.pages.len()),
+        count(|entry| entry.prose.len()),
+        count(|entry| entry.call_digests.len()),
         count(|entry| entry.lines.len()),
         count(|entry| entry.changed.len()),
     ];

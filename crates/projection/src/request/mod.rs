@@ -10,11 +10,11 @@ mod forms;
 mod life_tests;
 pub mod messages;
 pub mod plan;
+pub mod prose;
 pub mod rolls;
 pub mod segment;
 pub mod segments;
 mod visible;
-pub mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -37,7 +37,7 @@ pub struct Request {
     pub rolls: Vec<Executed>,
     /// The rolls as the chat records them.
     pub rolled: Rolled,
-    /// The IDs of visible words that can be shortened.
+    /// The IDs of visible prose that can be shortened.
     pub shortenable: HashSet<String>,
     /// Tags of the markers in this branch's collapsed arguments.
     pub issued: HashSet<String>,

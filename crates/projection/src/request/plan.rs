@@ -187,8 +187,8 @@ fn message_of(key: &str, segments: &[Segment]) -> Edit {
     let key = key.to_owned();
     // A message that was nothing but reasoning has no block left.
     let is_nothing = |segment: &Segment| {
-        matches!(&segment.kind, SegmentKind::Words(words)
-            if words.what == TextKind::Thinking && segment.form >= Form::Reference)
+        matches!(&segment.kind, SegmentKind::Prose(prose)
+            if prose.what == TextKind::Thinking && segment.form >= Form::Reference)
     };
     if segments.iter().all(|segment| segment.form == Form::Removed || is_nothing(segment)) {
         return Edit::Gone { key };
@@ -197,9 +197,9 @@ fn message_of(key: &str, segments: &[Segment]) -> Edit {
     for segment in segments {
         match &segment.kind {
             SegmentKind::Arguments(arguments) => calls.extend(arguments.in_form(segment.form)),
-            SegmentKind::Words(words) if segment.form != Form::Full => {
-                let text = if let Short::Text(text) = &words.short { Some(text.clone()) } else { None };
-                texts.push(TextEdit { block: words.block, text });
+            SegmentKind::Prose(prose) if segment.form != Form::Full => {
+                let text = if let Short::Text(text) = &prose.short { Some(text.clone()) } else { None };
+                texts.push(TextEdit { block: prose.block, text });
             }
             _ => {}
         }

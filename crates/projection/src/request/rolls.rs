@@ -33,8 +33,8 @@ struct RolledSets {
     arguments: HashSet<ObjectId>,
     /// Edits without their old text.
     old_texts: HashSet<ObjectId>,
-    /// Words that are shortened or left out, by their ID.
-    words: HashSet<String>,
+    /// Prose that are shortened or left out, by their ID.
+    prose: HashSet<String>,
     /// Calls whose file had changed by the time their results became references.
     changed: HashSet<ObjectId>,
 }
@@ -44,7 +44,7 @@ impl RolledSets {
         self.results.extend(entry.results.iter().cloned());
         self.arguments.extend(entry.arguments.iter().cloned());
         self.old_texts.extend(entry.old_texts.iter().cloned());
-        self.words.extend(entry.words.iter().cloned());
+        self.prose.extend(entry.prose.iter().cloned());
         self.changed.extend(entry.changed.iter().cloned());
     }
 }
@@ -81,12 +81,12 @@ impl Rolled {
     /// Returns whether rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.arguments_of(object) != Form::Full
-            || self.entries.iter().flat_map(|entry| &entry.pages).flatten().any(|id| id == object)
+            || self.entries.iter().flat_map(|entry| &entry.call_digests).flatten().any(|id| id == object)
     }
 
-    /// Returns whether rolls have shortened words or left them out.
-    pub fn hides_words(&self, id: &str) -> bool {
-        self.sets.words.contains(id)
+    /// Returns whether rolls have shortened prose or left them out.
+    pub fn hides_prose(&self, id: &str) -> bool {
+        self.sets.prose.contains(id)
     }
 
     /// Returns whether a call's file had changed by the time its result became a reference.
@@ -156,10 +156,10 @@ impl Request {
     }
 
     /// The same for calls that became lines, once all messages have come.
-    pub fn repeat_pages(&mut self, objects: &dyn Objects) {
+    pub fn repeat_call_digests(&mut self, objects: &dyn Objects) {
         for entry in self.rolled.entries() {
-            for page in &entry.pages {
-                self.pending.extend(self.segments.repeat_page(page, objects));
+            for call_digest in &entry.call_digests {
+                self.pending.extend(self.segments.repeat_call_digest(call_digest, objects));
             }
             for place in
                 entry.lines.iter().flat_map(|object| self.segments.results_of(object)).collect::<Vec<_>>()
@@ -203,12 +203,13 @@ pub fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
                 let list = if whole { &mut entry.arguments } else { &mut entry.old_texts };
                 list.extend(arguments.calls.iter().filter_map(|call| call.object.clone()));
             }
-            (SegmentKind::Words(words), Form::Reference) => entry.words.push(words.id.clone()),
+            (SegmentKind::Prose(prose), Form::Reference) => entry.prose.push(prose.id.clone()),
             _ => {}
         }
     }
     entry.changed = segments.calls_at(shape.changed.iter().copied()).cloned().collect();
-    entry.pages = shape.pages.iter().map(|page| segments.first_calls(page)).collect();
+    entry.call_digests =
+        shape.call_digests.iter().map(|call_digest| segments.first_calls(call_digest)).collect();
     entry
 }
 
@@ -248,10 +249,11 @@ impl Segments {
         let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         let arguments = entry.arguments.iter().chain(&entry.old_texts);
         places.extend(arguments.flat_map(|object| self.arguments_of(object)));
-        let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Words(words) if entry.words.contains(&words.id));
+        let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if entry.prose.contains(&prose.id));
         places.extend((0..self.segments.len()).filter(|place| is_among(&self.segments[*place])));
-        for page in &entry.pages {
-            let steps = page.iter().filter_map(|object| self.steps[*self.step_of.get(object)?].range());
+        for call_digest in &entry.call_digests {
+            let steps =
+                call_digest.iter().filter_map(|object| self.steps[*self.step_of.get(object)?].range());
             places.extend(
                 steps
                     .enumerate()
@@ -268,8 +270,8 @@ impl Segments {
     }
 
     /// The first call of each of these answers.
-    fn first_calls(&self, page: &[usize]) -> Vec<ObjectId> {
-        page.iter().filter_map(|number| self.steps[*number].calls.first()?.object.clone()).collect()
+    fn first_calls(&self, call_digest: &[usize]) -> Vec<ObjectId> {
+        call_digest.iter().filter_map(|number| self.steps[*number].calls.first()?.object.clone()).collect()
     }
 }
 

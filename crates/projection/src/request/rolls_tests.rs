@@ -21,7 +21,7 @@ fn lines_that_had_left_leave_again_where_there_are_any() {
     }
     let lines = ["a", "b"].map(ObjectId::new).to_vec();
     request.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
-    request.repeat_pages(&objects);
+    request.repeat_call_digests(&objects);
     assert_eq!(request.pending.iter().copied().collect::<Vec<_>>(), [0]);
     let text = |place| request.segments.text_at(place).unwrap();
     assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
@@ -68,15 +68,15 @@ fn ids(names: &[&str]) -> Vec<ObjectId> {
 }
 
 /// The roll of everything that [`of_each_kind`] has.
-fn of_everything(pages: &[&[&str]]) -> RollEntry {
+fn of_everything(call_digests: &[&[&str]]) -> RollEntry {
     RollEntry {
         results: ids(&["r"]),
         lines: ids(&["l"]),
-        words: vec![context_model::chat::said_id(&"word ".repeat(500))],
+        prose: vec![context_model::chat::said_id(&"word ".repeat(500))],
         old_texts: ids(&["e"]),
         arguments: ids(&["w"]),
         changed: ids(&["r"]),
-        pages: pages.iter().map(|page| ids(page)).collect(),
+        call_digests: call_digests.iter().map(|call_digest| ids(call_digest)).collect(),
         ..RollEntry::default()
     }
 }
@@ -96,7 +96,7 @@ fn the_record_of_a_roll_names_what_it_changed() {
             (4, Form::Removed),
             (5, Form::Reference),
         ];
-        let shape = Shape { forms, pages: vec![vec![0, 1]], changed: vec![0] };
+        let shape = Shape { forms, call_digests: vec![vec![0, 1]], changed: vec![0] };
         let entry = RollEntry { bound: binding.is_strict(), ..of_everything(&[&["e", "w"]]) };
         assert_eq!(entry_of(&request.segments, &shape), entry);
     }
@@ -152,8 +152,8 @@ fn what_an_undone_roll_had_replaced_is_brought_back() {
     let objects = TestObjects::default();
     let cases: [(RollEntry, &[usize]); 3] = [
         (of_everything(&[]), &[0, 1, 2, 3, 5]),
-        (RollEntry { pages: vec![ids(&["e", "w"])], ..RollEntry::default() }, &[4, 5, 6]),
-        (RollEntry { pages: vec![ids(&["other"])], ..RollEntry::default() }, &[]),
+        (RollEntry { call_digests: vec![ids(&["e", "w"])], ..RollEntry::default() }, &[4, 5, 6]),
+        (RollEntry { call_digests: vec![ids(&["other"])], ..RollEntry::default() }, &[]),
     ];
     for (entry, expected) in cases {
         let mut request = of_each_kind(&objects);
@@ -187,8 +187,8 @@ fn entry() -> RollEntry {
         results: ids(&["result"]),
         arguments: ids(&["arguments"]),
         old_texts: ids(&["old", "arguments"]),
-        words: vec!["word".into()],
-        pages: vec![ids(&["first", "second"])],
+        prose: vec!["word".into()],
+        call_digests: vec![ids(&["first", "second"])],
         receipt: Some(receipt()),
         ..RollEntry::default()
     }
@@ -208,18 +208,18 @@ fn what_a_roll_has_made_of_each_thing() {
     );
     let hides: Vec<bool> = ids(&names).iter().map(|id| rolled.hides_arguments(id)).collect();
     assert_eq!(hides, [true, true, true, false]);
-    assert!(rolled.hides_words("word") && !rolled.hides_words("other"));
+    assert!(rolled.hides_prose("word") && !rolled.hides_prose("other"));
     assert_eq!(rolled.entries(), [entry()]);
     // And nothing of it once it is undone.
     rolled.note(RollEntry { undone: true, ..entry() }, 1);
     assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Full]);
-    assert!(!rolled.hides_words("word") && rolled.entries().is_empty());
+    assert!(!rolled.hides_prose("word") && rolled.entries().is_empty());
     // But for reasoning that a change had taken along.
-    let along = RollEntry { words: vec!["thought".into()], bound: true, ..RollEntry::default() };
+    let along = RollEntry { prose: vec!["thought".into()], bound: true, ..RollEntry::default() };
     rolled.note(entry(), 2);
     rolled.note(along.clone(), 2);
     rolled.note(RollEntry { undone: true, ..entry() }, 3);
-    assert!(rolled.hides_words("thought") && !rolled.hides_words("word"));
+    assert!(rolled.hides_prose("thought") && !rolled.hides_prose("word"));
     assert_eq!(rolled.entries(), [along]);
 }
 

@@ -70,12 +70,12 @@ pub(crate) enum SegmentKind {
     /// The arguments of an answer's calls. A roll collapses them.
     Arguments(Arguments),
     /// The model's reasoning or prose, or a user's long text.
-    Words(Words),
+    Prose(Prose),
 }
 
 /// The model's reasoning or prose, or a user's long text.
 #[derive(Clone, Debug)]
-pub(crate) struct Words {
+pub(crate) struct Prose {
     /// Its block in the message, counted from 0.
     pub block: usize,
     /// The ID that brings it back.
@@ -89,7 +89,7 @@ pub(crate) struct Words {
     pub line: Option<String>,
 }
 
-/// Whose words, and of what kind.
+/// Whose prose, and of what kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Thinking,
@@ -97,7 +97,7 @@ pub(crate) enum TextKind {
     User,
 }
 
-/// The text that a roll leaves of words.
+/// The text that a roll leaves of prose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
     /// All of it: there is no shorter form, or its provider accepts none.
@@ -135,7 +135,7 @@ pub struct Output {
     pub lines: Vec<Line>,
 }
 
-/// The line that replaces a call, or the words before it, once those have left.
+/// The line that replaces a call, or the prose before it, once those have left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The text of the line.
@@ -186,7 +186,7 @@ pub(crate) struct ArgumentsOf {
 #[derive(Debug, Default)]
 pub(crate) struct Step {
     pub first: usize,
-    /// The places of its words and arguments.
+    /// The places of its prose and arguments.
     pub answer: Vec<usize>,
     pub calls: Vec<StepCall>,
     /// How many model calls were made before it came.
@@ -195,7 +195,7 @@ pub(crate) struct Step {
     pub is_ripe: bool,
     /// The number of the answer whose last result its lines follow; its own number if it carries other answers'
     /// lines.
-    pub page: Option<usize>,
+    pub call_digest: Option<usize>,
 }
 
 /// A call, and what a line says of it.

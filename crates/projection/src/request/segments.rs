@@ -6,7 +6,7 @@ use context_model::id::ObjectId;
 use context_model::{marker, tokens};
 
 use super::aging::Schedule;
-use super::segment::{Arguments, Carried, Form, Output, Segment, SegmentKind, Step, TextKind, Words};
+use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
 use super::visible::HeldRead;
 use crate::need::Stays;
 use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, Roll};
@@ -122,7 +122,7 @@ impl Segments {
         let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
         let from = before.map_or(0, |(_, newest)| newest);
         for place in from..start {
-            if matches!(&self.segments[place].kind, SegmentKind::Words(words) if words.what != TextKind::Prose)
+            if matches!(&self.segments[place].kind, SegmentKind::Prose(prose) if prose.what != TextKind::Prose)
             {
                 self.judge(place, objects);
             }
@@ -137,18 +137,18 @@ impl Segments {
             self.steps.push(Step { first: self.segments.len(), since: self.calls, ..Step::default() });
         }
         for place in before..self.newest_answer {
-            if matches!(&self.segments[place].kind, SegmentKind::Words(_)) {
+            if matches!(&self.segments[place].kind, SegmentKind::Prose(_)) {
                 self.judge(place, objects);
             }
         }
     }
 
-    /// Appends words that may leave. Returns their place.
-    pub(super) fn push_words(&mut self, key: &str, words: Words, objects: &dyn Objects) -> usize {
-        let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
-        let (is_answers, is_thinking) = (words.what != TextKind::User, words.what == TextKind::Thinking);
-        let chars = words.chars as u64;
-        let place = self.push(key, SegmentKind::Words(words), item);
+    /// Appends prose that may leave. Returns their place.
+    pub(super) fn push_prose(&mut self, key: &str, prose: Prose, objects: &dyn Objects) -> usize {
+        let item = Item::new(tokens::of_chars(prose.chars) as u64, 0);
+        let (is_answers, is_thinking) = (prose.what != TextKind::User, prose.what == TextKind::Thinking);
+        let chars = prose.chars as u64;
+        let place = self.push(key, SegmentKind::Prose(prose), item);
         if is_thinking {
             self.ledger.set_reasoning(place, chars);
         }

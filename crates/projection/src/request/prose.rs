@@ -5,7 +5,7 @@ use context_model::{render, tokens};
 use serde_json::{Map, Value};
 
 use super::messages::text_of;
-use super::segment::{Short, TextKind, Words};
+use super::segment::{Prose, Short, TextKind};
 
 /// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;
@@ -40,7 +40,7 @@ pub fn is_rules_file(path: &str) -> bool {
 /// - OpenAI's Responses tie a reasoning item to the call or message after it, and Google ties calls to it.
 ///
 /// Reasoning that may not leave alone may leave together with its calls and their results.
-pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Words> {
+pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Prose> {
     let text = text_of(content, "thinking");
     let chars = tokens::utf16_len(text);
     let signature = text_of(content, "thinkingSignature");
@@ -50,7 +50,7 @@ pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option
     let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
     // Some providers show nothing of the reasoning but its signature.
     let id = said_id(if chars == 0 { signature } else { text });
-    Some(Words { block, id, chars, what: TextKind::Thinking, short, line: None })
+    Some(Prose { block, id, chars, what: TextKind::Thinking, short, line: None })
 }
 
 /// Returns what a roll may leave of an answer's reasoning if something else is left of the answer.
@@ -94,7 +94,7 @@ fn stands_alone(message: &Value) -> bool {
 }
 
 /// A text of an answer that consists of these blocks.
-pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Words> {
+pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Prose> {
     let chars = tokens::utf16_len(text);
     if chars == 0 {
         return None;
@@ -107,11 +107,11 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Words
     let is_all = begin.len() == text.len() && !text.contains('\n');
     let begin = render::line(&begin.replace('\n', " "));
     let line = if is_all { format!("said: {begin}") } else { format!("said: {begin}... id={id}") };
-    Some(Words { block, id, chars, what: TextKind::Prose, short, line: has_calls.then_some(line) })
+    Some(Prose { block, id, chars, what: TextKind::Prose, short, line: has_calls.then_some(line) })
 }
 
 /// The long texts of a user's message, except rules and skills, which always stay.
-pub(crate) fn users(message: &Value) -> Vec<Words> {
+pub(crate) fn users(message: &Value) -> Vec<Prose> {
     let one = |block: usize, text: &str| {
         let chars = tokens::utf16_len(text);
         let begin = text.trim_start();
@@ -122,7 +122,7 @@ pub(crate) fn users(message: &Value) -> Vec<Words> {
         }
         let id = said_id(text);
         let short = Short::Text(shortened(text, KEPT_OF_USER, &id));
-        Some(Words { block, id, chars, what: TextKind::User, short, line: None })
+        Some(Prose { block, id, chars, what: TextKind::User, short, line: None })
     };
     match message.get("content") {
         Some(Value::String(text)) => one(0, text).into_iter().collect(),
@@ -240,7 +240,7 @@ mod tests {
     fn reasoning_that_is_not_shown_is_known_by_its_signature() {
         let of = |text: &str, signature: &str| {
             thinking(0, &json!({}), &json!({ "thinking": text, "thinkingSignature": signature }))
-                .map(|words| words.id)
+                .map(|prose| prose.id)
         };
         assert_eq!([of("hm", "s"), of("", "s"), of("", "")], [Some(said_id("hm")), Some(said_id("s")), None]);
     }
