@@ -16,7 +16,7 @@ pub struct Coded {
     message: String,
 }
 
-/// What comes of a call, before it is JavaScript's.
+/// The outcome of a call, before it is JavaScript's.
 pub type Outcome<T> = Result<T, Coded>;
 
 impl Coded {

@@ -94,7 +94,7 @@ fn pages(entries: Vec<Entry>, after: TxId, most: usize) -> Result<Option<Vec<Str
     Ok(Some(pages))
 }
 
-/// What a patch changes: for each field where in its list, if it is one and goes on being one.
+/// The fields that a patch changes: for each of them where in its list, if it is one and goes on being one.
 type Changed = BTreeMap<String, Option<usize>>;
 
 /// A document that changes by patches.

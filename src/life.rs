@@ -8,12 +8,12 @@ use tracing::{Instrument as _, Span};
 
 use crate::error::{Coded, Outcome, promise, prompt_promise};
 
-/// What an instance has while it is open.
+/// The state that an instance has while it is open.
 pub trait Held: Clone + Send + 'static {
     /// `CLOSED`, of an instance that has none.
     fn closed() -> Coded;
 
-    /// What the log files a call's steps under.
+    /// Returns the span under which the log files a call's steps.
     fn span(&self) -> Span {
         Span::none()
     }

@@ -39,7 +39,7 @@ impl Held for Open {
     }
 }
 
-/// What the log files the steps of a session's calls under.
+/// Returns the span under which the log files the steps of a session's calls.
 pub fn span(id: &str) -> Span {
     tracing::debug_span!(target: "context", "session", id)
 }

@@ -166,7 +166,7 @@ impl From<SessionSummary> for js::SessionSummary {
     }
 }
 
-/// What stands in place of a secret in a name.
+/// The text that stands in place of a secret in a name.
 const HIDDEN: &str = "[secret]";
 
 /// A name that may contain a secret itself, such as a path, without it.

@@ -35,7 +35,7 @@ pub struct StayOptions {
     /// The model's prose, and long texts of users.
     #[napi(ts_type = "'keep' | number")]
     pub prose: Option<Either<String, f64>>,
-    /// What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
+    /// The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
     /// 40th call on; 0.42 of that if only outputs and arguments can leave.
     pub weight: Option<f64>,
     /// The share of what the session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
@@ -86,31 +86,31 @@ pub struct OpenOptions {
     pub redact: Option<bool>,
 }
 
-/// What an edit tool should do: at most one of the two is there, and with neither it makes the edit.
+/// The instruction to an edit tool: at most one of the two is there, and with neither the tool makes the edit.
 #[napi(object, object_from_js = false)]
 pub struct EditGuard {
-    /// What to answer instead of making the edit.
+    /// The answer to give instead of making the edit.
     pub refusal: Option<String>,
-    /// What to add to the edit's result: the file has changed elsewhere, and how.
+    /// The text to add to the edit's result: the file has changed elsewhere, and how.
     pub difference: Option<String>,
 }
 
-/// What indexing did.
+/// The outcome of indexing.
 #[napi(object)]
 pub struct IndexResult {
     /// The object's ID.
     pub id: String,
-    /// What happened to it.
+    /// The outcome for the object.
     #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted'")]
     pub action: String,
     /// Why the object has no text, as the end of a sentence that begins "the file …".
     pub reason: Option<String>,
 }
 
-/// What indexing many files did.
+/// The outcome of indexing many files.
 #[napi(object)]
 pub struct IndexedFiles {
-    /// What happened to each indexed file, in the order of the given paths.
+    /// The outcome for each indexed file, in the order of the given paths.
     pub indexed: Vec<IndexResult>,
     /// The paths without a readable regular file, in the given order.
     pub refused: Vec<RefusedFile>,
@@ -142,7 +142,7 @@ pub struct Toolcall {
     pub args_display: Option<String>,
     /// The complete output text.
     pub content: String,
-    /// Whether the tool succeeded.
+    /// The success or failure of the tool.
     #[napi(ts_type = "'ok' | 'fail'")]
     pub status: String,
     /// IDs of file objects that the call concerns. Files that the engine finds itself are added.
@@ -229,11 +229,11 @@ pub struct Assembled {
 /// A point in the two times.
 #[napi(object)]
 pub struct AsOf {
-    /// What held at this time, RFC 3339.
+    /// The state that held at this time, RFC 3339.
     pub valid_time: Option<String>,
-    /// What the store knew at this time, RFC 3339.
+    /// The state that the store knew at this time, RFC 3339.
     pub tx_time: Option<String>,
-    /// What the store knew after this transaction.
+    /// The state that the store knew after this transaction.
     pub tx_id: Option<f64>,
 }
 
@@ -283,7 +283,7 @@ pub struct SearchHit {
     pub is_latest: bool,
     /// The first line that matches, counted from 1.
     pub line: u32,
-    /// That line, shortened around the match.
+    /// The text of that line, shortened around the match.
     pub snippet: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
@@ -311,7 +311,7 @@ pub struct WatchEvent {
     pub id: String,
     /// The path as the agent sees it; the text of a warning.
     pub path: String,
-    /// What happened.
+    /// The kind of event.
     #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning' | 'touched'")]
     pub action: String,
 }

@@ -2,7 +2,7 @@
 
 use napi_derive::napi;
 
-/// What to show when a tool result enters the transcript.
+/// The handle and the header to show when a tool result enters the transcript.
 #[napi(object)]
 pub struct ReceivedResult {
     /// The object's ID.
@@ -61,9 +61,9 @@ pub struct ModelCall {
     /// How many earlier endings of a user's message or a group of outputs the provider looks back for a cached prefix: 20 for
     /// OpenAI's models from GPT-5.6 on; absent for other providers.
     pub lookback_endings: Option<u32>,
-    /// What the provider does with the model's reasoning once something before it has changed: `none` (it does not check),
-    /// `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later reasoning) or
-    /// `refuses` (it refuses the request). Default `none`.
+    /// The provider's treatment of the model's reasoning once something before it has changed: `none` (it does not
+    /// check), `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later
+    /// reasoning) or `refuses` (it refuses the request). Default `none`.
     #[napi(ts_type = "'none' | 'keeps' | 'drops' | 'refuses'")]
     pub binding: Option<String>,
     /// True if text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave
@@ -91,7 +91,7 @@ pub struct ModelCall {
     pub shortens: Option<bool>,
 }
 
-/// What to do before the next model call.
+/// The steps to take before the next model call.
 #[napi(object)]
 pub struct Plan {
     /// Messages to replace in what the model sees.
@@ -108,7 +108,7 @@ pub struct Plan {
     /// The cost of changing the very start of the next request, in fresh input tokens: its cached part, written
     /// again. 0 if the cache is cold. Set only by `advance`, like `spent`.
     pub rewrite_cost: f64,
-    /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
+    /// The cost of this process's model calls so far, in fresh input tokens, without the answers.
     pub spent: f64,
     /// The current result of `point`; set only by `advance`.
     pub point: Option<i64>,
@@ -117,7 +117,7 @@ pub struct Plan {
     pub point_times: Option<Vec<String>>,
 }
 
-/// What a roll removed, what it cost, and when it pays for itself. For people; it never enters the chat.
+/// The receipt of a roll: what it removed and cost, and when it pays for itself. For people; it never enters the chat.
 #[napi(object)]
 pub struct RollReceipt {
     /// How many items were replaced by references.
@@ -129,9 +129,9 @@ pub struct RollReceipt {
     pub reasoning_lost_running: Option<u32>,
     /// Tokens removed from the request.
     pub removed_tokens: f64,
-    /// What it cost once, in fresh input tokens, rounded.
+    /// The one-time cost, in fresh input tokens, rounded.
     pub cost: f64,
-    /// What each later call saves, in fresh input tokens, rounded.
+    /// The saving of each later call, in fresh input tokens, rounded.
     pub gain: f64,
     /// Model calls until it has paid for itself; absent if it never does.
     pub pays_back_after_calls: Option<u32>,

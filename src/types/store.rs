@@ -95,7 +95,7 @@ pub struct StoreState {
     pub last_error: Option<String>,
 }
 
-/// What is to be forgotten: one of these.
+/// The objects or texts to forget: one of these.
 #[napi(object)]
 pub struct Forgetting {
     /// The ID of an object.
@@ -129,7 +129,7 @@ pub struct SecretPlace {
     pub count: u32,
 }
 
-/// What was forgotten.
+/// The counts of what was forgotten.
 #[napi(object)]
 pub struct Forgotten {
     /// Distinct texts.
@@ -151,7 +151,7 @@ pub struct PruneOptions {
     pub dry_run: Option<bool>,
 }
 
-/// What was removed from a store, or would be.
+/// The sessions and objects that were removed from a store, or would be.
 #[napi(object)]
 pub struct Pruned {
     /// The sessions, the oldest first.
@@ -213,7 +213,7 @@ pub struct StoreHit {
     pub is_latest: bool,
     /// The first line that matches, counted from 1.
     pub line: u32,
-    /// That line, shortened around the match.
+    /// The text of that line, shortened around the match.
     pub snippet: String,
     /// The newest session that has encountered the object; absent if none has.
     pub session: Option<String>,
@@ -223,7 +223,7 @@ pub struct StoreHit {
     pub time: Option<String>,
 }
 
-/// What an export or import did.
+/// The outcome of an export or import.
 #[napi(object)]
 pub struct TransferSummary {
     /// The objects in the file.
@@ -242,6 +242,6 @@ pub struct Damage {
     pub id: Option<String>,
     /// The version's transaction.
     pub tx_id: Option<i64>,
-    /// What is wrong, in words.
+    /// The damage, in words.
     pub what: String,
 }

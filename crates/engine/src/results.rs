@@ -130,7 +130,7 @@ impl Inner {
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
         if taking.is_late() && input.status == Status::Ok && is_control(&input.tool) {
-            self.steer_again(state, &input.tool, &args).await?;
+            self.repeat_control(state, &input.tool, &args).await?;
         }
         let carries = self.carried(state, &input.tool, &args, &output).await?;
         let shown = match &carries {
@@ -227,7 +227,7 @@ impl Inner {
     }
 
     /// Repeats what a call that controls the context did after the point to which the session has returned.
-    async fn steer_again(&self, state: &mut State, tool: &str, args: &Map<String, Value>) -> Result<()> {
+    async fn repeat_control(&self, state: &mut State, tool: &str, args: &Map<String, Value>) -> Result<()> {
         let Some(id) = named_object(&state.session, "activate", args) else { return Ok(()) };
         let drops = args.get("drop").and_then(Value::as_bool).unwrap_or_default();
         let control = |session: &mut Session, work: &mut Work| {

@@ -78,7 +78,7 @@ impl Client {
         }
         match fsync {
             Fsync::Now => self.store().transact(transaction).await,
-            Fsync::WithSettle => self.store().transact_soon(transaction).await,
+            Fsync::WithSettle => self.store().transact_deferred(transaction).await,
         }
     }
 

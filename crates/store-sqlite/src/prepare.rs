@@ -16,7 +16,7 @@ pub(super) struct Prepared {
     pub writes: Vec<PreparedWrite>,
     pub expected: Vec<(ObjectId, Option<TxId>)>,
     /// The commit need not be synced.
-    pub soon: bool,
+    pub is_deferred: bool,
 }
 
 pub(super) enum PreparedWrite {
@@ -62,7 +62,7 @@ impl Prepared {
     /// `INVALID_ARGUMENT` for what can't be written as JSON.
     pub fn new(transaction: Transaction) -> Result<Self> {
         let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
-        Ok(Self { writes, expected: transaction.expected, soon: false })
+        Ok(Self { writes, expected: transaction.expected, is_deferred: false })
     }
 
     /// Sets the marks of whole documents.

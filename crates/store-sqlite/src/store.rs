@@ -31,9 +31,9 @@ impl Store for SqliteStore {
         self.write(Prepared::new(transaction)?).await
     }
 
-    async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+    async fn transact_deferred(&self, transaction: Transaction) -> Result<Receipt> {
         let Some(settled) = &self.settled else { return self.transact(transaction).await };
-        let receipt = self.write(Prepared { soon: true, ..Prepared::new(transaction)? }).await?;
+        let receipt = self.write(Prepared { is_deferred: true, ..Prepared::new(transaction)? }).await?;
         settled.owe();
         Ok(receipt)
     }

@@ -157,7 +157,7 @@ impl Writer {
     }
 
     fn attempt(&self, group: &[Prepared]) -> Result<Vec<context_store::Result<Receipt>>> {
-        self.sync_commits(!group.iter().all(|work| work.soon))?;
+        self.sync_commits(!group.iter().all(|work| work.is_deferred))?;
         let results = patiently_for(PATIENCE, || {
             let begin = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;

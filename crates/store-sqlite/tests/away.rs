@@ -75,7 +75,7 @@ async fn what_goes_away_and_comes_back(#[case] away: fn(&Path), #[case] back: fn
     let place = tempfile::tempdir().unwrap();
     let store = store(place.path()).await;
     store
-        .transact_soon(Transaction { writes: vec![Write::put(file(2))], expected: Vec::new() })
+        .transact_deferred(Transaction { writes: vec![Write::put(file(2))], expected: Vec::new() })
         .await
         .unwrap();
     assert_eq!(versions(&*store).await, ["1", "2"]);

@@ -50,9 +50,9 @@ macro_rules! forward {
                 self.after(self.inner().transact(transaction).await?)
             }
 
-            async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+            async fn transact_deferred(&self, transaction: Transaction) -> Result<Receipt> {
                 self.before(StoreCall::TransactSoon).await?;
-                self.after(self.inner().transact_soon(transaction).await?)
+                self.after(self.inner().transact_deferred(transaction).await?)
             }
 
             $(async fn $name(&self, $($arg: $type),*) -> Result<$answer> {

@@ -58,7 +58,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// As [`Store::transact`].
-    async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+    async fn transact_deferred(&self, transaction: Transaction) -> Result<Receipt> {
         self.transact(transaction).await
     }
 

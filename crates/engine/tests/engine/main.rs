@@ -14,7 +14,6 @@ mod fading;
 mod failing;
 mod forms;
 mod groups;
-mod handed;
 #[cfg(unix)]
 mod harness;
 mod hostile;
@@ -30,6 +29,7 @@ mod named;
 mod objects;
 mod observing;
 mod outcomes;
+mod passed_in;
 mod projection;
 mod reads;
 mod recorded;

@@ -7,11 +7,10 @@ use context_model::{marker, tokens};
 use serde_json::{Map, Value};
 
 use super::aging::{Departure, RipeAt};
-use super::forms::line_tokens;
 use super::messages::{block_units, message_units, text_of};
 use super::prose::KEPT;
 use super::segment::{Arguments, ArgumentsOf, Form, Prose, SegmentKind, Short, StepCall, TextKind};
-use super::segments::Segments;
+use super::segments::{Segments, size};
 use super::{Request, prose};
 use crate::need::Stay;
 use crate::{Curve, Objects};
@@ -332,6 +331,14 @@ impl Segments {
             None
         }
     }
+}
+
+/// About the number of tokens in a call's line, without what the call came to.
+const LINE_TOKENS: u64 = 15;
+
+/// About the number of tokens in the line of a call.
+pub(super) fn line_tokens(object: &ObjectId, objects: &dyn Objects) -> u64 {
+    LINE_TOKENS + objects.outcome(object).map_or(0, size)
 }
 
 #[cfg(test)]

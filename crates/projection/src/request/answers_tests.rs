@@ -289,3 +289,12 @@ fn results_with_one_call_id_belong_to_calls_in_their_order() {
     assert_eq!([of(0), of(1)], [(Some("one"), Some(1)), (Some("two"), Some(2))]);
     assert!(segments.unanswered.is_empty());
 }
+
+#[test]
+fn a_line_is_as_long_as_what_it_says_of_the_outcome() {
+    let id = ObjectId::new("one");
+    let mut objects = TestObjects::default();
+    assert_eq!(line_tokens(&id, &objects), LINE_TOKENS);
+    objects.outcomes.insert(id.clone(), "x".repeat(40));
+    assert_eq!(line_tokens(&id, &objects), LINE_TOKENS + 10);
+}

@@ -12,14 +12,6 @@ use super::segment::{Form, Line, Segment, SegmentKind, Short, ShownLines, TextKi
 use super::segments::{Segments, size};
 use crate::{Binding, Item, Objects, Roll};
 
-/// About the number of tokens in a call's line, without what the call came to.
-const LINE_TOKENS: u64 = 15;
-
-/// About the number of tokens in the line of a call.
-pub(super) fn line_tokens(object: &ObjectId, objects: &dyn Objects) -> u64 {
-    LINE_TOKENS + objects.outcome(object).map_or(0, size)
-}
-
 /// The changes that a roll makes: the forms that segments take, by their places in order, and which answers become
 /// lines.
 #[derive(Clone, Debug, Default)]

@@ -249,15 +249,6 @@ fn a_result_has_one_edit() {
     assert_eq!(keys(&[2, 3]), ["result of one", "two"]);
 }
 
-#[test]
-fn a_line_is_as_long_as_what_it_says_of_the_outcome() {
-    let id = ObjectId::new("one");
-    let mut objects = TestObjects::default();
-    assert_eq!(line_tokens(&id, &objects), LINE_TOKENS);
-    objects.outcomes.insert(id.clone(), "x".repeat(40));
-    assert_eq!(line_tokens(&id, &objects), LINE_TOKENS + 10);
-}
-
 /// A result says that its file has changed since, if it has by the time when a reference replaces it.
 #[rstest]
 #[case::other_bytes(Some(b"b"), true, Form::Full, true)]

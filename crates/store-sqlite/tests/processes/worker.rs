@@ -198,7 +198,7 @@ async fn once(store: &SqliteStore, name: &str, n: usize, seen: &mut TxId) -> con
     let mut transaction = step(name, n);
     transaction.writes.push(Write::put(shared));
     let receipt = match name {
-        SOON | SETTLED => store.transact_soon(transaction).await?,
+        SOON | SETTLED => store.transact_deferred(transaction).await?,
         _ => store.transact(transaction).await?,
     };
     if name == SETTLED {

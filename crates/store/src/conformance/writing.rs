@@ -299,7 +299,7 @@ pub async fn what_is_written_soon_is_there_at_once(store: Arc<dyn Store>) {
         let transaction = Transaction { writes: vec![Write::put(document(&text))], expected: Vec::new() };
         let receipt = match n % 3 {
             0 => store.transact(transaction).await.unwrap(),
-            _ => store.transact_soon(transaction).await.unwrap(),
+            _ => store.transact_deferred(transaction).await.unwrap(),
         };
         assert!(receipt.written == [true] && receipt.tx_id > before);
         before = receipt.tx_id;
