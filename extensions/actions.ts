@@ -21,7 +21,7 @@ export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: 
 /** Rolls that pay back later than after this many calls are asked about. */
 const SOON_CALLS = 20
 
-/** The sentence that a person is told before a roll, and the question where it is dear. */
+/** The sentence that a user is told before a roll, and the question where it is dear. */
 export interface StateBefore {
   /** Says what the roll will do. */
   say(sentence: string): void

@@ -195,7 +195,7 @@ export async function show(args: string[]): Promise<number> {
     }
     const text = textOf(version)
     if (text === undefined) throw new NotFound(`${given} has no text${whyOf(version)}`)
-    // Whose it is stands before it only where a person reads it: a pipe gets the text, byte for byte.
+    // Whose it is stands before it only where a user reads it: a pipe gets the text, byte for byte.
     const owner = process.stdout.isTTY === true ? await ownerOf(store.options, id) : undefined
     const head = owner === undefined ? undefined : ownerLine(owner)
     if (lines === undefined && grep === undefined) await shownWhole(text, head)

@@ -157,7 +157,7 @@ export class Driver<L extends Landmark = Landmark> {
     this.#isCold = true
   }
 
-  /** Rolls everything stale now, because a person asks for it. */
+  /** Rolls everything stale now, because a user asks for it. */
   async roll(): Promise<Plan> {
     const plan = await this.manager.rollNow(this.#port.call({ atUserTurn: false, rolls: true }))
     this.#note(plan, 'aside', true)

@@ -115,7 +115,7 @@ export class Conversation {
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
-  /** Messages that the projection does not know of: notices of an earlier process, and what a person has brought back. */
+  /** Messages that the projection does not know of: notices of an earlier process, and what a user has brought back. */
   #old: readonly PlacedNotice[] = []
   #new: PlacedNotice[] = []
   /** Messages that the next request takes along. */
@@ -228,7 +228,7 @@ export class Conversation {
   }
 
   /**
-   * Adds a text to the next request of the model, at its end, and leaves it there: what a person brings back. Returns false
+   * Adds a text to the next request of the model, at its end, and leaves it there: what a user brings back. Returns false
    * if it already goes there.
    */
   tell(text: string): boolean {

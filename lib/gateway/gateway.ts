@@ -79,7 +79,7 @@ export class Gateway {
   readonly secret: string
   readonly ledger: BillLedger
   readonly conversations: Conversations
-  /** The page on which a person sees it. */
+  /** The page on which a user sees it. */
   readonly page: Page
   readonly #options: GatewayOptions
   readonly #server: Server

@@ -126,7 +126,7 @@ export function folderOf({ body, messages }: ModelRequest): string | undefined {
 /** As Claude Code, OpenCode, Codex and others write it, in plain text or in JSON. */
 const FOLDER = /<cwd>(\/[^<\\"\n]+)<\/cwd>|[Ww]orking directory(?: is)?:\s*`?(\/[^\\"`\n]+?)`?(?:\\n|\n|"|$)/
 
-/** The first words that a person has said, without what hosts put around them. Identifies a conversation for people. */
+/** The first words that a user has said, without what hosts put around them. Identifies a conversation for people. */
 export function firstPrompt({ messages }: ModelRequest): string {
   for (const { role, content } of messages as Fields[]) {
     if (role !== 'user') continue

@@ -236,7 +236,7 @@ export class HostContext {
   }
 }
 
-/** Returns whether a message is a prompt, of a person or of a parent agent. */
+/** Returns whether a message is a prompt, of a user or of a parent agent. */
 function isPrompt(message: object): boolean {
   const { role, info, type } = message as { role?: unknown; info?: { role?: unknown }; type?: unknown }
   return role === 'user' || info?.role === 'user' || type === 'human'

@@ -219,7 +219,7 @@ impl Inner {
             tokio::time::sleep_until(at.into()).await;
             let Some(inner) = inner.upgrade() else { return };
             inner.tracking.woke(at);
-            // Files whose look fails keep waiting; the person was told at the first failure.
+            // Files whose look fails keep waiting; the user was told at the first failure.
             if let Err(error) = inner.read_pending(false).await {
                 tracing::debug!(%error, "a changed file is looked at again later");
                 if error == EngineError::Closed {

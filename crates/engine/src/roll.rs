@@ -15,7 +15,7 @@ use crate::engine::{Engine, Inner, State};
 use crate::project::moment;
 
 impl Engine {
-    /// Rolls everything that is stale now and everything that left the active set, because a person asked for it.
+    /// Rolls everything that is stale now and everything that left the active set, because a user asked for it.
     ///
     /// # Errors
     /// Errors of the store; nothing is then rolled.
@@ -34,7 +34,7 @@ impl Engine {
         Ok(plan)
     }
 
-    /// The receipt that [`Engine::roll_now`] would have, for a person who wants to know before; `None` if nothing would be
+    /// The receipt that [`Engine::roll_now`] would have, for a user who wants to know before; `None` if nothing would be
     /// rolled. Changes nothing.
     pub async fn preview_roll(&self, call: &Call) -> Result<Option<RollReceipt>> {
         let mut state = self.inner.lock().await?;
@@ -43,7 +43,7 @@ impl Engine {
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);
         let receipt = request.segments.asked(&policy).map(|roll| roll.receipt());
-        // What only a person's roll takes is not stale for the others.
+        // What only a user's roll takes is not stale for the others.
         request.segments.ripen(&policy, session);
         Ok(receipt)
     }
@@ -101,7 +101,7 @@ impl Inner {
     pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
         let shape = state.request.segments.shape(roll, &state.session);
-        // What only takes reasoning along is no roll that a person could undo.
+        // What only takes reasoning along is no roll that a user could undo.
         let is_roll = !roll.items.is_empty();
         let noted = is_roll.then(|| receipt.clone());
         let entry = RollEntry { receipt: noted, ..entry_of(&state.request.segments, &shape) };
@@ -124,7 +124,7 @@ impl Inner {
     async fn note_roll(&self, state: &mut State, fsync: Fsync, entry: RollEntry) -> Result<()> {
         let note = |session: &mut Session, work: &mut Work| {
             work.chat.roll(&entry);
-            // An active object that a person wants back is kept whole, like what the model activates, even by a later
+            // An active object that a user wants back is kept whole, like what the model activates, even by a later
             // process.
             let wanted = entry.results.iter().filter(|_| entry.undone);
             for id in wanted.cloned().collect::<Vec<_>>() {

@@ -232,7 +232,7 @@ impl Tracking {
         self.attached.listeners.clear();
     }
 
-    /// Tells the person about a restriction; kept for the first listener if there is none yet.
+    /// Tells the user about a restriction; kept for the first listener if there is none yet.
     pub fn warn(&self, text: String) {
         let event = FileEvent { id: None, path: text, kind: FileEventKind::Warning };
         if self.listeners.is_empty() {

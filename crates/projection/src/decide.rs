@@ -110,7 +110,7 @@ impl Ledger {
         Some(self.roll(policy, best, reason))
     }
 
-    /// The roll of everything stale that the model has seen, whatever it costs: a person asked for it. Where a provider binds
+    /// The roll of everything stale that the model has seen, whatever it costs: a user asked for it. Where a provider binds
     /// reasoning, what that of the running turn depends on stays.
     pub fn asked(&self, policy: &Policy) -> Option<Roll> {
         let all = self.best(policy, |cut| cut.removed as f64)?;

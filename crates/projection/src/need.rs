@@ -16,7 +16,7 @@
 //! age + 1 >= (lambda * a * (n / 1000)^c * F / (r * s))^(1/b)
 //! ```
 //!
-//! `lambda` weighs a missed use against a token: it costs a person who waits, and a model that continues from memory.
+//! `lambda` weighs a missed use against a token: it costs a user who waits, and a model that continues from memory.
 
 use super::{Binding, DEBT_CAP, Prices};
 

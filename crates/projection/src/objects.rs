@@ -14,7 +14,7 @@ pub trait Objects {
     /// Returns whether an object is pinned.
     fn is_pinned(&self, id: &ObjectId) -> bool;
 
-    /// Returns whether the model or a person released an object, and nobody has activated it again.
+    /// Returns whether the model or a user released an object, and nobody has activated it again.
     fn is_released(&self, id: &ObjectId) -> bool;
 
     /// Returns whether an object's whole text must stay in sight where it is: it is pinned, or somebody activated it.

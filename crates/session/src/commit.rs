@@ -47,7 +47,7 @@ pub struct Work {
     pub activated: Vec<ObjectId>,
     /// Objects that are needed in this user turn.
     pub renewed: Vec<ObjectId>,
-    /// Objects that the model or a person releases.
+    /// Objects that the model or a user releases.
     pub dropped: Vec<ObjectId>,
     /// Objects that the catalog knows before the store does.
     pub ahead: Vec<ObjectId>,

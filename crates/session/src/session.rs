@@ -27,9 +27,9 @@ pub struct Session {
     pub turns: usize,
     /// The turn in which each tool call of the active set was made or last activated.
     pub stays: HashMap<ObjectId, usize>,
-    /// Objects that the model or a person activated. While active, they stay whole in sight.
+    /// Objects that the model or a user activated. While active, they stay whole in sight.
     pub activated: HashSet<ObjectId>,
-    /// Objects that the model or a person released and has not activated again. Objects that the window collapsed are
+    /// Objects that the model or a user released and has not activated again. Objects that the window collapsed are
     /// not included.
     pub dropped: HashSet<ObjectId>,
     /// The transaction of the session document that `sets` equals.
@@ -223,7 +223,7 @@ impl Session {
         self.collapse(window, work.chat.current_turn(), work);
     }
 
-    /// Activates an object because the model or a person wants it, and notes that with the current turn: it renews the
+    /// Activates an object because the model or a user wants it, and notes that with the current turn: it renews the
     /// stay of a tool call.
     pub fn activate(&mut self, id: &ObjectId, work: &mut Work) {
         self.sets.activate(id, &mut work.change);

@@ -1,4 +1,4 @@
-/** The actions of a person on the page: pin, drop, bring back, look at a text, search. Answers are sentences for people. */
+/** The actions of a user on the page: pin, drop, bring back, look at a text, search. Answers are sentences for people. */
 import type { ContextManager, ObjectDocument, Version } from '../../index.ts'
 import { shortName, subject } from '../../inspect/names.ts'
 import { escape } from '../../replay/page/chart.ts'

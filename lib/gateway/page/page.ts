@@ -1,5 +1,5 @@
 /**
- * The page of a gateway: what goes through it, live. It is for the person at this machine: only over loopback, under the
+ * The page of a gateway: what goes through it, live. It is for the user at this machine: only over loopback, under the
  * gateway's own name, for pages of its own origin, and for who has the key that the terminal shows. Nothing on it comes from
  * elsewhere, and it asks nobody else.
  */
@@ -43,7 +43,7 @@ interface Sent {
 
 /** The page, for all browsers that have it open. */
 export class Page {
-  /** The key that a person needs to see it. */
+  /** The key that a user needs to see it. */
   readonly key = randomBytes(18).toString('base64url')
   readonly #shown: PageShown
   /** Each draws anew for one browser. */

@@ -1,5 +1,5 @@
 /**
- * The script of the page. It puts in place what the server has drawn, and passes on what the person does. It holds no state
+ * The script of the page. It puts in place what the server has drawn, and passes on what the user does. It holds no state
  * but the chosen session, and knows nothing about the figures.
  */
 export const SCRIPT = String.raw`

@@ -1,4 +1,4 @@
-//! A roll and its receipt, as its turn records them and a person sees them.
+//! A roll and its receipt, as its turn records them and a user sees them.
 
 use std::collections::HashSet;
 use std::fmt;

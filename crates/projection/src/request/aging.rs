@@ -61,7 +61,7 @@ impl Segments {
         }
     }
 
-    /// Makes everything outside the active set stale, because a person asked for a roll.
+    /// Makes everything outside the active set stale, because a user asked for a roll.
     pub fn let_go_inactive(&mut self, objects: &dyn Objects) {
         let is_inactive = |id: &ObjectId| objects.is_inactive(id);
         for place in 0..self.segments.len() {

@@ -321,7 +321,7 @@ impl Segments {
         })
     }
 
-    /// The call at which a person's setting lets a segment leave.
+    /// The call at which a user's setting lets a segment leave.
     fn set_by_a_person(&self, place: usize) -> Option<u64> {
         let SegmentKind::Prose(prose) = &self.segments[place].kind else { return None };
         let stay = if prose.what == TextKind::Thinking { self.stays.thinking } else { self.stays.prose };

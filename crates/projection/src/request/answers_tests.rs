@@ -236,7 +236,7 @@ fn what_else_leaves_with_the_calls(#[case] form: Form, #[case] expected: [u64; 3
     assert!(all[1].1 <= expected[1] || form == Form::Reference && all[1].1 < 200, "{}", all[1].1);
 }
 
-/// A person's setting counts from when the text was last needed.
+/// A user's setting counts from when the text was last needed.
 #[rstest]
 #[case::nothing_set(Stay::Needed, Stay::Needed, [None, None])]
 #[case::reasoning(Stay::Calls(7), Stay::Needed, [Some(9), None])]
@@ -262,7 +262,7 @@ fn when_an_answer_is_ready_to_become_lines() {
     let mut segments = Answer { thinking: Stay::Calls(50), ..PAST }.segments(&objects);
     let ready = segments.ready(0, &objects).unwrap();
     assert!((CALLS..50).contains(&ready.warm) || ready.warm == 50, "{}", ready.warm);
-    assert_eq!((ready.warm, ready.dead), (50, 50), "what a person has set counts last");
+    assert_eq!((ready.warm, ready.dead), (50, 50), "what a user has set counts last");
     segments.shortens = false;
     assert!(segments.ready(0, &objects).is_none());
     segments.shortens = true;

@@ -12,7 +12,7 @@ use super::*;
 use crate::objects::TestObjects;
 use crate::{Binding, Prices, Roll, Stays};
 
-/// User turns for which what a person brought back stays.
+/// User turns for which what a user brought back stays.
 const TURNS_BACK: usize = 2;
 
 /// A conversation, and what is visible of it.

@@ -51,7 +51,7 @@ pub struct Call {
     pub only_at_user_turn: bool,
     /// True if the next call begins a user's turn.
     pub at_user_turn: bool,
-    /// True if anything may collapse now, by rolls or as excerpts of large new outputs: the person's switch.
+    /// True if anything may collapse now, by rolls or as excerpts of large new outputs: the user's switch.
     pub rolls: bool,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,

@@ -117,7 +117,7 @@ fn need_is_weighed_at_the_price_of_the_request() {
     assert_eq!(segments.need.unwrap().prices, Prices { read: 0.25, write: 2.5 });
 }
 
-/// A person's roll takes, besides what is stale, what is not active, as far as it has a shorter form.
+/// A user's roll takes, besides what is stale, what is not active, as far as it has a shorter form.
 #[test]
 fn a_person_lets_go_of_what_is_not_active() {
     let mut objects = objects(&["old", "active", "pinned", "lines", "leaves"]);

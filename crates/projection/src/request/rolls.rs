@@ -21,7 +21,7 @@ pub struct Rolled {
     entries: Vec<RollEntry>,
     sets: RolledSets,
     receipts: Vec<RollReceipt>,
-    /// The rolls that a person undid, and the number of the user turn in which that was.
+    /// The rolls that a user undid, and the number of the user turn in which that was.
     undone: Vec<(RollEntry, usize)>,
 }
 
@@ -99,7 +99,7 @@ impl Rolled {
         &self.entries
     }
 
-    /// The rolls that a person undid less than `turns` user turns before this one, and for how many more their text
+    /// The rolls that a user undid less than `turns` user turns before this one, and for how many more their text
     /// stays.
     pub fn brought_back(&self, turn: usize, turns: usize) -> impl Iterator<Item = (&RollEntry, usize)> {
         let left = move |at: &usize| turns.max(1).saturating_sub(turn.saturating_sub(*at));
@@ -179,7 +179,7 @@ impl Request {
         self.segments.unbound = self.segments.first_changed();
     }
 
-    /// Once the visible request is rebuilt: keeps what a person brought back by undoing a roll for the rest of `turns` user
+    /// Once the visible request is rebuilt: keeps what a user brought back by undoing a roll for the rest of `turns` user
     /// turns.
     pub fn keep_what_was_brought_back(&mut self, turn: usize, turns: usize, objects: &dyn Objects) {
         for (entry, left) in self.rolled.brought_back(turn, turns) {

@@ -43,7 +43,7 @@ pub struct Segments {
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
     pub(super) ripening: Schedule,
-    /// The segments that are stale for this call only, because its cache is dead or a person asked for a roll.
+    /// The segments that are stale for this call only, because its cache is dead or a user asked for a roll.
     pub(super) early: Vec<usize>,
     /// The prices that the schedule was computed with.
     pub(super) need: Option<Need>,
@@ -59,7 +59,7 @@ pub struct Segments {
     pub unbound: Option<usize>,
     /// The last answer has no calls, so that a user speaks next.
     pub turn_is_over: bool,
-    /// The segments that a person brought back by undoing a roll, and for how many more user turns they stay whole.
+    /// The segments that a user brought back by undoing a roll, and for how many more user turns they stay whole.
     brought_back: HashMap<usize, usize>,
     pub(super) newest_answer: usize,
     /// Where the user's first and newest messages begin.
@@ -238,7 +238,7 @@ impl Segments {
         }
     }
 
-    /// Starts a user's turn: what answers have pointed to may leave, and what a person brought back has stayed for
+    /// Starts a user's turn: what answers have pointed to may leave, and what a user brought back has stayed for
     /// one more turn.
     pub fn start_turn(&mut self, objects: &dyn Objects) {
         let mut over: Vec<usize> = self.pointed_at.drain().collect();
@@ -296,12 +296,12 @@ impl Segments {
         self.ledger.decide(policy)
     }
 
-    /// The roll of everything stale, because a person asked for it.
+    /// The roll of everything stale, because a user asked for it.
     pub fn asked(&self, policy: &Policy) -> Option<Roll> {
         self.ledger.asked(policy)
     }
 
-    /// Keeps what a person brought back whole for `turns` user turns.
+    /// Keeps what a user brought back whole for `turns` user turns.
     pub(super) fn bring_back(&mut self, place: usize, turns: usize) {
         self.brought_back.insert(place, turns.max(1));
     }

@@ -149,7 +149,7 @@ fn another_setting_has_everything_judged_again() {
     assert_eq!((renewed.binding(), renewed.stays, renewed.calls), (Binding::Drops, segments.stays, 0));
 }
 
-/// Texts that a person brought back stay for some user turns, each on its own.
+/// Texts that a user brought back stay for some user turns, each on its own.
 #[test]
 fn user_turns_for_which_text_stays() {
     let objects = TestObjects::default();
