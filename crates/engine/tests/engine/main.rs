@@ -17,6 +17,7 @@ mod groups;
 #[cfg(unix)]
 mod harness;
 mod hostile;
+mod incoming;
 mod indexing;
 mod known;
 mod leaving;
@@ -29,7 +30,6 @@ mod named;
 mod objects;
 mod observing;
 mod outcomes;
-mod passed_in;
 mod projection;
 mod reads;
 mod recorded;
