@@ -139,11 +139,11 @@ export declare class Store {
 
 /** A point in the two times. */
 export interface AsOf {
-  /** What held at this time, RFC 3339. */
+  /** The state that held at this time, RFC 3339. */
   validTime?: string
-  /** What the store knew at this time, RFC 3339. */
+  /** The state that the store knew at this time, RFC 3339. */
   txTime?: string
-  /** What the store knew after this transaction. */
+  /** The state that the store knew after this transaction. */
   txId?: number
 }
 
@@ -193,7 +193,7 @@ export interface Damage {
   id?: string
   /** The version's transaction. */
   txId?: number
-  /** What is wrong, in words. */
+  /** The damage, in words. */
   what: string
 }
 
@@ -210,11 +210,11 @@ export type Edit =
   | { kind: 'gone'; /** The message. */
   key: string }
 
-/** What an edit tool should do: at most one of the two is there, and with neither it makes the edit. */
+/** The instruction to an edit tool: at most one of the two is there, and with neither the tool makes the edit. */
 export interface EditGuard {
-  /** What to answer instead of making the edit. */
+  /** The answer to give instead of making the edit. */
   refusal?: string
-  /** What to add to the edit's result: the file has changed elsewhere, and how. */
+  /** The text to add to the edit's result: the file has changed elsewhere, and how. */
   difference?: string
 }
 
@@ -226,7 +226,7 @@ export interface ErasedMark {
   why: string
 }
 
-/** What is to be forgotten: one of these. */
+/** The objects or texts to forget: one of these. */
 export interface Forgetting {
   /** The ID of an object. */
   id?: string
@@ -240,7 +240,7 @@ export interface Forgetting {
   secrets?: boolean
 }
 
-/** What was forgotten. */
+/** The counts of what was forgotten. */
 export interface Forgotten {
   /** Distinct texts. */
   texts: number
@@ -267,19 +267,19 @@ export interface IncomingMessage {
   message: object
 }
 
-/** What indexing many files did. */
+/** The outcome of indexing many files. */
 export interface IndexedFiles {
-  /** What happened to each indexed file, in the order of the given paths. */
+  /** The outcome for each indexed file, in the order of the given paths. */
   indexed: Array<IndexResult>
   /** The paths without a readable regular file, in the given order. */
   refused: Array<RefusedFile>
 }
 
-/** What indexing did. */
+/** The outcome of indexing. */
 export interface IndexResult {
   /** The object's ID. */
   id: string
-  /** What happened to it. */
+  /** The outcome for the object. */
   action: 'created' | 'updated' | 'unchanged' | 'deleted'
   /** Why the object has no text, as the end of a sentence that begins "the file …". */
   reason?: string
@@ -302,9 +302,9 @@ export interface ModelCall {
    */
   lookbackEndings?: number
   /**
-   * What the provider does with the model's reasoning once something before it has changed: `none` (it does not check),
-   * `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later reasoning) or
-   * `refuses` (it refuses the request). Default `none`.
+   * The provider's treatment of the model's reasoning once something before it has changed: `none` (it does not
+   * check), `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later
+   * reasoning) or `refuses` (it refuses the request). Default `none`.
    */
   binding?: 'none' | 'keeps' | 'drops' | 'refuses'
   /**
@@ -418,7 +418,7 @@ export interface Passage {
   total: number
 }
 
-/** What to do before the next model call. */
+/** The steps to take before the next model call. */
 export interface Plan {
   /** Messages to replace in what the model sees. */
   edits: Edit[]
@@ -435,7 +435,7 @@ export interface Plan {
    * again. 0 if the cache is cold. Set only by `advance`, like `spent`.
    */
   rewriteCost: number
-  /** What this process's model calls have cost so far, in fresh input tokens, without the answers. */
+  /** The cost of this process's model calls so far, in fresh input tokens, without the answers. */
   spent: number
   /** The current result of `point`; set only by `advance`. */
   point?: number
@@ -454,7 +454,7 @@ export interface PriceStep {
   factor: number
 }
 
-/** What was removed from a store, or would be. */
+/** The sessions and objects that were removed from a store, or would be. */
 export interface Pruned {
   /** The sessions, the oldest first. */
   sessions: Array<SessionSummary>
@@ -492,7 +492,7 @@ export interface QueryFilter {
   since?: string
 }
 
-/** What to show when a tool result enters the transcript. */
+/** The handle and the header to show when a tool result enters the transcript. */
 export interface ReceivedResult {
   /** The object's ID. */
   id: string
@@ -519,7 +519,7 @@ export interface RefusedFile {
   message: string
 }
 
-/** What a roll removed, what it cost, and when it pays for itself. For people; it never enters the chat. */
+/** The receipt of a roll: what it removed and cost, and when it pays for itself. For people; it never enters the chat. */
 export interface RollReceipt {
   /** How many items were replaced by references. */
   items: number
@@ -532,9 +532,9 @@ export interface RollReceipt {
   reasoningLostRunning?: number
   /** Tokens removed from the request. */
   removedTokens: number
-  /** What it cost once, in fresh input tokens, rounded. */
+  /** The one-time cost, in fresh input tokens, rounded. */
   cost: number
-  /** What each later call saves, in fresh input tokens, rounded. */
+  /** The saving of each later call, in fresh input tokens, rounded. */
   gain: number
   /** Model calls until it has paid for itself; absent if it never does. */
   paysBackAfterCalls?: number
@@ -560,7 +560,7 @@ export interface SearchHit {
   isLatest: boolean
   /** The first line that matches, counted from 1. */
   line: number
-  /** That line, shortened around the match. */
+  /** The text of that line, shortened around the match. */
   snippet: string
   /** Higher is better; comparable within one answer only. */
   score: number
@@ -672,14 +672,14 @@ export interface StayOptions {
   /** The model's prose, and long texts of users. */
   prose?: 'keep' | number
   /**
-   * What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
+   * The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
    * 40th call on; 0.42 of that if only outputs and arguments can leave.
    */
   weight?: number
   /**
    * The share of what the session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
    * It bounds how far a session can fall behind one in which nothing leaves. A dead cache, a full window and rolls that a
-   * person asks for are exempt. Default 0.05.
+   * user asks for are exempt. Default 0.05.
    */
   debtCap?: 'none' | number
 }
@@ -702,7 +702,7 @@ export interface StoreHit {
   isLatest: boolean
   /** The first line that matches, counted from 1. */
   line: number
-  /** That line, shortened around the match. */
+  /** The text of that line, shortened around the match. */
   snippet: string
   /** The newest session that has encountered the object; absent if none has. */
   session?: string
@@ -796,7 +796,7 @@ export interface Toolcall {
   argsDisplay?: string
   /** The complete output text. */
   content: string
-  /** Whether the tool succeeded. */
+  /** The success or failure of the tool. */
   status: 'ok' | 'fail'
   /** IDs of file objects that the call concerns. Files that the engine finds itself are added. */
   fileRefs?: Array<string>
@@ -807,7 +807,7 @@ export interface Toolcall {
   parent?: string
 }
 
-/** What an export or import did. */
+/** The outcome of an export or import. */
 export interface TransferSummary {
   /** The objects in the file. */
   objects: number
@@ -843,7 +843,7 @@ export interface WatchEvent {
   id: string
   /** The path as the agent sees it; the text of a warning. */
   path: string
-  /** What happened. */
+  /** The kind of event. */
   action: 'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning' | 'touched'
 }
 

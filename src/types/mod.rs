@@ -40,7 +40,7 @@ pub struct StayOptions {
     pub weight: Option<f64>,
     /// The share of what the session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
     /// It bounds how far a session can fall behind one in which nothing leaves. A dead cache, a full window and rolls that a
-    /// person asks for are exempt. Default 0.05.
+    /// user asks for are exempt. Default 0.05.
     #[napi(ts_type = "'none' | number")]
     pub debt_cap: Option<Either<String, f64>>,
 }
