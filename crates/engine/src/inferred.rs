@@ -117,9 +117,19 @@ impl Inner {
             late: taking.is_late(),
             before: state.known.get(file).and_then(|known| known.content.tx),
         };
-        let mut search = ReadSearch::new(ReadResult { first, is_limited, output, is_bare, is_passed_in, at });
-        if passed_in.is_none() || at.late {
-            self.search(file, tx, &mut search).await?;
+        let read = ReadResult { first, is_limited, output, is_bare, is_passed_in, at };
+        let mut search = ReadSearch::new(read);
+        match &passed_in {
+            None => self.search(file, tx, &mut search).await?,
+            // All that is asked then is whether the newest version has text.
+            Some(lines) if read.may_be_of_another(lines) => {
+                self.walk(file, tx, |version| {
+                    search.look(content_in(version), version.document.content());
+                    true
+                })
+                .await?;
+            }
+            Some(_) => {}
         }
         Ok(search.evidence(file, passed_in))
     }

@@ -42,6 +42,15 @@ pub struct ReadResult<'a> {
     pub at: ReadAt,
 }
 
+impl ReadResult<'_> {
+    /// Returns whether a read with these lines may have come before anything was stored: it is recorded late, and goes to the
+    /// end of another text than theirs.
+    #[must_use]
+    pub fn may_be_of_another(&self, lines: &Passage) -> bool {
+        self.at.late && !self.is_limited && !lines.whole && self.output.ends_with('\n')
+    }
+}
+
 /// The search for the version that a read shows. If several match, the likely one is taken, else the newest. Of a call
 /// that is recorded late it is the oldest that is no older than what the request said before: what came after the call
 /// must not count as seen.
@@ -134,11 +143,9 @@ impl<'a> ReadSearch<'a> {
     /// Returns what the result says of the file. `passed_in` are the lines of a read that its tool has passed in.
     #[must_use]
     pub fn evidence(&self, file: &ObjectId, passed_in: Option<Passage>) -> Option<Evidence> {
-        let ReadResult { first, is_limited, output, is_bare, is_passed_in, at } = self.read;
+        let ReadResult { first, output, is_bare, is_passed_in, at, .. } = self.read;
         let shown = passed_in.map(|lines| (lines, true)).or_else(|| self.lines());
-        // A read that may have come before anything was stored, and that goes to the end of another text than this.
-        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && output.ends_with('\n');
-        let is_other = at.late && shown.as_ref().is_some_and(is_cut);
+        let is_other = shown.as_ref().is_some_and(|(lines, _)| self.read.may_be_of_another(lines));
         let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
             // What nobody could store before the process ended, and what is gone by now.
             let is_gone = at.late && self.looked > 0 && !self.has_bytes;

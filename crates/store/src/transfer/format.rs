@@ -40,6 +40,7 @@ struct Tail {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(rename = "Line")]
 struct ExportLine {
     object: ObjectId,
     position: u64,
