@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_files::index::{FileEntry, IndexResult, ReadFor, display_of};
-use context_files::observed::{Seen, file_id};
+use context_files::observed::{ObservedFile, file_id};
 use context_files::pending::PendingRead;
 use context_files::reading::FileState;
 use context_files::tracking::{FileEvent, FileEventKind};
@@ -124,7 +124,7 @@ impl Inner {
             }
         }
         let reads = self.tracking.pending_reads().ready(Instant::now(), all);
-        outcome.and(self.look_at(reads).await)
+        outcome.and(self.read_files(reads).await)
     }
 
     /// The same, but only for files whose text the model sees.
@@ -138,10 +138,10 @@ impl Inner {
                 source.is_some_and(|source| state.request.segments.held(&file_id(&source)).next().is_some())
             });
         }
-        self.look_at(reads).await
+        self.read_files(reads).await
     }
 
-    async fn look_at(&self, reads: Vec<PendingRead>) -> Result<()> {
+    async fn read_files(&self, reads: Vec<PendingRead>) -> Result<()> {
         let mut outcome = Ok(());
         for batch in reads.chunks(BATCH) {
             let done = self.read_some(batch).await;
@@ -174,12 +174,12 @@ impl Inner {
             };
             let agent_path = self.client.paths.display(&source);
             let place = Place { agent_path, source, disk: Disk::At(read.path.clone()) };
-            let found = match self.file_reader().look(&place, None, need).await? {
+            let found = match self.file_reader().read_at(&place, None, need).await? {
                 (FileState::Unreachable, _) => {
                     self.orphaned(&place).await?;
                     None
                 }
-                (state, since) => Seen::of(place, state, since).ok(),
+                (state, since) => ObservedFile::of(place, state, since).ok(),
             };
             match found {
                 Some(one) => {
@@ -263,7 +263,7 @@ impl Inner {
         let from: Utf8PathBuf = path.to_owned();
         let place = blocking(path.as_str(), move || paths.reached(&from)).await?;
         let Some(place) = place.filter(|place| matches!(place.disk, Disk::At(_))) else { return Ok(()) };
-        for result in self.index(vec![Seen::discovered(place)], FileEntry::Discovered).await? {
+        for result in self.index(vec![ObservedFile::discovered(place)], FileEntry::Discovered).await? {
             self.announce_first(&result).await?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use context_files::index::{FileEntry, IndexResult, ReadFor, refusal};
 use context_files::many::{Portion, Readers};
-use context_files::observed::{Seen, file_id};
+use context_files::observed::{ObservedFile, file_id};
 use context_files::reading::FileState;
 use context_knowledge::in_flight::{Taken, Wrote};
 use context_knowledge::statement::Content;
@@ -50,13 +50,13 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
-        let (state, since) = self.inner.file_reader().look(&place, content, ReadFor::Text).await?;
+        let (state, since) = self.inner.file_reader().read_at(&place, content, ReadFor::Text).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
         if !is_known {
             return Err(refusal(path, &state));
         }
-        let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
+        let seen = ObservedFile::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let entry = if is_gone { FileEntry::Gone } else { FileEntry::Read };
         let (way, hash) = (self.inner.way(&seen.place), seen.observation.source_hash());
         let indexed = self.inner.index(vec![seen], entry).await;
@@ -85,11 +85,11 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| text.into_owned());
-        let (state, since) = self.inner.file_reader().look(&place, content, ReadFor::Text).await?;
+        let (state, since) = self.inner.file_reader().read_at(&place, content, ReadFor::Text).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
-        let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
+        let seen = ObservedFile::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
         let way = self.inner.way(&seen.place);
         let before = self.inner.lock().await?.base(&way);
@@ -120,7 +120,7 @@ impl Engine {
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
-        let seen = Seen::deleted(place);
+        let seen = ObservedFile::deleted(place);
         let mut results = self.inner.index(vec![seen], FileEntry::Gone).await?;
         Ok(results.remove(0))
     }
@@ -134,7 +134,7 @@ impl Engine {
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
         self.inner.check_open()?;
         let places = paths.iter().map(|p| self.inner.client.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
-        let seen = places.into_iter().map(Seen::discovered).collect();
+        let seen = places.into_iter().map(ObservedFile::discovered).collect();
         self.inner.index(seen, FileEntry::Discovered).await
     }
 
@@ -191,13 +191,13 @@ impl Inner {
     }
 
     /// Returns what is on disk, as far as the client can read it.
-    async fn read_now(&self, place: Place) -> Result<Option<Seen>> {
+    async fn read_now(&self, place: Place) -> Result<Option<ObservedFile>> {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);
         }
-        let (file, since) = self.file_reader().look(&place, None, ReadFor::Text).await?;
+        let (file, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
         let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. }) || file.is_gone();
-        Ok(Seen::of(place, file, since).ok().filter(|_| was_read))
+        Ok(ObservedFile::of(place, file, since).ok().filter(|_| was_read))
     }
 
     /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need

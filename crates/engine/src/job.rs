@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use context_files::index::{FileEntry, IndexResult};
-use context_files::observed::{Observed, Seen};
+use context_files::observed::{Observed, ObservedFile};
 use context_model::canonical;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -38,12 +38,12 @@ pub(crate) enum Job {
     /// A tool call, the files that it shows, and the object that it becomes. The outcome is that object.
     Toolcall(Box<Toolcall>, Observed, CallObject, Reply<ObjectId>),
     /// Files that were looked at. The outcome is what indexing did, in the order of the files.
-    Files(Vec<Seen>, FileEntry, Reply<Vec<IndexResult>>),
+    Files(Vec<ObservedFile>, FileEntry, Reply<Vec<IndexResult>>),
 }
 
 impl Job {
     /// Files that were looked at, recorded for a caller that needs no outcome.
-    pub fn files(seen: Vec<Seen>, entry: FileEntry) -> Self {
+    pub fn files(seen: Vec<ObservedFile>, entry: FileEntry) -> Self {
         Self::Files(seen, entry, Reply::default())
     }
 
@@ -61,7 +61,7 @@ impl Job {
     }
 
     /// The looks at files that it brings.
-    pub fn seen_mut(&mut self) -> impl Iterator<Item = &mut Seen> {
+    pub fn seen_mut(&mut self) -> impl Iterator<Item = &mut ObservedFile> {
         let (observed, files): (&mut [_], &mut [_]) = match self {
             Self::Toolcall(_, observed, ..) => (&mut observed.files, &mut []),
             Self::Files(seen, ..) => (&mut [], seen),
@@ -70,7 +70,7 @@ impl Job {
     }
 
     /// The same, read-only.
-    pub fn seen(&self) -> impl Iterator<Item = &Seen> {
+    pub fn seen(&self) -> impl Iterator<Item = &ObservedFile> {
         let (observed, files): (&[_], &[_]) = match self {
             Self::Toolcall(_, observed, ..) => (&observed.files, &[]),
             Self::Files(seen, ..) => (&[], seen),
@@ -81,7 +81,7 @@ impl Job {
     /// The length of its texts.
     fn bytes(&self) -> usize {
         let content = if let Self::Toolcall(input, ..) = self { input.content.len() } else { 0 };
-        content + self.seen().map(Seen::bytes).sum::<usize>()
+        content + self.seen().map(ObservedFile::bytes).sum::<usize>()
     }
 
     /// Returns whether it comes from an event and not from somebody's look.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use context_files::index::{FileEntry, ReadFor};
-use context_files::observed::{Seen, file_id};
+use context_files::observed::{ObservedFile, file_id};
 use context_knowledge::known::Way;
 use context_model::id::ObjectId;
 use context_session::Session;
@@ -69,9 +69,9 @@ impl Inner {
 
     /// Notes that a file is gone which nobody has stored: there must be an object that the model can be told about.
     async fn note_lost(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
-        let (found, _) = self.file_reader().look(&place, None, ReadFor::Change).await?;
+        let (found, _) = self.file_reader().read_at(&place, None, ReadFor::Change).await?;
         if found.is_gone() && self.works_here(state).await? {
-            let mut found = Job::files(vec![Seen::discovered(place)], FileEntry::Discovered);
+            let mut found = Job::files(vec![ObservedFile::discovered(place)], FileEntry::Discovered);
             self.perform_now(state, fsync, &mut found).await?;
         }
         Ok(())
@@ -99,16 +99,16 @@ impl Inner {
         if !matches!(&place.disk, Disk::At(path) if !path.exists()) {
             return Ok(false);
         }
-        let (found, _) = self.file_reader().look(&place, None, ReadFor::Change).await?;
+        let (found, _) = self.file_reader().read_at(&place, None, ReadFor::Change).await?;
         Ok(found.is_gone())
     }
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
     /// by which the next one would track it.
     async fn read_again(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
-        let (found, since) = self.file_reader().look(&place, None, ReadFor::Text).await?;
+        let (found, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
         if found.hash().is_some()
-            && let Ok(seen) = Seen::of(place, found, since)
+            && let Ok(seen) = ObservedFile::of(place, found, since)
         {
             self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
         }
@@ -126,14 +126,15 @@ impl Inner {
             return Ok(());
         }
         let before = state.session.hash_of(&way.file);
-        let (found, since) = self.file_reader().look(&place, None, ReadFor::Text).await?;
+        let (found, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
         let (is_file, is_gone) = (found.is_file(), found.is_gone());
-        let Some(seen) = Seen::of(place.clone(), found, since).ok().filter(|_| is_file || is_gone) else {
+        let Some(seen) = ObservedFile::of(place.clone(), found, since).ok().filter(|_| is_file || is_gone)
+        else {
             return Ok(());
         };
         if is_gone {
             // There must be an object that the model can be told about.
-            let mut found = Job::files(vec![Seen::discovered(place)], FileEntry::Discovered);
+            let mut found = Job::files(vec![ObservedFile::discovered(place)], FileEntry::Discovered);
             self.perform_now(state, fsync, &mut found).await?;
         }
         let entry = match state.session.sets.active().contains(&old) {

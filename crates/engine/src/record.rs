@@ -4,7 +4,7 @@
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
 use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
-use context_files::observed::Seen;
+use context_files::observed::ObservedFile;
 use context_knowledge::evidence::Evidence;
 use context_knowledge::statement::Content;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
@@ -102,7 +102,7 @@ impl Inner {
     }
 
     /// The indexing protocol for files that were looked at, all in one transaction.
-    pub async fn index(&self, seen: Vec<Seen>, entry: FileEntry) -> Result<Vec<IndexResult>> {
+    pub async fn index(&self, seen: Vec<ObservedFile>, entry: FileEntry) -> Result<Vec<IndexResult>> {
         let (reply, answer) = Reply::new();
         self.perform(Job::Files(seen, entry, reply), answer, Fsync::Now).await
     }
@@ -266,7 +266,7 @@ impl Intent for Recording<'_> {
             let ids: Vec<ObjectId> =
                 self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
             refresh::learn(client, session, ids).await?;
-            self.file_reader.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
+            self.file_reader.read_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
             let seen = self.jobs.iter().flat_map(Job::seen);
             let read = seen.filter(|seen| seen.observation.source_hash().is_some()).map(|seen| &seen.id);
             refresh::recall_lost(client, session, read).await?;

@@ -16,7 +16,7 @@ use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 
-use super::observed::Seen;
+use super::observed::ObservedFile;
 use super::reading::{self, FileState};
 use super::tracking::Tracking;
 
@@ -67,9 +67,9 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Client::newest`] from before the
-    /// look, for [`Seen::of`]; `None` for what a tool has read.
-    pub async fn look(
+    /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Client::newest`] from before
+    /// that, for [`ObservedFile::of`]; `None` for what a tool has read.
+    pub async fn read_at(
         &self,
         place: &Place,
         content: Option<Vec<u8>>,
@@ -92,7 +92,7 @@ impl FileReader {
     }
 
     /// The same on this thread.
-    pub fn look_now(&self, place: &Place, need: ReadFor) -> (FileState, Option<TxId>) {
+    pub fn read_now(&self, place: &Place, need: ReadFor) -> (FileState, Option<TxId>) {
         let since = self.client.newest();
         let limit = self.limit(need);
         let state = self.attach(place).map_or_else(identity, |path| self.read(path, limit));
@@ -139,7 +139,7 @@ impl FileReader {
     }
 
     /// Returns whether a look has left out a text that is kept of a file that was read.
-    fn has_waived(&self, one: &Seen) -> bool {
+    fn has_waived(&self, one: &ObservedFile) -> bool {
         let kept = self.limit(ReadFor::Change) + 1..=self.limit(ReadFor::Text);
         one.is_look() && !one.has_text() && kept.contains(&one.size())
     }
@@ -164,10 +164,10 @@ impl FileReader {
     ///
     /// # Errors
     /// `INTERNAL` if a look panicked.
-    pub async fn look_anew<'a>(
+    pub async fn read_anew<'a>(
         &self,
         session: &Session,
-        seen: impl Iterator<Item = &'a mut Seen>,
+        seen: impl Iterator<Item = &'a mut ObservedFile>,
     ) -> Result<()> {
         for one in seen {
             let Some(latest) = session.catalog.get(&one.id) else { continue };
@@ -177,7 +177,7 @@ impl FileReader {
                 && need == ReadFor::Text
                 && session.hash_of(&one.id) != one.observation.source_hash();
             if lacks_text || one.is_older_than(latest) {
-                let (state, since) = self.look(&one.place, None, need).await?;
+                let (state, since) = self.read_at(&one.place, None, need).await?;
                 *one = one.again(state, since);
             }
         }
@@ -202,7 +202,7 @@ fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
 pub fn prepare(
     client: &Client,
     session: &mut Session,
-    one: &Seen,
+    one: &ObservedFile,
     entry: FileEntry,
     work: &mut Work,
 ) -> IndexResult {
@@ -282,10 +282,10 @@ mod tests {
         FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 
-    fn seen(state: FileState, since: Option<TxId>) -> Seen {
+    fn seen(state: FileState, since: Option<TxId>) -> ObservedFile {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
         let place = Place { agent_path: "/a".into(), source, disk: Disk::At("/a".into()) };
-        Seen::of(place, state, since).unwrap()
+        ObservedFile::of(place, state, since).unwrap()
     }
 
     /// A file without text, with this many bytes.
@@ -344,7 +344,7 @@ mod tests {
         for (one, is_checked) in [
             (seen(state(), None), false),
             (seen(state(), Some(TxId(1))), true),
-            (Seen::discovered(place), true),
+            (ObservedFile::discovered(place), true),
         ] {
             let (mut session, mut work) = (Session::default(), Work::default());
             let result = prepare(&file_reader.client, &mut session, &one, FileEntry::Read, &mut work);

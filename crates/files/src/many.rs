@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::index::{FileReader, ReadFor, refusal};
-use super::observed::{Seen, file_id};
+use super::observed::{ObservedFile, file_id};
 
 /// How many threads read.
 const READERS: usize = 4;
@@ -70,7 +70,7 @@ impl Readers {
 #[derive(Default)]
 pub struct Portion {
     /// Files that were read.
-    pub seen: Vec<(usize, Seen)>,
+    pub seen: Vec<(usize, ObservedFile)>,
     /// Files that the list names more than once; each is read once.
     pub again: Vec<(usize, ObjectId)>,
     /// Files that can't be indexed, and why.
@@ -91,7 +91,7 @@ struct ParallelReader {
 
 /// A path that was looked at.
 enum Looked {
-    Now(Box<Seen>),
+    Now(Box<ObservedFile>),
     /// Another one led to the same file.
     Before(ObjectId),
 }
@@ -102,7 +102,7 @@ impl ParallelReader {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = self.paths.get(number) else { break };
-            match self.look(path) {
+            match self.read(path) {
                 Ok(Looked::Now(seen)) => {
                     portion.bytes += seen.bytes();
                     portion.seen.push((number, *seen));
@@ -121,16 +121,16 @@ impl ParallelReader {
         let _ = portions.blocking_send(portion);
     }
 
-    fn look(&self, path: &str) -> Result<Looked> {
+    fn read(&self, path: &str) -> Result<Looked> {
         let place = self.file_reader.client.paths.resolve(path)?;
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
             return Ok(Looked::Before(file_id(&place.source)));
         }
-        let (state, since) = self.file_reader.look_now(&place, ReadFor::Text);
+        let (state, since) = self.file_reader.read_now(&place, ReadFor::Text);
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
-        let seen = Seen::of(place, state, since).map_err(|state| refusal(path, &state))?;
+        let seen = ObservedFile::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let hash = seen.observation.source_hash();
         let is_known = hash.is_some() && self.known.get(&seen.id) == hash.as_ref();
         Ok(Looked::Now(Box::new(if is_known { seen } else { seen.made() })))
@@ -191,7 +191,7 @@ mod tests {
         let root = directory.path().to_str().unwrap().to_owned();
         let path = format!("{root}/a");
         std::fs::write(&path, "text").unwrap();
-        let look = |reader: ParallelReader| match reader.look(&path).unwrap() {
+        let look = |reader: ParallelReader| match reader.read(&path).unwrap() {
             Looked::Now(seen) => *seen,
             Looked::Before(id) => panic!("{id} was looked at before"),
         };

@@ -22,7 +22,7 @@ use super::index::{FileEntry, FileReader, ReadFor, prepare};
 use super::reading::FileState;
 
 /// A look at one file: where it was, what was there, and its text if that is kept.
-pub struct Seen {
+pub struct ObservedFile {
     /// The file's object.
     pub id: ObjectId,
     /// The file's path as the agent gave it, its binding, and where it is on disk.
@@ -46,7 +46,7 @@ enum SeenText {
     Made(Box<Document>),
 }
 
-impl Seen {
+impl ObservedFile {
     /// Takes what is at the file's place, and [`context_session::client::Client::newest`] from before this client looked there.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ pub fn file_id(source: &FilesystemSource) -> ObjectId {
 }
 
 #[cfg(test)]
-impl Seen {
+impl ObservedFile {
     /// Returns whether its version is made already.
     pub fn is_made(&self) -> bool {
         matches!(self.text, SeenText::Made(_))
@@ -155,7 +155,7 @@ impl Seen {
 #[derive(Default)]
 pub struct Observed {
     /// The files, and how each enters the session.
-    pub files: Vec<(Seen, FileEntry)>,
+    pub files: Vec<(ObservedFile, FileEntry)>,
     /// The evidence of what the call's result shows, as far as that is known.
     pub evidence: Option<Evidence>,
     /// The outcome of the call's output.
@@ -194,7 +194,7 @@ impl FileReader {
             let candidates =
                 touched.into_iter().flat_map(|(list, entry)| list.into_iter().map(move |c| (c, entry)));
             candidates
-                .filter_map(|(candidate, entry)| file_reader.look_at(&candidate, entry, is_shown))
+                .filter_map(|(candidate, entry)| file_reader.read_candidate(&candidate, entry, is_shown))
                 .collect::<Vec<_>>()
         })
         .await?;
@@ -202,7 +202,12 @@ impl FileReader {
     }
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.
-    fn look_at(&self, candidate: &Candidate, entry: FileEntry, is_shown: bool) -> Option<(Seen, FileEntry)> {
+    fn read_candidate(
+        &self,
+        candidate: &Candidate,
+        entry: FileEntry,
+        is_shown: bool,
+    ) -> Option<(ObservedFile, FileEntry)> {
         let paths = &self.client.paths;
         let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
         let place = match &candidate.base {
@@ -213,22 +218,22 @@ impl FileReader {
         let Disk::At(path) = &place.disk else {
             // Files in a sandbox can't be looked at, so the tool's word is enough to know the path.
             let certain = candidate.kind == Certainty::Named && place.disk == Disk::Inside;
-            return certain.then(|| (Seen::discovered(place), FileEntry::Discovered));
+            return certain.then(|| (ObservedFile::discovered(place), FileEntry::Discovered));
         };
         if entry == FileEntry::Discovered {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
-            return is_file.then(|| (Seen::discovered(place), entry));
+            return is_file.then(|| (ObservedFile::discovered(place), entry));
         }
         let need = if entry == FileEntry::Touched && !is_shown { ReadFor::Change } else { ReadFor::Text };
-        let (state, since) = self.look_now(&place, need);
+        let (state, since) = self.read_now(&place, need);
         match state {
-            state if state.is_file() => Some((Seen::of(place, state, since).ok()?, entry)),
+            state if state.is_file() => Some((ObservedFile::of(place, state, since).ok()?, entry)),
             // A command may have removed it. That matters only for known files, and is decided there. What was read or written
             // may be gone by the time the call is recorded; the model knows it all the same.
             state if state.is_gone() => {
                 let is_known = matches!(entry, FileEntry::Read | FileEntry::Written);
                 let entry = if is_known { FileEntry::Gone } else { FileEntry::Tracked };
-                Some((Seen::of(place, state, since).ok()?, entry))
+                Some((ObservedFile::of(place, state, since).ok()?, entry))
             }
             _ => None,
         }
@@ -261,9 +266,9 @@ mod tests {
         Place { agent_path: "/a".into(), source, disk }
     }
 
-    fn seen(disk: Disk, since: Option<TxId>) -> Seen {
+    fn seen(disk: Disk, since: Option<TxId>) -> ObservedFile {
         let state = FileState::Text(HashedText::new("text".into()));
-        Seen::of(place(disk), state, since).unwrap()
+        ObservedFile::of(place(disk), state, since).unwrap()
     }
 
     /// Only what this client has read from the disk can be outdated by what others have stored since.
@@ -285,7 +290,7 @@ mod tests {
         let made = seen(Disk::Inside, None).made();
         assert!(made.is_made());
         assert_eq!((made.bytes(), made.size(), made.has_text()), (4, 4, true));
-        let path_alone = Seen::discovered(place(Disk::Inside));
+        let path_alone = ObservedFile::discovered(place(Disk::Inside));
         assert_eq!((path_alone.bytes(), path_alone.size(), path_alone.has_text()), (0, 0, false));
     }
 
@@ -299,7 +304,7 @@ mod tests {
         assert_eq!((again.size(), again.has_text()), (1, false));
         assert!(again.reason.is_some() && first.reason.is_none());
         assert_eq!(first.again(FileState::Unreachable, None).observation, Observation::Unreadable);
-        let gone = Seen::deleted(place(Disk::At("/a".into())));
+        let gone = ObservedFile::deleted(place(Disk::At("/a".into())));
         assert_eq!((gone.observation, gone.reason.as_deref()), (Observation::Deleted, Some("was deleted")));
     }
 }

@@ -17,7 +17,7 @@ use context_session::paths::{Disk, Place};
 use context_store::{AsOf, KnownAt, StoreError};
 
 use super::index::{FileReader, ReadFor};
-use super::observed::{Seen, file_id};
+use super::observed::{ObservedFile, file_id};
 use super::reading::FileState;
 use super::stamps::{Stamp, StampNote, Stamps};
 
@@ -29,7 +29,7 @@ const READERS: usize = 8;
 #[derive(Default)]
 pub struct Compared {
     /// Files that differ from their stored version.
-    pub changed: Vec<Seen>,
+    pub changed: Vec<ObservedFile>,
     /// Files about which nothing is known, because their directory is missing or can't be read.
     pub unreachable: Vec<Place>,
     /// Files without bytes that had some in an earlier version.
@@ -138,7 +138,7 @@ impl Stored {
 /// The outcome of comparing a file with its stored version.
 enum Comparison {
     /// It differs from its stored version.
-    Changed(Box<Seen>),
+    Changed(Box<ObservedFile>),
     /// It equals its stored version. It had to be read this time, but need not be next time.
     Read(ObjectId, Digest, Stamp),
     /// Nothing can be said.
@@ -190,7 +190,7 @@ fn compare(
         };
     }
     let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-    Seen::of(place, state, Some(since))
+    ObservedFile::of(place, state, Some(since))
         .map_or(Comparison::Same, |seen| Comparison::Changed(Box::new(seen.made())))
 }
 
