@@ -3,7 +3,7 @@
 //! A model knows only what its request says. Each result that shows lines, each write and each notice is a [`statement`] about
 //! a version of a file; what it says is [`evidence`], which is recorded with its call and found again in the [`archive`].
 //! [`known::Known`] holds the statements and which version the model knows; [`statement::Knowledge`] says what those in sight come
-//! to. [`passage`] and [`written`] find out what an output shows or a call has left, where nobody has passed that in.
+//! to. Where nobody has passed in what an output shows or a call has left, [`inferred`] finds it out, with [`passage`] and [`written`].
 //! [`notices`] has the words in which the model is told.
 //!
 //! ```
@@ -14,7 +14,7 @@
 //! let version = |text: &str| Content::stored(Some(Digest::of(text.as_bytes())), TxId(1));
 //! let read = Passage { content: version("a"), first: 1, last: 9, whole: true };
 //! let said = [StatementKind::Lines(read), StatementKind::Other(version("b").hash)];
-//! let said = said.map(|says| Statement { by: None, via: None, number: 0, says });
+//! let said = said.map(|kind| Statement { by: None, via: None, number: 0, kind });
 //! let knowledge = Knowledge::of(said.iter());
 //! assert!(knowledge.speaks_of(version("b").hash), "a notice has told of it");
 //! assert!(knowledge.outstanding.is_empty(), "so no line that was read still stands");
