@@ -23,6 +23,26 @@
 //! session costs at most what it would have cost without rolls, plus that rent. And the rent that is still outstanding is
 //! less than the cost of writing the current context once.
 //!
+//! ```
+//! use context_projection::{Item, Ledger, Policy, Prices};
+//!
+//! // A cached token costs a tenth of a fresh one, and writing one to the cache costs 1.25.
+//! let policy = Policy::new(Prices::new(0.1, 1.25));
+//! let mut ledger = Ledger::new(2_000);
+//! let output = ledger.push(Item::new(10_000, 20));
+//! ledger.push(Item::new(1_000, 20));
+//! ledger.charge_call(&policy);
+//!
+//! // Stale, its 9,980 tokens pay 998 at each call; removing them has 1,000 tokens and a reference written again.
+//! ledger.set_stale(output, true);
+//! let mut calls = 0;
+//! while ledger.decide(&policy).is_none() {
+//!     ledger.charge_call(&policy);
+//!     calls += 1;
+//! }
+//! assert_eq!(calls, 2);
+//! ```
+//!
 //! All of this is a function of its arguments, in units of one fresh input token, and works on plain numbers. [`request`]
 //! applies it to the segments of a request; of the session it knows what [`Objects`] says.
 
