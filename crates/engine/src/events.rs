@@ -186,7 +186,7 @@ impl Inner {
                     looked.push((read, self.tracking.rest(one.size())));
                     seen.push(one);
                 }
-                None => self.tracking.pending_reads().read(read, false, Duration::ZERO, Instant::now()),
+                None => self.tracking.pending_reads().was_read(read, false, Duration::ZERO, Instant::now()),
             }
         }
         if seen.is_empty() {
@@ -201,7 +201,7 @@ impl Inner {
         let results = self.index(seen, FileEntry::Tracked).await?;
         let now = Instant::now();
         for ((read, rest), result) in looked.into_iter().zip(&results) {
-            self.tracking.pending_reads().read(read, result.action != Action::Unchanged, rest, now);
+            self.tracking.pending_reads().was_read(read, result.action != Action::Unchanged, rest, now);
         }
         for (result, is_first) in results.iter().zip(first) {
             if is_first {

@@ -124,7 +124,7 @@ impl Inner {
             // All that is asked then is whether the newest version has text.
             Some(lines) if read.may_be_of_another(lines) => {
                 self.walk(file, tx, |version| {
-                    search.look(content_in(version), version.document.content());
+                    search.look(content_in(&version), version.document.content());
                     true
                 })
                 .await?;
@@ -136,7 +136,7 @@ impl Inner {
 
     /// Searches the versions of a file, from the newest after a transaction on.
     async fn search(&self, file: &ObjectId, tx: TxId, search: &mut ReadSearch<'_>) -> Result<()> {
-        self.walk(file, tx, |version| !search.look(content_in(version), version.document.content())).await
+        self.walk(file, tx, |version| !search.look(content_in(&version), version.document.content())).await
     }
 
     /// Returns what a call has left, if that is noted already; else the version that a search finds.
@@ -318,14 +318,14 @@ impl Inner {
         &self,
         file: &ObjectId,
         mut tx: TxId,
-        mut look: impl FnMut(&Version) -> bool + Send,
+        mut look: impl FnMut(Version) -> bool + Send,
     ) -> Result<()> {
         for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
-            if look(&version) {
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            if look(version) {
                 break;
             }
-            tx = TxId(version.tx_id.0.saturating_sub(1));
         }
         Ok(())
     }
@@ -343,7 +343,7 @@ pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Optio
 }
 
 /// Returns the content of a stored version.
-fn content_in(version: &Version) -> Content {
+pub(crate) fn content_in(version: &Version) -> Content {
     Content::stored(version.document.source_hash(), version.tx_id)
 }
 

@@ -9,17 +9,19 @@ use context_knowledge::passage::{Shows, nothing_of, passage_of};
 use context_knowledge::statement::{Content, Passage};
 use context_knowledge::wrapped::Tool::{Reader, Shell};
 use context_knowledge::written::Leaves;
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use context_model::observe::shown_by_shell;
 use context_model::outcome::outcome;
 use context_model::time::TxId;
 use context_session::error::Result;
+use context_store::Version;
 use serde_json::Value;
 
 use crate::engine::Inner;
 use crate::evidence::first_line;
-use crate::inferred::passage_in;
+use crate::inferred::{content_in, passage_in};
 
 impl Inner {
     /// Notes what a tool has passed in. Returns its number.
@@ -156,30 +158,25 @@ impl Inner {
         output: &str,
     ) -> Result<Option<(Passage, Shows)>> {
         let newest = content.tx.unwrap_or_else(|| self.client.newest());
-        let mut shown = None;
-        self.walk(file, newest, |version| {
-            let is_it = version.document.source_hash() == content.hash;
-            if is_it {
-                shown = passage_in(version, first, output);
-            }
-            is_it
+        let version = self.version_with(file, content.hash, newest).await?;
+        Ok(version.and_then(|version| passage_in(&version, first, output)))
+    }
+
+    /// Returns the newest version of a file with these bytes, or in which it was gone, up to a transaction.
+    async fn version_with(&self, file: &ObjectId, hash: Option<Digest>, tx: TxId) -> Result<Option<Version>> {
+        let mut found = None;
+        self.walk(file, tx, |version| {
+            found = Some(version).filter(|version| version.document.source_hash() == hash);
+            found.is_some()
         })
         .await?;
-        Ok(shown)
+        Ok(found)
     }
 
     /// Recorded bytes as a version of this store: the newest one with them up to a transaction.
     pub async fn content_of(&self, bytes: &Bytes, tx: TxId) -> Result<Content> {
-        let mut content = Content::lost(bytes.hash);
-        self.walk(&bytes.file, tx, |version| {
-            let is_it = version.document.source_hash() == Some(bytes.hash);
-            if is_it {
-                content = Content::stored(Some(bytes.hash), version.tx_id);
-            }
-            is_it
-        })
-        .await?;
-        Ok(content)
+        let version = self.version_with(&bytes.file, Some(bytes.hash), tx).await?;
+        Ok(version.map_or(Content::lost(bytes.hash), |version| content_in(&version)))
     }
 }
 

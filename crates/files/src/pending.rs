@@ -80,7 +80,7 @@ impl PendingReads {
     }
 
     /// A file was read and the result is stored. `pause` is how long its bytes take at the pace.
-    pub fn read(&mut self, read: &PendingRead, made_version: bool, pause: Duration, now: Instant) {
+    pub fn was_read(&mut self, read: &PendingRead, made_version: bool, pause: Duration, now: Instant) {
         let Some(wait) = self.files.get_mut(&read.path) else { return };
         wait.touches -= read.touches.min(wait.touches);
         if made_version {
@@ -127,7 +127,7 @@ mod tests {
             let now = start + MS * 100 * step;
             pending.touch(PATH.into(), now);
             for read in pending.ready(now, false) {
-                pending.read(&read, true, pause, now);
+                pending.was_read(&read, true, pause, now);
                 made += 1;
             }
         }
@@ -149,7 +149,7 @@ mod tests {
             pending.touch(PATH.into(), now);
             let ready = pending.ready(now, false);
             assert_eq!(ready.len(), 1);
-            pending.read(&ready[0], true, Duration::from_secs(8), now);
+            pending.was_read(&ready[0], true, Duration::from_secs(8), now);
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let (mut pending, now) = (PendingReads::default(), Instant::now());
         pending.touch(PATH.into(), now);
         let ready = pending.ready(now, false);
-        pending.read(&ready[0], true, MS, now);
+        pending.was_read(&ready[0], true, MS, now);
         pending.tidy(now);
         assert_eq!(pending.files.len(), 1);
         pending.tidy(now + MS);
@@ -187,11 +187,11 @@ mod tests {
         pending.touch(PATH.into(), now);
         let first = pending.ready(now, false).remove(0);
         pending.touch(PATH.into(), now);
-        pending.read(&first, true, MS, now);
+        pending.was_read(&first, true, MS, now);
         assert!(pending.next().is_some());
         assert!(pending.ready(now, false).is_empty());
         let second = pending.ready(now + MS, false).remove(0);
-        pending.read(&second, false, MS, now + MS);
+        pending.was_read(&second, false, MS, now + MS);
         pending.tidy(now + MS);
         assert!(pending.files.is_empty());
     }
@@ -201,7 +201,7 @@ mod tests {
         let (mut pending, now) = (PendingReads::default(), Instant::now());
         pending.touch(PATH.into(), now);
         let ready = pending.ready(now, false);
-        pending.read(&ready[0], true, MS, now);
+        pending.was_read(&ready[0], true, MS, now);
         assert_eq!(pending.ready(now + MS, true), []);
         assert_eq!(pending.next(), None);
     }
@@ -212,9 +212,9 @@ mod tests {
         pending.touch(PATH.into(), now);
         let first = pending.ready(now, false).remove(0);
         pending.touch(PATH.into(), now);
-        pending.read(&first, true, MS, now);
+        pending.was_read(&first, true, MS, now);
         let second = pending.ready(now + MS, false).remove(0);
-        pending.read(&second, true, MS, now + MS);
+        pending.was_read(&second, true, MS, now + MS);
         pending.touch(PATH.into(), now + MS * 3);
         assert_eq!(pending.next(), Some(now + MS * 3));
     }
@@ -225,7 +225,7 @@ mod tests {
         pending.touch(PATH.into(), now);
         let first = pending.ready(now, false).remove(0);
         pending.touch(PATH.into(), now);
-        pending.read(&first, false, MS, now);
+        pending.was_read(&first, false, MS, now);
         pending.tidy(now);
         assert_eq!(pending.ready(now, false), [PendingRead { path: PATH.into(), touches: 1 }]);
     }
