@@ -159,11 +159,12 @@ export class Store extends native.Store implements AsyncDisposable {
   /**
    * Erases texts for good: from all versions, the search index, the log and the free pages of a file; from XTDB with
    * `evict`, and from the journal in front of it. Envelopes, hashes and times stay. The versions say when and why, and the
-   * same text is never stored again. A file is rewritten, which needs free space of twice its size. An interrupted call is
-   * completed by repeating it.
+   * same text is never stored again. A file is rewritten, which needs free space of three times its size. An interrupted
+   * call is completed by repeating it.
    *
    * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, and
-   * `STORE_FULL` if there is not enough free space (nothing was erased then).
+   * `STORE_FULL` if there is not enough free space: nothing was erased then, or, if the disk filled up meanwhile, the texts
+   * can't be read any more and the error says that their bytes are left until the call is repeated.
    */
   override forget(wanted: Forgetting[], why: string): Promise<Forgotten> {
     return calling(() => {

@@ -13,21 +13,28 @@ use context_store::StoreError;
 /// How long to wait before the log is emptied again: a process that copies it needs a few milliseconds.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Fails if the disk has no space for a second file and a log of the same length.
+/// The free space that a rewrite takes, in lengths of the store: a second file, and a log of the same length.
+pub(super) const REWRITE: u64 = 2;
+
+/// The same for erasing with the rewrite that follows. Before that, the log takes a page for each one that changes.
+pub(super) const ERASE: u64 = 3;
+
+/// Fails if the disk has less free space than so many lengths of the store and its log. `outcome` says what is done by
+/// then.
 ///
 /// # Errors
 /// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
-pub(super) fn has_room(place: &StoreFile) -> Result<()> {
+pub(super) fn has_room(place: &StoreFile, lengths: u64, outcome: &str) -> Result<()> {
     place.check()?;
     let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
-    let wanted = 2 * (length(place.path()) + length(&connect::log(place.path())));
+    let wanted = lengths * (length(place.path()) + length(&connect::log(place.path())));
     let folder = place.path().parent().unwrap_or(place.path());
     let free = context_platform::free_space(folder).unwrap_or(u64::MAX);
     if wanted <= free {
         return Ok(());
     }
     let what = format!(
-        "rewriting the store takes {} MB of free space, and only {} MB are free; make room and try again. Nothing was changed",
+        "rewriting the store takes {} MB of free space, and only {} MB are free; make room and try again. {outcome}",
         wanted.div_ceil(1 << 20),
         free >> 20
     );
@@ -45,6 +52,14 @@ pub(super) fn rewrite(connection: &Connection) -> Result<()> {
     let vacuum = patiently(|| Ok(connection.execute_batch("VACUUM")?));
     connection.pragma_update(None, "temp_store", "memory")?;
     vacuum?;
+    empty_log(connection)
+}
+
+/// Copies the log back and empties it.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` if another process reads an older state for 30 seconds.
+pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let begin = Instant::now();
     while patiently(|| is_held(connection))? {
         // SQLite waits for readers, but not for another process that happens to be copying the log.

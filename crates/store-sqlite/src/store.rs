@@ -217,7 +217,7 @@ impl Drop for SqliteStore {
 #[async_trait]
 impl OwnedStore for SqliteStore {
     /// The texts are also erased from the log and the free pages. The whole file is rewritten, which takes time in
-    /// proportion to its size, and free space of twice its length.
+    /// proportion to its size, and free space of three times its length.
     async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
         let mark = Erased { at: (self.clock)(), why: why.to_owned() };
         self.call(move |writer| writer.erase(&wanted, &mark)).await

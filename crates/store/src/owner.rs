@@ -19,7 +19,8 @@ pub trait OwnedStore: Store {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without
-    /// enough free space. Nothing is erased then. `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    /// enough free space. Nothing is erased then, unless the error says that the texts can't be read any more but their
+    /// bytes are left. `STORE_UNAVAILABLE`, which may say the same; `STORE_CORRUPT`, `CLOSED`.
     async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount>;
 
     /// Removes sessions, together with what only they have encountered. They may be imported again; what was erased in

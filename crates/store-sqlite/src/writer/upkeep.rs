@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use context_store::{Erase, Erased, ErasedCount};
+use context_store::{Erase, Erased, ErasedCount, StoreError};
 
 use super::{LIMIT_TIME, Writer};
-use crate::error::Result;
+use crate::error::{Result, Trouble};
 use crate::prune::{self, Left, Which};
 use crate::{erase, index, rewrite};
 
 impl Writer {
     /// Erases what the owner of the store wants to forget, and then rewrites the whole file.
     pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
-        rewrite::has_room(&self.place)?;
+        rewrite::has_room(&self.place, rewrite::ERASE, "Nothing was changed")?;
         self.index_all()?;
         self.heads.borrow_mut().clear();
         let count = self.write(|connection| {
@@ -20,8 +20,7 @@ impl Writer {
             while index::portion(connection)? {}
             erase::erase(connection, wanted, mark)
         })?;
-        self.optimize_index()?;
-        self.rewrite()?;
+        self.optimize_index().and_then(|()| self.rewrite()).map_err(half_done)?;
         Ok(count)
     }
 
@@ -45,16 +44,10 @@ impl Writer {
         self.connection.pragma_update(None, "foreign_keys", true)?;
         let mut left = left?;
         if is_shortened && !left.sessions.is_empty() {
-            left.pruned.is_shorter = self.shorten().is_ok();
+            left.pruned.is_shorter = self.optimize_index().and_then(|()| self.rewrite()).is_ok();
         }
         self.checkpoint();
         Ok(left)
-    }
-
-    fn shorten(&mut self) -> Result<()> {
-        rewrite::has_room(&self.place)?;
-        self.optimize_index()?;
-        self.rewrite()
     }
 
     /// Deleted text stays in the index until its segments are merged.
@@ -88,8 +81,25 @@ impl Writer {
 
     /// Rewrites the whole file, without free pages, and empties the log.
     pub fn rewrite(&mut self) -> Result<()> {
-        rewrite::has_room(&self.place)?;
         self.sync_commits(true)?;
+        // What has just been erased or removed fills the log: emptied first, it takes no space beside the rewrite.
+        rewrite::empty_log(&self.connection)?;
+        rewrite::has_room(&self.place, rewrite::REWRITE, "The file keeps its length")?;
         rewrite::rewrite(&self.connection)
     }
+}
+
+/// The error of the second step of erasing says that the first one is done.
+fn half_done(error: Trouble) -> Trouble {
+    let what = |why: String| {
+        format!(
+            "what was named can't be read any more, but its bytes stay in the file until this is repeated: {why}"
+        )
+    };
+    let error = match error.into_store() {
+        StoreError::Full(why) => StoreError::Full(what(why)),
+        StoreError::Unavailable(why) => StoreError::Unavailable(what(why)),
+        other => other,
+    };
+    error.into()
 }

@@ -84,6 +84,10 @@ fn a_reader_of_an_older_state_is_told_of() {
         let error = store.erase(all(), "keys").await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::StoreUnavailable);
         assert!(error.to_string().contains("another process is reading an older state"), "{error}");
+        assert!(
+            error.to_string().contains("was named can't be read any more, but its bytes stay"),
+            "{error}"
+        );
         assert_eq!(readable(&store).await, 0);
         reader.execute_batch("COMMIT").unwrap();
         assert_eq!(store.erase(all(), "keys").await.unwrap().versions, 0);
@@ -93,29 +97,44 @@ fn a_reader_of_an_older_state_is_told_of() {
     });
 }
 
+/// With any free space, all of it is erased, or nothing is and the error says so.
 #[test]
 fn without_room_nothing_is_erased_and_the_room_is_named() {
-    let Some(small) = Small::mount("96m") else {
-        return not_run("forget without room", "a tmpfs can't be mounted here");
-    };
-    let path = small.path().join("store.db");
-    fill(&path);
-    // As much is left as the store is long, and half of what it takes.
-    let disk = rustix::fs::statvfs(small.path()).unwrap();
-    let ballast = disk.f_bavail * disk.f_frsize - std::fs::metadata(&path).unwrap().len();
-    std::fs::write(small.path().join("ballast"), vec![0; usize::try_from(ballast).unwrap()]).unwrap();
-    runtime().block_on(async {
-        let store = SqliteStore::open(&path, Durability::Power).unwrap();
-        let before = readable(&store).await;
-        let error = store.erase(all(), "keys").await.unwrap_err();
-        assert_eq!(error.code(), ErrorCode::StoreFull);
-        assert!(error.to_string().contains("MB of free space, and only"), "{error}");
-        assert_eq!(readable(&store).await, before);
-        std::fs::remove_file(small.path().join("ballast")).unwrap();
-        store.erase(all(), "keys").await.unwrap();
-        assert_eq!((in_files(small.path()), readable(&store).await), (0, 0));
-        store.close().await.unwrap();
-    });
+    let original = tempfile::tempdir().unwrap();
+    let original = original.path().join("store.db");
+    fill(&original);
+    let length = std::fs::metadata(&original).unwrap().len();
+    let (mut refused, mut done) = (0, 0);
+    for halves in 1..=8 {
+        let Some(small) = Small::mount("32m") else {
+            return not_run("forget without room", "a tmpfs can't be mounted here");
+        };
+        let path = small.path().join("store.db");
+        std::fs::copy(&original, &path).unwrap();
+        let disk = rustix::fs::statvfs(small.path()).unwrap();
+        let ballast = disk.f_bavail * disk.f_frsize - halves * length / 2;
+        std::fs::write(small.path().join("ballast"), vec![0; usize::try_from(ballast).unwrap()]).unwrap();
+        runtime().block_on(async {
+            let store = SqliteStore::open(&path, Durability::Power).unwrap();
+            let before = readable(&store).await;
+            if let Err(error) = store.erase(all(), "keys").await {
+                refused += 1;
+                assert_eq!(error.code(), ErrorCode::StoreFull);
+                let said = error.to_string();
+                assert!(said.contains("MB of free space, and only"), "{halves}: {said}");
+                assert!(said.ends_with("Nothing was changed"), "{halves}: {said}");
+                assert_eq!(readable(&store).await, before, "{halves}: {said}");
+                std::fs::remove_file(small.path().join("ballast")).unwrap();
+                store.erase(all(), "keys").await.unwrap();
+            } else {
+                done += 1;
+            }
+            assert_eq!((in_files(small.path()), readable(&store).await), (0, 0), "{halves}");
+            assert_eq!(store.verify().await.unwrap(), []);
+            store.close().await.unwrap();
+        });
+    }
+    assert!(refused >= 4 && done >= 1, "{refused} refused, {done} done");
 }
 
 #[test]
