@@ -127,7 +127,7 @@ pub fn toolcall(call: js::Toolcall) -> Result<Toolcall, Coded> {
         _ => return Err(Coded::invalid("status is 'ok' or 'fail'")),
     };
     Ok(Toolcall {
-        call_id: call.id,
+        id: call.id,
         tool: call.tool,
         args: json::object(call.args, "args")?,
         args_display: call.args_display,

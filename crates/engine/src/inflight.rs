@@ -44,7 +44,7 @@ impl Inner {
     /// Returns what a call that is about to be recorded shows of a file, or has made of it: found by the call's ID
     /// where the harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
     pub async fn evidence_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
-        let Toolcall { tool, args, content: output, call_id, .. } = input;
+        let Toolcall { tool, args, content: output, id: call_id, .. } = input;
         if matches!(tool.as_str(), "read" | "write" | "edit" | "activate") {
             let answer = self.archive().of_answer(call_id, output).cloned();
             if answer.is_some() {
@@ -105,7 +105,7 @@ impl Inner {
     /// Returns what a call has made of files that its path does not name, as a patch does: of those that were passed in
     /// with its ID, or that the patch names.
     async fn several_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
-        let Toolcall { args, call_id, .. } = input;
+        let Toolcall { args, id: call_id, .. } = input;
         let waiting = self.in_flight().clone();
         let mut all = Vec::new();
         for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &one.way)) {
@@ -124,7 +124,7 @@ impl Inner {
 
     /// The lines of a file that a shell command has shown as they are on disk.
     pub fn shown_by_shell(&self, input: &Toolcall, observed: &Observed) -> Option<Evidence> {
-        let Toolcall { tool, args, content: output, call_id, .. } = input;
+        let Toolcall { tool, args, content: output, id: call_id, .. } = input;
         let shown = shown_by_shell(tool, args).filter(|_| input.status == Status::Ok)?;
         let way = self.way_of(&shown.path)?;
         let (seen, _) = observed.files.iter().find(|(seen, _)| seen.id == way.file)?;

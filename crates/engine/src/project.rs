@@ -32,10 +32,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::record_toolcall`], except for arguments that are nested too deeply: the part that is too deep is
     /// kept as JSON text.
-    #[instrument(level = "debug", skip_all, fields(call = ?input.call_id, tool = ?input.tool), err(level = "debug"))]
+    #[instrument(level = "debug", skip_all, fields(call = ?input.id, tool = ?input.tool), err(level = "debug"))]
     pub async fn receive(&self, input: Toolcall) -> Result<Received> {
         let excerpt = first_excerpt(&input.tool, &input.content);
-        let (length, call_id) = (input.content.len(), input.call_id.clone());
+        let (length, call_id) = (input.content.len(), input.id.clone());
         let is_nested = input.parent.is_some();
         let id = self.inner.record(input, Fsync::WithSettle).await?;
         let mut state = self.inner.lock().await?;

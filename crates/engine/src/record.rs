@@ -4,7 +4,7 @@
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
 use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
-use context_files::observed::ObservedFile;
+use context_files::observed::{Observed, ObservedFile};
 use context_knowledge::evidence::Evidence;
 use context_knowledge::statement::Content;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
@@ -156,7 +156,7 @@ impl Inner {
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         let (reply, answer) = Reply::new();
         // Whether the store has it, or another call under this ID, is asked when it is recorded.
-        let object = CallObject { id: ObjectId::toolcall(&input.call_id), is_new: true };
+        let object = CallObject { id: ObjectId::toolcall(&input.id), is_new: true };
         Ok((Job::Toolcall(Box::new(input), observed, object, reply), answer))
     }
 
@@ -288,10 +288,7 @@ impl Intent for Recording<'_> {
         for job in &mut *self.jobs {
             match job {
                 Job::Toolcall(input, observed, object, reply) => {
-                    let file_refs = observed.add(client, session, work);
-                    let evidence = observed.evidence.as_ref().map(Evidence::to_value);
-                    let noted = (evidence, observed.outcome.as_deref());
-                    add_toolcall(client, session, input, (file_refs, noted), object, work);
+                    add_toolcall(client, session, input, observed, object, work);
                     reply.outcome = Some(object.id.clone());
                 }
                 Job::Files(seen, entry, reply) => {
@@ -304,15 +301,16 @@ impl Intent for Recording<'_> {
     }
 }
 
-/// Adds a tool call to a transaction under construction, with its effect on the sets.
+/// Adds a tool call to a transaction under construction, with what was observed and its effect on the sets.
 fn add_toolcall(
     client: &Client,
     session: &mut Session,
     input: &Toolcall,
-    (mut file_refs, (evidence, outcome)): (Vec<ObjectId>, (Option<Value>, Option<&str>)),
+    observed: &Observed,
     CallObject { id, is_new }: &CallObject,
     work: &mut Work,
 ) {
+    let mut file_refs = observed.add(client, session, work);
     for file in &input.file_refs {
         if !file_refs.contains(file) {
             file_refs.push(file.clone());
@@ -321,6 +319,8 @@ fn add_toolcall(
     if *is_new {
         work.expected.entry(id.clone()).or_insert(None);
         let call = Toolcall { file_refs, ..input.clone() };
+        let evidence = observed.evidence.as_ref().map(Evidence::to_value);
+        let outcome = observed.outcome.as_deref();
         let document = Document::toolcall_with(id.clone(), &client.chat_id, call, evidence, outcome);
         work.documents.push(document);
         // The window also decides about this call, so the catalog must know it before it is saved.
@@ -341,7 +341,7 @@ fn add_toolcall(
 /// The object that a call becomes. Its ID is the harness's own, verbatim, unless the store has a
 /// different call under it.
 async fn object_of(client: &Client, session: &mut Session, input: &Toolcall) -> Result<CallObject> {
-    let id = ObjectId::toolcall(&input.call_id);
+    let id = ObjectId::toolcall(&input.id);
     // The cheap query first: most calls are new.
     if client.store().outlines(std::slice::from_ref(&id)).await? == [None] {
         return Ok(CallObject { id, is_new: true });
@@ -354,7 +354,7 @@ async fn object_of(client: &Client, session: &mut Session, input: &Toolcall) -> 
             && document.text("status") == Some(input.status.as_str())
             && is_args(document, &input.args)
     });
-    let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.call_id, &fingerprint(input)) };
+    let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.id, &fingerprint(input)) };
     refresh::learn(client, session, [id.clone()]).await?;
     let is_new = session.catalog.get(&id).is_none();
     Ok(CallObject { id, is_new })

@@ -175,7 +175,7 @@ impl Inner {
         text: &str,
         taking: Taking,
     ) -> Result<Option<ObjectId>> {
-        let call_id = &input.call_id;
+        let call_id = &input.id;
         if let Some(object) = state.session.object_in(call_id, text) {
             let waiting = state.request.received.get_mut(call_id);
             if let Some(waiting) = waiting {

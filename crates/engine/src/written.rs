@@ -160,7 +160,7 @@ impl Inner {
 
     /// Returns what the model knew before a call whose result tells how the file had changed.
     pub fn told_with(&self, input: &Toolcall, way: &Way) -> Option<Base> {
-        let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.call_id, way));
+        let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.id, way));
         let told = told.filter_map(|one| match one.what {
             Taken::Told { text, content } if input.content.contains(&text) => {
                 Some(Base { file: one.way.file, content, told: None })
@@ -188,7 +188,7 @@ impl Inner {
             if let Some(all) = state.written.get(file) {
                 // What `index_written` noted is what the agent wrote; what is there now may be newer.
                 let only = all.front().filter(|_| all.len() == 1);
-                let wrote = all.iter().find(|one| one.is_of(&input.call_id)).or(only).cloned();
+                let wrote = all.iter().find(|one| one.is_of(&input.id)).or(only).cloned();
                 if let (Some(wrote), Some(hash)) = (wrote, recorded) {
                     state.knows_of(&wrote, file, hash);
                 }
@@ -228,11 +228,11 @@ impl Inner {
         let made = self.made(&leaves, base.as_ref(), file, now, id.as_str()).await?;
         let hash = made.bytes().map(|bytes| bytes.hash);
         if let Some(way) = way {
-            let (call, path) = (Some(input.call_id.clone()), Arc::clone(&way.path));
+            let (call, path) = (Some(input.id.clone()), Arc::clone(&way.path));
             let wrote = Wrote { content: now, before: None, call, path };
-            self.note_in_flight(Some(&input.call_id), way, Taken::Wrote(wrote));
+            self.note_in_flight(Some(&input.id), way, Taken::Wrote(wrote));
             if let Some(last) = self.in_flight().last_mut() {
-                last.owner = Some(input.call_id.clone());
+                last.owner = Some(input.id.clone());
                 last.evidence = Some(made.clone());
             }
         }

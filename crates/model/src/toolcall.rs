@@ -9,7 +9,7 @@ use crate::id::ObjectId;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toolcall {
     /// The harness's call ID, verbatim; may be empty or repeated.
-    pub call_id: String,
+    pub id: String,
     /// The tool's name.
     pub tool: String,
     /// The arguments as the model gave them.
@@ -31,14 +31,14 @@ pub struct Toolcall {
 impl Toolcall {
     /// A call of the model that has succeeded, with nothing besides.
     pub fn new(
-        call_id: impl Into<String>,
+        id: impl Into<String>,
         tool: impl Into<String>,
         args: Map<String, Value>,
         content: impl Into<String>,
     ) -> Self {
-        let (call_id, tool, content) = (call_id.into(), tool.into(), content.into());
+        let (id, tool, content) = (id.into(), tool.into(), content.into());
         let (status, file_refs) = (Status::Ok, Vec::new());
-        Self { call_id, tool, args, args_display: None, content, status, file_refs, parent: None }
+        Self { id, tool, args, args_display: None, content, status, file_refs, parent: None }
     }
 }
 

@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn a_tool_call_survives_its_json_text(args in object(), content: String, tool: String, display in any::<Option<String>>()) {
         let call = Toolcall {
-            call_id: "call_1".into(),
+            id: "call_1".into(),
             tool, args, content,
             args_display: display,
             status: Status::Fail,

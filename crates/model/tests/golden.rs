@@ -128,7 +128,7 @@ fn toolcall(make: &Value) -> Toolcall {
     let args: Map<String, Value> = make["args"].as_object().unwrap().clone();
     let refs = make.get("fileRefs").and_then(Value::as_array);
     Toolcall {
-        call_id: text(make, "id").into(),
+        id: text(make, "id").into(),
         tool: text(make, "tool").into(),
         args,
         args_display: make.get("argsDisplay").and_then(Value::as_str).map(str::to_owned),

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::error::Result;
 use super::form::NewText;
-use super::pack::{self, RowParts, Skeleton};
-use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put};
+use super::pack::Skeleton;
+use super::prepare::{PatchWrite, Prepared, PreparedWrite, Put, body_of};
 use super::read;
 use super::row::Row;
 use super::{erase, index};
@@ -87,26 +87,6 @@ struct StoredObject {
     source: Option<String>,
 }
 
-/// The columns of a version row besides its object and its times.
-struct Columns<'a> {
-    body: &'a Body,
-    content: Option<(i64, Digest)>,
-    /// True if that text was erased, and stays so.
-    is_erased: bool,
-    /// The mark that the version comes with.
-    mark: Option<&'a str>,
-    content_hash: Option<Digest>,
-    chain: Option<Chain<'a>>,
-}
-
-/// The columns that only the row of a patch has.
-struct Chain<'a> {
-    base: i64,
-    depth: i64,
-    patch: &'a Skeleton,
-    nested: String,
-}
-
 impl Open<'_> {
     fn put(&mut self, put: &Put) -> Result<bool> {
         let valid_time = put.valid_time.unwrap_or(self.tx_time);
@@ -117,7 +97,7 @@ impl Open<'_> {
                 }
                 let at = AsOf { valid_time: Some(valid_time), known: None };
                 let stored = read::hashes(self.connection, &put.id, at)?;
-                if stored == Some((put.content_hash, put.body.source_hash)) {
+                if stored == Some((put.content_hash, put.source_hash)) {
                     return Ok(false);
                 }
                 known
@@ -133,12 +113,16 @@ impl Open<'_> {
         };
         let store = if put.is_text_gone { index::stored_erased } else { index::stored };
         let stored = put.text.as_ref().map(|text| store(self.connection, text)).transpose()?;
-        let content = stored.zip(put.text.as_ref()).map(|((content, _), text)| (content, text.key));
         let is_erased = put.is_masked || stored.is_some_and(|(_, is_erased)| is_erased);
-        let content_hash = Some(put.content_hash);
-        let mark = put.erased.as_deref();
-        let columns = Columns { body: &put.body, content, is_erased, mark, content_hash, chain: None };
-        self.insert(&put.id, &known, valid_time, &columns)?;
+        let mut row = self.next_row(&put.id, &known, valid_time, &put.body, None, is_erased)?;
+        row.content = stored.map(|(content, _)| content);
+        row.text_hash = put.text.as_ref().map(|text| text.key.as_bytes().as_slice());
+        row.content_hash = Some(put.content_hash.as_bytes());
+        row.source_hash = put.source_hash.as_ref().map(|hash| hash.as_bytes().as_slice());
+        if let Some(mark) = &put.erased {
+            row.erased = Some(Cow::Borrowed(mark));
+        }
+        self.insert(known.object, &row, &put.body.digest, None)?;
         Ok(true)
     }
 
@@ -179,17 +163,18 @@ impl Open<'_> {
             }
         };
         let nested = Value::from_iter(shape.nested.iter().map(|(k, v)| (k.clone(), Value::from(*v))));
-        let chain = Chain {
-            base: latest.base,
-            depth: latest.depth + 1,
-            patch: &write.skeleton,
-            nested: nested.to_string(),
-        };
-        let body = Body::new(shape.scalars)?;
+        let (body, source_hash) = body_of(shape.scalars)?;
         let is_erased = is_erased || write.is_masked;
-        let columns =
-            Columns { body: &body, content, is_erased, mark: None, content_hash: None, chain: Some(chain) };
-        let seq = self.insert(&write.id, &known, valid_time, &columns)?;
+        let patch = &write.skeleton;
+        let mut row = self.next_row(&write.id, &known, valid_time, &body, Some(patch), is_erased)?;
+        row.content = content.map(|(content, _)| content);
+        row.text_hash = content.as_ref().map(|(_, key)| key.as_bytes().as_slice());
+        row.source_hash = source_hash.as_ref().map(|hash| hash.as_bytes().as_slice());
+        row.base = Some(latest.base);
+        row.depth = Some(latest.depth + 1);
+        row.nested = Some(Cow::Owned(nested.to_string()));
+        self.insert(known.object, &row, &body.digest, Some(&patch.digest))?;
+        let seq = row.seq;
         if let Some(payload) = head {
             self.heads.keep(&write.id, seq.unsigned_abs(), payload);
         }
@@ -205,31 +190,32 @@ impl Open<'_> {
         Ok(known.optional()?)
     }
 
-    fn insert(
+    /// The row of the next version: its number, its times, and its payload, whose long strings are stored. Whole documents and
+    /// patches then set the columns of their own. `is_erased`: something in it was erased before it was written.
+    fn next_row<'a>(
         &mut self,
-        id: &ObjectId,
-        known: &StoredObject,
+        id: &'a ObjectId,
+        known: &'a StoredObject,
         valid_time: Timestamp,
-        columns: &Columns<'_>,
-    ) -> Result<i64> {
+        body: &'a Skeleton,
+        patch: Option<&'a Skeleton>,
+        is_erased: bool,
+    ) -> Result<Row<'a>> {
         if !self.begun {
             self.connection
                 .prepare_cached("INSERT INTO txs (tx_id, tx_time) VALUES (?, ?)")?
                 .execute(params![self.tx_id, self.tx_time.millis()])?;
             self.begun = true;
         }
-        let seq: i64 = self
+        let seq = self
             .connection
             .prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM versions")?
             .query_row([], |row| row.get(0))?;
-        let chain = columns.chain.as_ref();
-        let skeleton = &columns.body.skeleton;
-        let texts = skeleton.texts.iter().chain(chain.into_iter().flat_map(|chain| &chain.patch.texts));
+        let texts = body.texts.iter().chain(patch.into_iter().flat_map(|patch| &patch.texts));
         let texts = texts.map(|text| index::stored(self.connection, text)).collect::<Result<Vec<_>>>()?;
-        let is_erased = columns.is_erased || texts.iter().any(|(_, is_erased)| *is_erased);
+        let is_erased = is_erased || texts.iter().any(|(_, is_erased)| *is_erased);
         let erased = is_erased.then(|| erase::again(self.tx_time)).transpose()?;
-        let erased = columns.mark.map(str::to_owned).or(erased);
-        let row = Row {
+        Ok(Row {
             seq,
             tx_id: self.tx_id,
             tx_time: self.tx_time.millis(),
@@ -237,34 +223,36 @@ impl Open<'_> {
             object_id: id.as_str(),
             object_type: &known.object_type,
             source: known.source.as_deref(),
-            body: Cow::Borrowed(&skeleton.json),
-            text_hash: columns.content.as_ref().map(|(_, key)| key.as_bytes().as_slice()),
-            content_hash: columns.content_hash.as_ref().map(|h| h.as_bytes().as_slice()),
-            source_hash: columns.body.source_hash.as_ref().map(|h| h.as_bytes().as_slice()),
-            base: chain.map(|c| c.base),
-            depth: chain.map(|c| c.depth),
-            patch: chain.map(|c| Cow::Borrowed(&*c.patch.json)),
-            nested: chain.map(|c| Cow::Borrowed(&*c.nested)),
+            body: Cow::Borrowed(&body.json),
+            content: None,
+            text_hash: None,
+            content_hash: None,
+            source_hash: None,
+            base: None,
+            depth: None,
+            patch: patch.map(|patch| Cow::Borrowed(&*patch.json)),
+            nested: None,
             texts: texts.into_iter().map(|(content, _)| content).collect(),
-            erased: erased.as_deref(),
-        };
-        let row_hash = row.hash(&skeleton.digest, chain.map(|c| &c.patch.digest));
-        let parts = RowParts { body: &row.body, patch: row.patch.as_deref(), nested: row.nested.as_deref() };
-        let packed = pack::pack(parts, &row.texts)?;
-        let seen =
-            packed.is_some().then(|| if chain.is_some() { "{}".into() } else { pack::seen(&row.body) });
+            erased: erased.map(Cow::Owned),
+        })
+    }
+
+    /// Writes a row. The digests are those of its body and patch.
+    fn insert(&self, object: i64, row: &Row<'_>, body: &Digest, patch: Option<&Digest>) -> Result<()> {
+        let row_hash = row.hash(body, patch);
+        let (packed, body) = row.packed()?;
+        let in_columns = packed.is_none();
         let sql = "INSERT INTO versions (seq, tx_id, object, valid_from, ahead, body, content, content_hash, \
                    source_hash, base, depth, patch, nested, row_hash, text_hash, packed, erased) \
                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        let in_columns = packed.is_none();
         self.connection.prepare_cached(sql)?.execute(params![
             row.seq,
             row.tx_id,
-            known.object,
+            object,
             row.valid_from,
             row.valid_from > row.tx_time,
-            seen.as_deref().unwrap_or(&row.body),
-            columns.content.map(|(content, _)| content),
+            body,
+            row.content,
             row.content_hash,
             row.source_hash,
             row.base,
@@ -276,6 +264,6 @@ impl Open<'_> {
             packed,
             row.erased,
         ])?;
-        Ok(seq)
+        Ok(())
     }
 }

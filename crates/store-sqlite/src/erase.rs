@@ -16,7 +16,7 @@ use super::error::Result;
 use super::forgotten;
 use super::form::{self, StoredText};
 use super::index::{indexable, row_of};
-use super::pack::{self, RowParts};
+use super::pack;
 use super::read;
 use super::row::{self, Row, select};
 use context_store::backend::erasing::{self, Needles, stripped};
@@ -255,7 +255,7 @@ fn rewrite(
     if let Some(going) = whole
         && row.erased.is_some()
         && (&*body, patch.as_deref()) == (&*row.body, row.patch.as_deref())
-        && sql.get::<_, Option<i64>>(row::CONTENT)?.is_none_or(|content| !going.contains(&content))
+        && row.content.is_none_or(|content| !going.contains(&content))
     {
         return Ok(false);
     }
@@ -263,19 +263,14 @@ fn rewrite(
     if whole.is_some() {
         row.texts = Vec::new();
     }
-    row.erased = Some(mark);
-    let (body, patch) = row.digests(connection)?;
-    let hash = row.hash(&body, patch.as_ref());
+    row.erased = Some(mark.into());
+    let (of_body, of_patch) = row.digests(connection)?;
+    let hash = row.hash(&of_body, of_patch.as_ref());
+    let (packed, body) = row.packed()?;
     let (patch, nested) = (row.patch.as_deref(), row.nested.as_deref());
-    let packed = pack::pack(RowParts { body: &row.body, patch, nested }, &row.texts)?;
-    let seen = match (&packed, patch) {
-        (None, _) => row.body.to_string(),
-        (Some(_), None) => pack::seen(&row.body),
-        (Some(_), Some(_)) => "{}".into(),
-    };
     let sql = "UPDATE versions SET body = ?, patch = ?, nested = ?, packed = ?, erased = ?, row_hash = ? WHERE seq = ?";
     connection.prepare_cached(sql)?.execute(params![
-        seen,
+        body,
         patch.filter(|_| packed.is_none()),
         nested.filter(|_| packed.is_none()),
         packed,

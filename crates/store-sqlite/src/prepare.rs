@@ -29,11 +29,13 @@ pub(super) struct Put {
     pub id: ObjectId,
     pub object_type: ObjectType,
     pub source: Option<String>,
-    pub body: Body,
+    /// The payload without its content and hashes.
+    pub body: Skeleton,
     pub text: Option<NewText>,
     /// True if all of the text is forgotten. Then only its hash and length are stored.
     pub is_text_gone: bool,
     pub content_hash: Digest,
+    pub source_hash: Option<Digest>,
     pub valid_time: Option<Timestamp>,
     /// The mark of a version that its owner has erased elsewhere, as JSON.
     pub erased: Option<String>,
@@ -49,12 +51,6 @@ pub(super) struct PatchWrite {
     pub valid_time: Option<Timestamp>,
     /// True if something in it is forgotten, and was masked.
     pub is_masked: bool,
-}
-
-/// A payload without its content and hashes.
-pub(super) struct Body {
-    pub skeleton: Skeleton,
-    pub source_hash: Option<Digest>,
 }
 
 impl Prepared {
@@ -103,7 +99,7 @@ impl PreparedWrite {
     pub fn masked(&self, gone: &Gone) -> Result<Option<Self>> {
         match self {
             Self::Put(put) => {
-                let json = put.body.skeleton.whole();
+                let json = put.body.whole();
                 let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(&json) else {
                     return Ok(None);
                 };
@@ -112,7 +108,6 @@ impl PreparedWrite {
                     return Ok(None);
                 }
                 let json = serde_json::to_string(&fields).map_err(unwritable)?;
-                let body = Body { skeleton: Skeleton::of(json), source_hash: put.body.source_hash };
                 let is_text_gone = rest == Some(Rest::None);
                 let text = match rest {
                     Some(Rest::Text(text)) => Some(NewText::new(text)),
@@ -122,10 +117,11 @@ impl PreparedWrite {
                     id: put.id.clone(),
                     object_type: put.object_type,
                     source: put.source.clone(),
-                    body,
+                    body: Skeleton::of(json),
                     text,
                     is_text_gone,
                     content_hash: put.content_hash,
+                    source_hash: put.source_hash,
                     valid_time: put.valid_time,
                     erased: put.erased.clone(),
                     is_masked: true,
@@ -158,7 +154,7 @@ impl Put {
             }
             (None, _) => None,
         };
-        let body = Body::new(payload)?;
+        let (body, source_hash) = body_of(payload)?;
         Ok(Self {
             id,
             object_type,
@@ -167,6 +163,7 @@ impl Put {
             text,
             is_text_gone: false,
             content_hash,
+            source_hash,
             valid_time,
             erased: None,
             is_masked: false,
@@ -174,17 +171,18 @@ impl Put {
     }
 }
 
-impl Body {
-    /// Removes the hashes from a payload whose content was already removed, and writes the rest.
-    pub fn new(mut payload: Map<String, Value>) -> Result<Self> {
-        payload.remove("content_hash");
-        let source_hash = payload.get("source_hash").and_then(Value::as_str).and_then(canonical_digest);
-        if source_hash.is_some() {
-            payload.remove("source_hash");
-        }
-        let json = serde_json::to_string(&payload).map_err(unwritable)?;
-        Ok(Self { skeleton: Skeleton::of(json), source_hash })
+/// A payload whose content was already removed, without its hashes; and its source hash.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for what can't be written as JSON.
+pub(super) fn body_of(mut payload: Map<String, Value>) -> Result<(Skeleton, Option<Digest>)> {
+    payload.remove("content_hash");
+    let source_hash = payload.get("source_hash").and_then(Value::as_str).and_then(canonical_digest);
+    if source_hash.is_some() {
+        payload.remove("source_hash");
     }
+    let json = serde_json::to_string(&payload).map_err(unwritable)?;
+    Ok((Skeleton::of(json), source_hash))
 }
 
 /// Parses a text that is exactly the written form of a digest; anything else stays a text.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::error::Result;
 use super::form::{self, StoredText};
-use super::row::{CONTENT, LENGTH, Row, TextColumn, content, select};
+use super::row::{LENGTH, Row, TextColumn, content, select};
 use context_store::backend::shape::PayloadShape;
 use context_store::{AsOf, Change, Entry, Erased, Filter, KnownAt, Outline, StoreError, Version};
 
@@ -83,11 +83,10 @@ pub(super) fn local(connection: &Connection, name: &str) -> Result<Option<String
 
 /// An object's latest version without its content.
 fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
-    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, sql| {
+    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, _| {
         let mut payload = row.fields(connection)?;
         payload.remove("content");
-        let content: Option<i64> = sql.get(CONTENT)?;
-        let has_text = match content.filter(|_| row.erased.is_some()) {
+        let has_text = match row.content.filter(|_| row.erased.is_some()) {
             Some(content) => form::text_of(connection, content)? != StoredText::Erased,
             None => row.text_hash.is_some(),
         };
@@ -209,20 +208,19 @@ pub(super) struct LatestForm {
 
 /// The form of an object's latest version.
 pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<LatestForm>> {
-    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, sql| {
+    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, _| {
         let mut shape = PayloadShape::of(&row.fields(connection)?);
         if let Some(nested) = row.nested.as_deref() {
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
         }
         shape.has_text = row.text_hash.is_some();
         let key = row.digest(row.text_hash)?;
-        let content: Option<i64> = sql.get(CONTENT)?;
         Ok(LatestForm {
             seq: row.seq,
             shape,
             base: row.base.unwrap_or(row.seq),
             depth: row.depth.unwrap_or(0),
-            content: content.zip(key),
+            content: row.content.zip(key),
             valid_time: row.times().1,
         })
     })

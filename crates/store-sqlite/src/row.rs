@@ -28,7 +28,7 @@ pub(super) enum TextColumn {
 pub(super) const TEXT: usize = 18;
 pub(super) const LENGTH: usize = 21;
 /// The index of the text's number.
-pub(super) const CONTENT: usize = 22;
+const CONTENT: usize = 22;
 
 /// A statement for a [`Row`]; `rest` is everything from `WHERE` on, with `v` for the versions and `o` for their objects.
 pub(super) fn select(text: TextColumn, rest: &str) -> String {
@@ -57,6 +57,8 @@ pub(super) struct Row<'a> {
     pub source: Option<&'a str>,
     /// The payload as far as the row has it, with holes in place of long strings, as in the patch.
     pub body: Cow<'a, str>,
+    /// The number of its text.
+    pub content: Option<i64>,
     pub text_hash: Option<&'a [u8]>,
     pub content_hash: Option<&'a [u8]>,
     pub source_hash: Option<&'a [u8]>,
@@ -67,7 +69,7 @@ pub(super) struct Row<'a> {
     /// The texts that belong in the holes, in order.
     pub texts: Vec<i64>,
     /// When and why its owner erased it.
-    pub erased: Option<&'a str>,
+    pub erased: Option<Cow<'a, str>>,
 }
 
 impl<'a> Row<'a> {
@@ -85,6 +87,7 @@ impl<'a> Row<'a> {
             object_type: text(row, 5)?,
             source: optional(row, 6)?,
             body: Cow::Borrowed(text(row, 7)?),
+            content: row.get(CONTENT)?,
             text_hash: blob(row, 8)?,
             content_hash: blob(row, 9)?,
             source_hash: blob(row, 10)?,
@@ -93,7 +96,7 @@ impl<'a> Row<'a> {
             patch: optional(row, 13)?.map(Cow::Borrowed),
             nested: optional(row, 14)?.map(Cow::Borrowed),
             texts: Vec::new(),
-            erased: optional(row, 17)?,
+            erased: optional(row, 17)?.map(Cow::Borrowed),
         };
         if let Some(packed) = blob(row, 16)? {
             let unpacked = Unpacked::new(packed).ok_or_else(|| this.damaged())?;
@@ -149,10 +152,23 @@ impl<'a> Row<'a> {
             bytes.extend(field.unwrap_or_default());
         }
         // Only an erased version has it.
-        bytes.extend(self.erased.map(str::as_bytes).unwrap_or_default());
+        bytes.extend(self.erased.as_deref().map(str::as_bytes).unwrap_or_default());
         let mut hasher = Hasher::default();
         hasher.update(&bytes);
         hasher.finish()
+    }
+
+    /// The packed payload, `None` if it stays in plain columns; and what the column `body` has then: all of it, or what stays
+    /// readable beside the packed form.
+    pub fn packed(&self) -> Result<(Option<Vec<u8>>, Cow<'_, str>)> {
+        let (patch, nested) = (self.patch.as_deref(), self.nested.as_deref());
+        let packed = pack::pack(RowParts { body: &self.body, patch, nested }, &self.texts)?;
+        let body = match (&packed, patch) {
+            (None, _) => Cow::Borrowed(&*self.body),
+            (Some(_), None) => Cow::Owned(pack::seen(&self.body)),
+            (Some(_), Some(_)) => Cow::Borrowed("{}"),
+        };
+        Ok((packed, body))
     }
 
     /// The document of a whole version, checked against its content hash. An erased one has null content and marks in place
@@ -209,7 +225,7 @@ impl<'a> Row<'a> {
 
     /// When and why the version was erased.
     pub fn erased(&self) -> Result<Option<Erased>> {
-        self.erased.map(serde_json::from_str).transpose().map_err(|_| self.damaged())
+        self.erased.as_deref().map(serde_json::from_str).transpose().map_err(|_| self.damaged())
     }
 
     pub fn id(&self) -> ObjectId {
