@@ -30,7 +30,8 @@ fn decisions() {
             ledger.set_stale(place.saturating_sub(24), true);
             let roll = black_box(ledger.decide(&policy));
             if let Some(roll) = &roll {
-                ledger.apply(roll);
+                ledger.pay(roll);
+                roll.items.iter().for_each(|place| ledger.replace(*place, Item::new(40, 40)));
             }
             ledger.charge_call(&policy);
             u64::from(roll.is_some())

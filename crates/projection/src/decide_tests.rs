@@ -118,8 +118,8 @@ impl Do {
             Self::DearCall => {
                 _ = ledger.charge_call(&Policy { price_steps: steps(&[(1_000, 3.0)]), ..policy.clone() });
             }
-            Self::Roll => _ = ledger.set_rolled(0, true),
-            Self::Undo => _ = ledger.set_rolled(0, false),
+            Self::Roll => ledger.replace(0, Item::new(2_000, 2_000)),
+            Self::Undo => ledger.replace(0, Item::new(10_000, 2_000)),
             Self::Pay(cost) => {
                 let cut = Cut { place: 0, removed: 0, rent: 0.0, cost: *cost, lost: 0.0, gain: 0.0 };
                 ledger.pay(&ledger.roll(policy, cut, RollReason::Asked));
@@ -146,7 +146,7 @@ fn an_item_counts_as_it_is_shown() {
     let mut ledger = Ledger::new(500);
     ledger.push(Item::new(700, 20));
     assert_eq!([0, 1].map(|place| ledger.tokens_at(place)), [700, 0]);
-    ledger.set_rolled(0, true);
+    ledger.replace(0, Item::new(20, 20));
     assert_eq!(ledger.tokens_at(0), 20);
     assert_eq!(Ledger::new(3).growth(), 1.0, "a request that does not grow");
 }
@@ -175,7 +175,7 @@ fn reasoning_that_is_rolled(#[case] tokens_ref: u64, #[case] left: usize) {
     let mut ledger = Ledger::new(0);
     let place = ledger.push(Item::new(100, tokens_ref));
     ledger.set_reasoning(place, 400);
-    assert_eq!(ledger.set_rolled(place, true), 100 - tokens_ref);
+    ledger.replace(place, Item::new(tokens_ref, tokens_ref));
     assert_eq!(ledger.reasoning_from(0).count(), left);
 }
 

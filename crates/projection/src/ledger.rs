@@ -28,7 +28,7 @@ impl Charge {
 /// The items that the request shows, in order, and which parts of it are stale.
 ///
 /// Items are only appended. Two watermarks say how far the model has seen them and how far the provider has cached them, so
-/// the time of a call depends on what is new since the last one and not on the history: `push` and `apply` (for each item)
+/// the time of a call depends on what is new since the last one and not on the history: `push` and `replace`
 /// take O(log n), `charge_call` O(new items), `decide` O(stale items * log n).
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
@@ -36,7 +36,7 @@ pub struct Ledger {
     system_cached: bool,
     /// The size of the system part is only a guess, and nothing is concluded from it.
     system_guessed: bool,
-    slots: Vec<Slot>,
+    items: Vec<Item>,
     /// Tokens as now shown.
     pub(super) tokens: Fenwick,
     /// `blocks[i]` is the number of blocks before item `i`; one entry more than there are items.
@@ -78,18 +78,6 @@ pub(super) struct Account {
     since: f64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    item: Item,
-    rolled: bool,
-}
-
-impl Slot {
-    fn tokens(&self) -> u64 {
-        if self.rolled { self.item.tokens_ref } else { self.item.tokens_full }
-    }
-}
-
 impl Ledger {
     /// An empty ledger after a system part (prompt and tool declarations) of this many tokens.
     pub fn new(system_tokens: u64) -> Self {
@@ -117,28 +105,28 @@ impl Ledger {
 
     /// Appends an item and returns its place.
     pub fn push(&mut self, item: Item) -> usize {
-        let place = self.slots.len();
+        let place = self.items.len();
         if self.blocks.is_empty() {
             self.blocks.push(0);
         }
         self.blocks.push(self.blocks[place] + u64::from(item.blocks));
         self.tokens.push(item.tokens_full);
-        self.slots.push(Slot { item, rolled: false });
+        self.items.push(item);
         place
     }
 
     /// Sets whether an item is stale. A stale one pays rent from the first call after the one that shows it; one that is needed
-    /// again loses its account. Returns whether that changed anything: an item that is fixed, rolled, unknown or no larger
+    /// again loses its account. Returns whether that changed anything: an item that is fixed, unknown or no larger
     /// than its reference is never stale.
     pub fn set_stale(&mut self, place: usize, stale: bool) -> bool {
-        let Some(slot) = self.slots.get(place) else { return false };
-        let saving = slot.item.saving();
+        let Some(item) = self.items.get(place) else { return false };
+        let saving = item.saving();
         if !stale {
             let was = self.stale.remove(&place).is_some();
             self.stale_tokens -= if was { saving } else { 0 };
             return was;
         }
-        if slot.rolled || saving == 0 || self.stale.contains_key(&place) {
+        if saving == 0 || self.stale.contains_key(&place) {
             return false;
         }
         self.stale.insert(place, Account { paid: 0.0, since: self.clock });
@@ -180,22 +168,13 @@ impl Ledger {
         if policy.cache_dead {
             self.ends.clear();
         }
-        self.shown = self.slots.len();
-        self.cached = self.slots.len();
+        self.shown = self.items.len();
+        self.cached = self.items.len();
         self.system_cached = true;
         if self.ends.last() != Some(&self.cached) {
             self.ends.push(self.cached);
         }
         charge
-    }
-
-    /// Executes a decided roll: its items become references and their accounts are emptied. Items that can't
-    /// be rolled (any more) are skipped, so that applying twice is harmless. Returns the tokens removed.
-    pub fn apply(&mut self, roll: &Roll) -> u64 {
-        let shown = self.shown;
-        self.pay(roll);
-        roll.reasoning.iter().for_each(|place| self.replace(*place, Item::new(0, 0)));
-        roll.items.iter().filter(|place| **place < shown).map(|place| self.set_rolled(*place, true)).sum()
     }
 
     /// Notes what a roll that is executed costs.
@@ -208,53 +187,28 @@ impl Ledger {
         cost <= 0.0 || policy.debt_cap.is_infinite() || self.debt + cost <= policy.debt_cap * self.spent
     }
 
-    /// Turns one item into a reference, or back, without a decision: for a stored roll on resume, or an undo. Whatever comes
-    /// after it is no longer cached. Returns the tokens by which the request changed.
-    pub fn set_rolled(&mut self, place: usize, rolled: bool) -> u64 {
-        let Some(slot) = self.slots.get(place).copied() else { return 0 };
-        let saving = slot.item.saving();
-        if slot.rolled == rolled || saving == 0 {
-            return 0;
-        }
-        if self.stale.remove(&place).is_some() {
-            self.stale_tokens -= saving;
-        }
-        self.slots[place].rolled = rolled;
-        let now = self.slots[place].tokens();
-        self.tokens.replace(place, slot.tokens(), now);
-        if now == 0 {
-            self.reasoning.forget(place);
-        }
-        self.note_size(place, slot.tokens(), now);
-        saving
-    }
-
     /// Changes what would replace an item in a roll. The rent that it has paid stays paid.
     pub fn retarget(&mut self, place: usize, tokens_ref: u64) {
-        let Some(slot) = self.slots.get_mut(place) else { return };
-        if slot.rolled || slot.item.tokens_ref == tokens_ref {
-            return;
-        }
-        let before = *slot;
-        slot.item.tokens_ref = tokens_ref;
-        let saving = slot.item.saving();
+        let Some(item) = self.items.get_mut(place) else { return };
+        let before = item.saving();
+        item.tokens_ref = tokens_ref;
+        let saving = item.saving();
         if let Some(account) = self.stale.get_mut(&place) {
-            account.paid += before.item.saving() as f64 * (self.clock - account.since);
+            account.paid += before as f64 * (self.clock - account.since);
             account.since = self.clock;
-            self.stale_tokens = self.stale_tokens - before.item.saving() + saving;
+            self.stale_tokens = self.stale_tokens - before + saving;
         }
         if saving == 0 {
             self.stale.remove(&place);
         }
     }
 
-    /// Replaces an item with another one that is not stale. If its size differs from what is shown there, nothing from there on
+    /// Replaces an item with another one that is not stale: with its reference in a roll, with what it was when that is undone. If its size differs from what is shown there, nothing from there on
     /// is cached any more.
     pub fn replace(&mut self, place: usize, item: Item) {
         self.set_stale(place, false);
-        let Some(slot) = self.slots.get_mut(place) else { return };
-        let before = slot.tokens();
-        *slot = Slot { item, rolled: false };
+        let Some(shown) = self.items.get_mut(place) else { return };
+        let before = std::mem::replace(shown, item).tokens_full;
         if item.tokens_full != before {
             self.tokens.replace(place, before, item.tokens_full);
             self.note_size(place, before, item.tokens_full);
@@ -290,7 +244,7 @@ impl Ledger {
     pub fn assume_shown(&mut self, is_cached: bool) {
         self.is_rebuilding = false;
         if !is_cached {
-            self.shown = self.slots.len();
+            self.shown = self.items.len();
             self.system_cached = false;
             self.break_at(0);
         }
@@ -298,22 +252,17 @@ impl Ledger {
 
     /// Number of items.
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.items.len()
     }
 
     /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.items.is_empty()
     }
 
     /// The item at a place.
     pub fn item(&self, place: usize) -> Option<&Item> {
-        self.slots.get(place).map(|slot| &slot.item)
-    }
-
-    /// Returns whether the item at a place is shown as a reference.
-    pub fn is_rolled(&self, place: usize) -> bool {
-        self.slots.get(place).is_some_and(|slot| slot.rolled)
+        self.items.get(place)
     }
 
     /// Tokens of the whole request as it would be sent now, including the system part.
@@ -339,7 +288,7 @@ impl Ledger {
     /// Stale items that a roll may take, from the last to the first: place, tokens saved, rent paid.
     pub(super) fn rollable(&self) -> impl Iterator<Item = (usize, u64, f64)> + '_ {
         let shown = self.stale.range(..self.shown).rev();
-        shown.map(|(at, account)| (*at, self.slots[*at].item.saving(), self.paid(*at, *account)))
+        shown.map(|(at, account)| (*at, self.items[*at].saving(), self.paid(*at, *account)))
     }
 
     /// The place up to which the provider would find the current request in its cache.
@@ -368,7 +317,7 @@ impl Ledger {
 
     /// Tokens of an item as it is shown.
     pub(super) fn tokens_at(&self, place: usize) -> u64 {
-        self.slots.get(place).map_or(0, Slot::tokens)
+        self.items.get(place).map_or(0, |item| item.tokens_full)
     }
 
     /// How many tokens a model call adds on average.
@@ -378,6 +327,6 @@ impl Ledger {
     }
 
     fn paid(&self, place: usize, account: Account) -> f64 {
-        account.paid + self.slots[place].item.saving() as f64 * (self.clock - account.since)
+        account.paid + self.items[place].saving() as f64 * (self.clock - account.since)
     }
 }

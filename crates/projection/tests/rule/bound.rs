@@ -6,7 +6,7 @@ use context_projection::{
 use proptest::prelude::*;
 use rstest::rstest;
 
-use crate::reach;
+use crate::{execute, reach};
 
 /// What a test does with a ledger between two model calls.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ proptest! {
             if let Some(roll) = ledger.decide(&policy) {
                 prop_assert_eq!(roll.reasoning_running, 0);
                 let running: Vec<usize> = request.reasoning.iter().map(|s| s.place).filter(|at| *at >= turn).collect();
-                ledger.apply(&roll);
+                execute(&mut ledger, &roll);
                 request.apply(&roll);
                 prop_assert!(running.iter().all(|at| request.reasoning.iter().any(|s| s.place == *at)));
             }
@@ -169,7 +169,7 @@ fn once_the_user_speaks_all_reasoning_behind_the_cut_leaves() {
         (9, 0),
         "all but that before the first result"
     );
-    ledger.apply(&roll);
+    execute(&mut ledger, &roll);
     assert_eq!(ledger.reasoning_from(roll.cut).count(), 0);
 }
 
@@ -269,7 +269,7 @@ proptest! {
                 own.push(Item::new(step.result, 15));
             }
             if let Some(roll) = ledger.decide(&policy) {
-                ledger.apply(&roll);
+                execute(&mut ledger, &roll);
             }
             ours += ledger.charge_call(&policy).cost(&policy.prices);
             theirs += untouched.charge_call(&policy).cost(&policy.prices);

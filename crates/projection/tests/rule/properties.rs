@@ -3,9 +3,9 @@
 use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use proptest::prelude::*;
 
-use crate::reach;
 use crate::script::{REF, SYSTEM, script};
 use crate::steady;
+use crate::{execute, reach};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
@@ -47,7 +47,7 @@ proptest! {
                 prop_assert!(roll.rent >= roll.cost);
                 rent += roll.rent;
                 price += roll.cost;
-                ledger.apply(&roll);
+                execute(&mut ledger, &roll);
             }
             prop_assert!(crate::rent(&ledger) <= ledger.total_tokens() as f64 * policy.prices.rewrite());
             ledger.charge_call(&policy);

@@ -3,7 +3,7 @@
 use context_projection::{Item, Ledger, Policy};
 use proptest::prelude::*;
 
-use crate::check_roll;
+use crate::{check_roll, execute};
 
 /// A session as a cost model sees it: at each call new items come, and some of the old ones turn stale.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Script {
             }
             if let Some(roll) = ledger.decide(policy) {
                 check_roll(&ledger, &roll);
-                ledger.apply(&roll);
+                execute(&mut ledger, &roll);
                 rolls += 1;
             }
             cost += ledger.charge_call(policy).cost(&policy.prices);

@@ -4,7 +4,7 @@ use context_model::chat::RollReason;
 use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use rstest::rstest;
 
-use crate::{EXACT, rent, steady};
+use crate::{EXACT, execute, refer, rent, steady};
 
 /// What Pi's catalogue holds, by kind: input, cached read, cache write.
 #[rstest]
@@ -92,7 +92,7 @@ fn the_cut_with_the_largest_gain() {
     let roll = ledger.decide(&policy).unwrap();
     assert_eq!(roll.items, [6, 7, 8]);
     assert_eq!((roll.cost, roll.gain, roll.pays_back_after_calls), (1_125.0, 375.0, Some(3)));
-    ledger.apply(&roll);
+    execute(&mut ledger, &roll);
     assert_eq!(rent(&ledger), 125.0, "what stays keeps its account");
 }
 
@@ -118,7 +118,7 @@ fn a_dead_cache_rolls_everything_stale_for_nothing() {
     let roll = ledger.decide(&policy).unwrap();
     assert_eq!((roll.items.as_slice(), roll.cost, roll.reason), (&[2, 3, 4][..], 0.0, RollReason::Free));
     assert_eq!(roll.pays_back_after_calls, Some(0));
-    ledger.apply(&roll);
+    execute(&mut ledger, &roll);
     assert_eq!(ledger.charge_call(&policy).read_tokens, 0);
     assert_eq!(ledger.charge_call(&Policy::new(EXACT)).read_tokens, 8_000);
 }
@@ -151,7 +151,7 @@ fn deep_edits_rewrite_all_messages(#[case] reach: Reach, #[case] rewritten: u64)
     ledger.set_stale(1, true);
     let roll = ledger.asked(&policy).unwrap();
     assert_eq!(roll.cost, rewritten as f64 * EXACT.rewrite());
-    ledger.apply(&roll);
+    execute(&mut ledger, &roll);
     let charge = ledger.charge_call(&policy);
     assert_eq!(charge.written_tokens, rewritten, "the decision and the meter agree");
 }
@@ -219,7 +219,7 @@ fn a_full_window_with_little_to_take_does_not_roll_at_every_call() {
             ledger.set_stale((call - 3) * 2, true);
         }
         if let Some(roll) = ledger.decide(&policy) {
-            ledger.apply(&roll);
+            execute(&mut ledger, &roll);
             rolls += 1;
         }
         ledger.push(Item::new(60, 10));
@@ -254,7 +254,7 @@ fn stale_means_it_can_shrink() {
     assert!(ledger.set_stale(result, true) && !ledger.set_stale(result, true));
     assert_eq!(ledger.stale_tokens(), 4_985);
     assert!(ledger.set_stale(result, false) && !ledger.set_stale(result, false));
-    assert_eq!(ledger.set_rolled(result, true), 4_985);
+    assert_eq!(refer(&mut ledger, result), 4_985);
     assert!(!ledger.set_stale(result, true), "a reference pays no rent");
 }
 
@@ -276,7 +276,7 @@ fn a_resumed_ledger_knows_what_was_sent() {
         let place = ledger.push(Item::new(1_000, 10));
         ledger.set_stale(place, true);
     }
-    ledger.set_rolled(0, true);
+    refer(&mut ledger, 0);
     assert_eq!(ledger.decide(&policy), None);
     ledger.assume_shown(false);
     let roll = ledger.decide(&policy).unwrap();
@@ -307,11 +307,11 @@ fn a_rebuilt_ledger_has_the_form_that_was_sent_in_the_cache() {
         ledger.rebuild();
         (0..3).for_each(|_| _ = ledger.push(Item::new(1_000, 10)));
         ledger.charge_call(&policy);
-        ledger.set_rolled(0, true);
+        refer(&mut ledger, 0);
         ledger.assume_shown(is_cached);
         ledger.push(Item::new(500, 10));
         assert_eq!(ledger.charge_call(&policy).read_tokens, read);
-        ledger.set_rolled(1, true);
+        refer(&mut ledger, 1);
         assert_eq!(ledger.charge_call(&policy).read_tokens, 1_010, "what changes from then on breaks it");
     }
 }
@@ -385,15 +385,10 @@ fn a_roll_at_the_hard_threshold_frees_an_eighth_of_what_is_left() {
     }
 }
 
-/// A roll that was decided about a longer request, as after a branch, rolls nothing that the model has not seen.
 #[test]
-fn what_the_model_has_not_seen_is_not_rolled() {
-    let policy = Policy::new(EXACT);
-    let mut ledger = held(9..10, 0, &policy);
-    let mut roll = ledger.decide(&policy).unwrap();
-    let place = ledger.push(Item::new(1_000, 0));
-    assert!(!ledger.is_empty() && ledger.len() == 11);
-    roll.items.push(place);
-    assert_eq!(ledger.apply(&roll), 1_000);
-    assert!(Ledger::new(1).is_empty());
+fn length_of_a_ledger() {
+    let mut ledger = Ledger::new(1);
+    assert!(ledger.is_empty());
+    ledger.push(Item::fixed(0));
+    assert!(!ledger.is_empty() && ledger.len() == 1);
 }
