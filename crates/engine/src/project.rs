@@ -97,14 +97,14 @@ impl Engine {
             let policy = state.request.policy(call, moment(call));
             if policy.binding == Binding::Refuses
                 && let Some(from) = state.request.segments.unbound.take()
-                && let Some(roll) = state.request.segments.reasoning_roll(from)
+                && let Some(roll) = state.request.segments.reasoning_roll(from, &state.session)
             {
-                self.inner.execute(&mut state, Fsync::WithSettle, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Fsync::WithSettle, roll, &mut plan).await?;
             }
             let State { request, session, .. } = &mut *state;
             request.segments.ripen(&policy, session);
-            if let Some(roll) = state.request.segments.decide(&policy) {
-                self.inner.execute(&mut state, Fsync::WithSettle, &roll, &mut plan).await?;
+            if let Some(roll) = request.segments.decide(&policy, session) {
+                self.inner.execute(&mut state, Fsync::WithSettle, roll, &mut plan).await?;
                 // While the roll was recorded, another client may have stored something.
                 self.inner.refresh(&mut state).await?;
             }

@@ -2,9 +2,10 @@
 
 use context_model::chat::RollEntry;
 use context_model::chat::RollReceipt;
+use context_projection::Binding;
 use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
-use context_projection::{Binding, Roll};
+use context_projection::request::shape::Shape;
 use context_session::Session;
 use context_session::client::Fsync;
 use context_session::commit::Work;
@@ -27,8 +28,8 @@ impl Engine {
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);
-        if let Some(roll) = state.request.segments.asked(&policy) {
-            self.inner.execute(&mut state, Fsync::Now, &roll, &mut plan).await?;
+        if let Some(roll) = request.segments.asked(&policy, session) {
+            self.inner.execute(&mut state, Fsync::Now, roll, &mut plan).await?;
         }
         state.request.finish(&mut plan);
         Ok(plan)
@@ -42,7 +43,7 @@ impl Engine {
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);
-        let receipt = request.segments.asked(&policy).map(|roll| roll.receipt());
+        let receipt = request.segments.asked(&policy, session).map(|roll| roll.receipt());
         // What only a user's roll takes is not stale for the others.
         request.segments.ripen(&policy, session);
         Ok(receipt)
@@ -60,24 +61,24 @@ impl Engine {
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        if let Some(executed) = state.request.rolls.last().cloned() {
-            let first = executed.places().min().unwrap_or(0);
+        if let Some(roll) = state.request.rolls.last().cloned() {
+            let first = roll.places().min().unwrap_or(0);
             let binding = state.request.segments.binding();
             if binding == Binding::Refuses && state.request.segments.has_running_reasoning(first) {
                 let why = "the provider would refuse the request: the model's reasoning in this turn depends on \
                            what the roll has changed. Undo it after the turn has ended";
                 return Err(EngineError::Invalid(why.into()));
             }
-            let entry = RollEntry { undone: true, ..entry_of(&state.request.segments, &executed.shape) };
+            let entry = RollEntry { undone: true, ..entry_of(&state.request.segments, &roll) };
             self.inner.note_roll(&mut state, Fsync::Now, entry).await?;
             let State { request, session, known, .. } = &mut *state;
             request.rolls.pop();
-            request.segments.undo(&executed, self.inner.client.options.window.turns_back, session);
-            plan.edits = request.segments.edits_of(executed.places());
-            known.looks_different(request.segments.calls_at(executed.places()));
-            let behind = state.request.segments.reasoning_roll(first).filter(|_| binding.is_strict());
+            request.segments.undo(&roll, self.inner.client.options.window.turns_back, session);
+            plan.edits = request.segments.edits_of(roll.places());
+            known.looks_different(request.segments.calls_at(roll.places()));
+            let behind = request.segments.reasoning_roll(first, session).filter(|_| binding.is_strict());
             if let Some(roll) = behind {
-                self.inner.execute(&mut state, Fsync::Now, &roll, &mut plan).await?;
+                self.inner.execute(&mut state, Fsync::Now, roll, &mut plan).await?;
                 plan.receipt = None;
             }
         }
@@ -98,25 +99,20 @@ impl Inner {
     /// # Errors
     /// Errors of the store; nothing is then rolled.
     #[instrument(level = "debug", skip_all)]
-    pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: &Roll, plan: &mut Plan) -> Result<()> {
+    pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: Shape, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
-        let shape = state.request.segments.shape(roll, &state.session);
-        // What only takes reasoning along is no roll that a user could undo.
-        let is_roll = !roll.items.is_empty();
-        let noted = is_roll.then(|| receipt.clone());
-        let entry = RollEntry { receipt: noted, ..entry_of(&state.request.segments, &shape) };
+        let noted = roll.is_roll().then(|| receipt.clone());
+        let entry = RollEntry { receipt: noted, ..entry_of(&state.request.segments, &roll) };
         self.note_roll(state, fsync, entry).await?;
         let State { request, session, known, .. } = &mut *state;
-        let executed = request.segments.apply(shape, session);
-        request.segments.pay(roll);
-        request.segments.drop_reasoning(roll);
-        let edits = request.segments.edits_of(executed.places());
+        request.segments.apply(&roll, session);
+        let edits = request.segments.edits_of(roll.places());
         request.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
-        known.looks_different(request.segments.calls_at(executed.places()));
-        if is_roll {
-            request.rolls.push(executed);
+        known.looks_different(request.segments.calls_at(roll.places()));
+        if roll.is_roll() {
+            request.rolls.push(roll);
         }
         Ok(())
     }

@@ -49,6 +49,25 @@ impl Roll {
     }
 }
 
+#[cfg(test)]
+impl Roll {
+    /// A roll that costs nothing and removes nothing.
+    pub(crate) fn of_test(cut: usize, items: Vec<usize>) -> Self {
+        Self {
+            reasoning: Vec::new(),
+            reasoning_running: 0,
+            cut,
+            items,
+            removed_tokens: 0,
+            rent: 0.0,
+            cost: 0.0,
+            gain: 0.0,
+            pays_back_after_calls: None,
+            reason: RollReason::Pays,
+        }
+    }
+}
+
 /// Calls after which `gain` per call exceeds `cost`.
 pub(super) fn calls_to_pay_back(cost: f64, gain: f64) -> Option<u32> {
     if cost <= 0.0 {

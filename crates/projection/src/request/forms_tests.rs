@@ -1,8 +1,9 @@
-use context_model::chat::RollReason;
 use rstest::rstest;
 use serde_json::json;
 
+use super::super::segment::ShownLines;
 use super::*;
+use crate::Binding;
 use crate::objects::TestObjects;
 use crate::request::Request;
 use crate::request::plan::Edit;
@@ -28,18 +29,7 @@ fn answers(ids: &[&str], objects: &TestObjects) -> Segments {
 }
 
 fn roll_from(cut: usize) -> Roll {
-    Roll {
-        reasoning: Vec::new(),
-        reasoning_running: 0,
-        cut,
-        items: (cut..6).collect(),
-        removed_tokens: 0,
-        rent: 0.0,
-        cost: 0.0,
-        gain: 0.0,
-        pays_back_after_calls: None,
-        reason: RollReason::Pays,
-    }
+    Roll::of_test(cut, (cut..6).collect())
 }
 
 /// A call never leaves without its result, nor a result without its call.
@@ -60,7 +50,7 @@ fn an_answer_leaves_as_a_whole(
     for place in aimed {
         segments.segments[place].next = Form::Removed;
     }
-    let shape = segments.shape(&roll_from(cut), &objects);
+    let shape = segments.shape(roll_from(cut), &objects);
     let left = shape.forms.iter().filter(|(_, form)| *form == Form::Removed);
     assert_eq!(left.map(|(place, _)| *place).collect::<Vec<_>>(), gone.clone().unwrap_or_default());
     assert_eq!(shape.call_digests.len(), usize::from(gone.is_some()));
@@ -116,7 +106,7 @@ fn what_has_its_form_already_is_not_rolled() {
         segments.segments[place].next = segments.segments[place].form;
     }
     segments.segments[2].next = Form::Reference;
-    assert_eq!(segments.shape(&roll_from(0), &objects).forms, [(2, Form::Reference)]);
+    assert_eq!(segments.shape(roll_from(0), &objects).forms, [(2, Form::Reference)]);
 }
 
 /// By itself a segment becomes a reference if that is shorter, and nobody wants the whole.
@@ -147,19 +137,22 @@ fn what_a_segment_becomes_by_itself() {
 fn an_undone_roll_takes_back_its_own_lines() {
     let objects = TestObjects::default();
     let mut segments = answers(&["one", "two", "three"], &objects);
-    let shape = |call_digest: [usize; 2], last: usize| Shape {
-        forms: std::iter::once((last, Form::Reference))
+    let roll = |segments: &mut Segments, call_digest: [usize; 2], last: usize| {
+        let mut shape = Shape::of(roll_from(0));
+        shape.forms = std::iter::once((last, Form::Reference))
             .chain((call_digest[1] * 3..call_digest[1] * 3 + 3).map(|p| (p, Form::Removed)))
-            .collect(),
-        changed: Vec::new(),
-        call_digests: vec![call_digest.to_vec()],
+            .collect();
+        shape.call_digests = vec![call_digest.to_vec()];
+        segments.note_before(&mut shape);
+        segments.apply(&shape, &objects);
+        shape
     };
     let call_digests =
         |segments: &Segments| segments.steps.iter().map(|step| step.call_digest).collect::<Vec<_>>();
     let lines = |segments: &Segments| segments.output_at(2).unwrap().lines.len();
-    let first = segments.apply(shape([0, 1], 2), &objects);
+    let first = roll(&mut segments, [0, 1], 2);
     assert_eq!((call_digests(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
-    let second = segments.apply(shape([0, 2], 2), &objects);
+    let second = roll(&mut segments, [0, 2], 2);
     assert_eq!((call_digests(&segments), lines(&segments)), (vec![Some(0), Some(0), Some(0)], 4));
     segments.undo(&second, 1, &objects);
     assert_eq!((call_digests(&segments), lines(&segments)), (vec![Some(0), Some(0), None], 2));
@@ -273,22 +266,21 @@ fn whether_a_file_has_changed_since(
     let shown = ShownLines { file, hash: digest(b"a"), tx: context_model::time::TxId(1), first: 1, last: 9 };
     segments.push_result("m", Output { shown: Some(shown), ..Output::of_test("read", 900) }, &objects);
     segments.push_result("n", Output::of_test("other", 900), &objects);
-    let roll = Roll { items: vec![0, 1], ..roll_from(0) };
     if form != Form::Full {
         segments.take_form(0, form);
         let SegmentKind::Result(output) = &mut segments.segments[0].kind else { panic!("a result") };
         output.lines = vec![Line { text: "looked".into(), stays: false }];
         segments.segments[0].next = Form::Compact;
     }
-    let shape = segments.shape(&roll, &objects);
+    let shape = segments.shape(Roll::of_test(0, vec![0, 1]), &objects);
     assert_eq!(shape.changed, if changed { vec![0] } else { vec![] });
-    let executed = segments.apply(shape, &objects);
+    segments.apply(&shape, &objects);
     let says = |segments: &Segments| {
         [0, 1].map(|place| segments.output_at(place).unwrap().text_in(Form::Reference).unwrap())
     };
     let since = if changed { ", changed since" } else { "" };
     assert_eq!(says(&segments), [format!("toolcall_ref id=read{since}"), "toolcall_ref id=other".into()]);
-    segments.undo(&executed, 1, &objects);
+    segments.undo(&shape, 1, &objects);
     assert!(says(&segments)[0].starts_with("toolcall_ref id=read\nlooked") || form == Form::Full);
     assert!(!says(&segments)[0].contains("changed since"));
 }
@@ -328,21 +320,20 @@ fn reasoning_behind_a_change(
     segments.turn_is_over = is_over;
     assert_eq!(segments.has_running_reasoning(0), !user_speaks && !is_over);
     assert_eq!(segments.binding(), binding);
-    let all = segments.reasoning_roll(0).unwrap();
+    let all = segments.reasoning_roll(0, &objects).unwrap().roll;
     assert_eq!((all.cut, all.reasoning.as_slice(), all.removed_tokens), (1, &[1][..], 75));
-    assert_eq!(segments.reasoning_roll(2), None);
-    let roll = Roll { items: vec![0], reasoning: vec![1], ..roll_from(0) };
-    let shape = segments.shape(&roll, &objects);
+    assert_eq!(segments.reasoning_roll(2, &objects), None);
+    let roll = Roll { reasoning: vec![1], ..Roll::of_test(0, vec![0]) };
+    let shape = segments.shape(roll, &objects);
     assert_eq!(shape.forms.contains(&(1, Form::Reference)), leaves);
     let before = segments.tokens();
-    let executed = segments.apply(shape, &objects);
+    let saved = 900 - size_in(&segments.segments[0], Form::Reference);
+    segments.apply(&shape, &objects);
     assert_eq!(segments.unbound, (!binding.is_strict()).then_some(0));
-    let shown = segments.tokens();
-    segments.drop_reasoning(&roll);
     // What is still in the request but dropped by the provider costs nothing either.
-    assert_eq!(segments.tokens(), if leaves { shown } else { shown - 75 });
+    assert_eq!(segments.tokens(), before - saved - 75);
     assert_eq!(segments.ledger.reasoning_from(0).count(), 0);
-    segments.undo(&executed, 1, &objects);
+    segments.undo(&shape, 1, &objects);
     let again = usize::from(leaves);
     assert_eq!(segments.ledger.reasoning_from(0).count(), again, "what comes back is reasoning again");
     assert_eq!(segments.tokens(), if leaves { before } else { before - 75 });
@@ -391,6 +382,6 @@ fn answers_in_a_row_share_their_place_for_lines(
             segments.segments[*place].next = Form::Removed;
         }
     }
-    let shape = segments.shape(&Roll { items: places, ..roll_from(0) }, &objects);
+    let shape = segments.shape(Roll::of_test(0, places), &objects);
     assert_eq!(shape.call_digests, call_digests);
 }

@@ -8,9 +8,10 @@ use serde_json::json;
 
 use super::rolls::entry_of;
 use super::segment::{Form, Output, ShownLines};
+use super::shape::Shape;
 use super::*;
 use crate::objects::TestObjects;
-use crate::{Binding, Prices, Roll, Stays};
+use crate::{Binding, Prices, Stays};
 
 /// User turns for which what a user brought back stays.
 const TURNS_BACK: usize = 2;
@@ -84,29 +85,26 @@ impl Talk {
         let policy = self.policy();
         self.request.segments.set_shortens(true);
         self.request.segments.ripen(&policy, &self.objects);
-        let roll = self.request.segments.decide(&policy);
-        roll.map_or(Vec::new(), |roll| self.execute(&roll))
+        let roll = self.request.segments.decide(&policy, &self.objects);
+        roll.map_or(Vec::new(), |roll| self.execute(roll))
     }
 
-    fn execute(&mut self, roll: &Roll) -> Vec<Edit> {
+    fn execute(&mut self, roll: Shape) -> Vec<Edit> {
         let Self { request, objects, turn, .. } = self;
-        let shape = request.segments.shape(roll, objects);
-        let receipt = (!roll.items.is_empty()).then(|| roll.receipt());
-        request.rolled.note(RollEntry { receipt, ..entry_of(&request.segments, &shape) }, *turn);
-        let executed = request.segments.apply(shape, objects);
-        request.segments.pay(roll);
-        request.segments.drop_reasoning(roll);
-        let edits = request.segments.edits_of(executed.places());
-        request.rolls.push(executed);
+        let receipt = roll.is_roll().then(|| roll.receipt());
+        request.rolled.note(RollEntry { receipt, ..entry_of(&request.segments, &roll) }, *turn);
+        request.segments.apply(&roll, objects);
+        let edits = request.segments.edits_of(roll.places());
+        request.rolls.push(roll);
         edits
     }
 
     fn undo(&mut self) {
         let Self { request, objects, turn, .. } = self;
-        let executed = request.rolls.pop().unwrap();
-        let entry = RollEntry { undone: true, ..entry_of(&request.segments, &executed.shape) };
+        let roll = request.rolls.pop().unwrap();
+        let entry = RollEntry { undone: true, ..entry_of(&request.segments, &roll) };
         request.rolled.note(entry, *turn);
-        request.segments.undo(&executed, TURNS_BACK, objects);
+        request.segments.undo(&roll, TURNS_BACK, objects);
     }
 
     /// The same conversation in a later process, from the messages as they came and the record of the rolls.

@@ -14,17 +14,18 @@ pub mod prose;
 pub mod rolls;
 pub mod segment;
 pub mod segments;
+pub mod shape;
 mod visible;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use context_model::id::ObjectId;
 use context_model::marker;
-use forms::Executed;
 use plan::{Call, Edit, Plan};
 use rolls::Rolled;
 use segments::Segments;
 use serde_json::{Map, Value};
+use shape::Shape;
 
 use crate::{Accounting, CacheClock, Moment, Policy, Reach};
 
@@ -34,7 +35,7 @@ pub struct Request {
     /// The content that it shows, segment by segment.
     pub segments: Segments,
     /// The visible request's rolls that can still be undone, oldest first.
-    pub rolls: Vec<Executed>,
+    pub rolls: Vec<Shape>,
     /// The rolls as the chat records them.
     pub rolled: Rolled,
     /// The IDs of visible prose that can be shortened.
@@ -245,7 +246,7 @@ mod tests {
         request.open_calls.insert("c".into(), Map::new());
         request.results.insert(ObjectId::new("c"));
         request.issued.insert("tag".into());
-        request.rolls.push(Executed::default());
+        request.rolls.push(Shape::of(crate::Roll::of_test(0, Vec::new())));
         request.clock.answer_again(Some(1), at(1));
         request.rolled.note(context_model::chat::RollEntry::default(), 0);
         request.segments.set_binding(Binding::Refuses, true);

@@ -9,9 +9,9 @@ use context_model::chat::{Chat, RollEntry, RollReceipt, Turn};
 use context_model::id::ObjectId;
 
 use super::Request;
-use super::forms::Shape;
 use super::segment::{Form, Segment, SegmentKind};
 use super::segments::Segments;
+use super::shape::Shape;
 use crate::Objects;
 
 /// The rolls in the visible part of the conversation, with the receipts.

@@ -96,7 +96,8 @@ fn the_record_of_a_roll_names_what_it_changed() {
             (4, Form::Removed),
             (5, Form::Reference),
         ];
-        let shape = Shape { forms, call_digests: vec![vec![0, 1]], changed: vec![0] };
+        let of_test = Shape::of(crate::Roll::of_test(0, Vec::new()));
+        let shape = Shape { forms, call_digests: vec![vec![0, 1]], changed: vec![0], ..of_test };
         let entry = RollEntry { bound: binding.is_strict(), ..of_everything(&[&["e", "w"]]) };
         assert_eq!(entry_of(&request.segments, &shape), entry);
     }

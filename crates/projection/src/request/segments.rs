@@ -9,7 +9,7 @@ use super::aging::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
 use super::visible::HeldRead;
 use crate::need::Stays;
-use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, Roll};
+use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy};
 
 /// The segments of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
@@ -276,11 +276,6 @@ impl Segments {
         self.ledger.charge_call(policy)
     }
 
-    /// Notes what a roll costs that is executed.
-    pub fn pay(&mut self, roll: &Roll) {
-        self.ledger.pay(roll);
-    }
-
     /// Returns whether reasoning of the running turn depends on what is before a place.
     pub fn has_running_reasoning(&self, place: usize) -> bool {
         !self.turn_is_over && self.ledger.reasoning_from(place).any(|(_, is_running)| is_running)
@@ -289,16 +284,6 @@ impl Segments {
     /// Returns what the provider of the next call does with reasoning behind a change.
     pub fn binding(&self) -> Binding {
         self.binding
-    }
-
-    /// The roll to execute before the next call, if any.
-    pub fn decide(&self, policy: &Policy) -> Option<Roll> {
-        self.ledger.decide(policy)
-    }
-
-    /// The roll of everything stale, because a user asked for it.
-    pub fn asked(&self, policy: &Policy) -> Option<Roll> {
-        self.ledger.asked(policy)
     }
 
     /// Keeps what a user brought back whole for `turns` user turns.

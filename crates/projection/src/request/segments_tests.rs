@@ -61,10 +61,13 @@ fn rolls_cost_no_more_than_the_bound() {
     assert!(segments.ledger.set_stale(0, true));
     (0..20).for_each(|_| _ = segments.charge(&policy()));
     let policy = Policy { debt_cap: 0.1, ..policy() };
-    let roll = segments.decide(&policy).unwrap();
-    assert_eq!(segments.asked(&policy).map(|asked| asked.items), Some(roll.items.clone()));
-    (0..5).for_each(|_| segments.pay(&roll));
-    assert_eq!(segments.decide(&policy), None);
+    let shape = segments.decide(&policy, &objects).unwrap();
+    assert_eq!(
+        segments.asked(&policy, &objects).map(|asked| asked.roll.items),
+        Some(shape.roll.items.clone())
+    );
+    (0..5).for_each(|_| segments.ledger.pay(&shape.roll));
+    assert_eq!(segments.decide(&policy, &objects), None);
 }
 
 /// A rebuilt request is cached as far as it was sent, or not at all.
