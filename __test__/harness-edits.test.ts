@@ -109,7 +109,7 @@ describe.each(ALL)('%s', (_, shape, write) => {
   test('arguments and a text at once', () => {
     const messages = write(STEP)
     const { parts, write: put } = parted(shape, messages)
-    const edit: PartEdit = { kind: 'message', calls: [{ position: 0, args: { path: 'a' } }], texts: [{ block: blockOf(parts[0], 'a long answer'), text: 'short' }] }
+    const edit: PartEdit = { kind: 'message', calls: [{ callId: 'c0', position: 0, args: { path: 'a' } }], texts: [{ block: blockOf(parts[0], 'a long answer'), text: 'short' }] }
     const sent = put(new Map([[0, edit]]))
     expect(words(sent)).not.toMatch(/all of it|a long answer/)
     expect(words(sent)).toMatch(/short/)
@@ -162,7 +162,8 @@ test('OpenCode’s file tools: the engine has its own words for their arguments,
   const { parts, write } = parted(shape, [message])
   expect(parts[0].content.map(({ arguments: given }: any) => given)).toEqual(Object.values(inputs))
   expect(parts[0].content.map((block: any) => block.engineArguments)).toEqual([{ path: 'a', content: 'long' }, { path: 'b', oldText: 'c', newText: 'd' }, undefined])
-  const calls = [{ position: 0, args: { path: 'a', content: 'short' } }, { position: 1, args: { path: 'b', oldText: 'x', newText: 'y' } }, { position: 2, args: { path: 'z' } }]
+  const args = [{ path: 'a', content: 'short' }, { path: 'b', oldText: 'x', newText: 'y' }, { path: 'z' }]
+  const calls = Object.keys(inputs).map((callId, position) => ({ callId, position, args: args[position]! }))
   const [sent] = write(new Map([[0, { kind: 'message', calls, texts: [] }]]))
   expect(sent.parts.map(({ state }: any) => state.input)).toEqual([{ filePath: 'a', content: 'short' }, { filePath: 'b', oldString: 'x', newString: 'y' }, { path: 'z' }])
 })

@@ -39,7 +39,7 @@ export class Boundary {
   /** Objects whose text goes to the model with the user's next message. */
   readonly returning = new Set<string>()
   /** The replacements that this process made, by entry, to tell later who changed a prompt. */
-  readonly edited = new Map<string, Replacement | null>()
+  readonly edited = new Map<string, Replacement>()
   /** The circumstances of model calls. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
@@ -48,7 +48,7 @@ export class Boundary {
   readonly #branch = new Branch(this.figures.ledger)
   readonly #driver: Driver<Mark>
   /** Replacements that this version of Pi takes only at the end of a turn. */
-  readonly #owed = new Map<string, Replacement | null>()
+  readonly #owed = new Map<string, Replacement>()
   #prompt: string | undefined
   /** The last rendering of the layout `sections`. */
   #view: Assembled | undefined
@@ -333,7 +333,7 @@ export class Boundary {
 
 /** Pi's session object at run time. The type given to extensions lacks these methods. */
 interface Editable {
-  appendContextEdit?: (targetId: string, replacement: Replacement | null) => string
+  appendContextEdit?: (targetId: string, replacement: Replacement) => string
   appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
 }
 

@@ -16,8 +16,8 @@ export interface Mark extends Landmark {
   index: number
 }
 
-/** The replacements that a plan asks for, by entry; null: the message is left out. */
-export type Replacements = ReadonlyMap<string, Replacement | null>
+/** The replacements that a plan asks for, by entry. */
+export type Replacements = ReadonlyMap<string, Replacement>
 
 /** One session's branch. */
 export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks' | 'accepted'> {
@@ -28,7 +28,7 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
   /** The leaf when the driver last asked what is new. */
   #leaf: string | null = null
   /** Edits that were given to Pi and must be on the branch next time. */
-  readonly #asked = new Map<string, Replacement | null>()
+  readonly #asked = new Map<string, Replacement>()
   /** Messages that were handed over otherwise than they are stored, because something had edited them before. */
   readonly #edited = new Map<string, PiMessage>()
   /** Messages that edits of ours have left out since. */
@@ -112,7 +112,7 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     visible: readonly ProjectedSessionEntry[] = this.ctx.sessionManager.buildSessionProjection().entries,
   ): { found: Replacements; isWhole: boolean } {
     const ids = new Set(visible.flatMap((entry) => (entry.messages.length > 0 ? [entry.sourceEntry.id] : [])))
-    const found = new Map<string, Replacement | null>()
+    const found = new Map<string, Replacement>()
     for (const edit of edits) {
       const replacement = replacementOf(edit, this.#handed(edit.key))
       if (replacement !== undefined && (ids.has(edit.key) || this.#left.has(edit.key))) found.set(edit.key, replacement)
@@ -158,7 +158,7 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
    * someone else edited a message that was handed over, or if our own edits did not arrive.
    */
   #incoming(entries: readonly SessionEntry[]): IncomingMessage[] | undefined {
-    const messages = new Map<string, object>()
+    const messages = new Map<string, IncomingMessage>()
     const arrived: string[] = []
     for (const entry of entries) {
       if (entry.type === 'compaction') return undefined
@@ -174,7 +174,7 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     }
     if (arrived.length < this.#asked.size) return undefined
     this.#asked.clear()
-    return keyed(messages)
+    return [...messages.values()]
   }
 }
 
@@ -189,24 +189,20 @@ function lostOf(
 ): IncomingMessage[] {
   if (before.size === 0) return []
   const first = branch.findIndex((entry) => entry.id === projection[1]?.sourceEntry.id)
-  const messages = new Map<string, object>()
+  const messages = new Map<string, IncomingMessage>()
   for (const entry of branch.slice(0, Math.max(0, first))) if (!before.has(entry.id)) show(entry, messages)
-  return keyed(messages)
+  return [...messages.values()]
 }
 
 /** Adds the message of an entry, or applies its edit to one that is there. */
-function show(entry: SessionEntry, messages: Map<string, object>): void {
+function show(entry: SessionEntry, messages: Map<string, IncomingMessage>): void {
   if (entry.type !== 'context_edit') {
     const message = messageOf(entry)
-    if (message !== undefined) messages.set(entry.id, message)
+    if (message !== undefined) messages.set(entry.id, { key: entry.id, message })
     return
   }
-  const { targetId, replacement } = entry
-  const message = messages.get(targetId)
-  if (replacement === null) messages.delete(targetId)
-  else if (message !== undefined) messages.set(targetId, { ...message, content: replacement.content })
-}
-
-function keyed(messages: ReadonlyMap<string, object>): IncomingMessage[] {
-  return [...messages].map(([key, message]) => ({ key, message }))
+  const { targetId: key, replacement } = entry
+  const message = messages.get(key)?.message
+  if (replacement === null) messages.delete(key)
+  else if (message !== undefined) messages.set(key, { key, message: { ...message, content: replacement.content } })
 }

@@ -1,5 +1,5 @@
 /** Converts Pi's session entries to the engine's messages and points, and the engine's edits to Pi's replacements. */
-import type { ContextEditableContent, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { ContextEditableContent, ContextEditEntry, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
 import { editedContent } from '../lib/driver/edits.ts'
 import { isPoint } from '../lib/driver/port.ts'
@@ -14,10 +14,8 @@ export interface SessionTree {
   getEntry(id: string): SessionEntry | undefined
 }
 
-/** The new content of an entry, in the form of Pi's `context_edit`. */
-export interface Replacement {
-  content: ContextEditableContent
-}
+/** The new content of an entry, as Pi's `context_edit` has it; null: the message is left out. */
+export type Replacement = ContextEditEntry['replacement']
 
 /** A message as Pi's agent holds it. */
 export type PiMessage = ProjectedSessionEntry['messages'][number]
@@ -69,7 +67,7 @@ function isSent(message: PiMessage): boolean {
  * The replacement that an edit makes of a message as it was handed over; undefined if the edit does not fit the
  * message, null if the message is left out.
  */
-export function replacementOf(edit: Edit, message: PiMessage | undefined): Replacement | null | undefined {
+export function replacementOf(edit: Edit, message: PiMessage | undefined): Replacement | undefined {
   const content = message === undefined ? undefined : editedContent(edit, message as { role: string; content?: unknown })
   return content === undefined || content === null ? content : { content: content as ContextEditableContent }
 }

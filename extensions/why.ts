@@ -15,7 +15,7 @@ import { toolOf } from './tools.ts'
 /** The facts that are known apart from the branch. */
 interface Evidence {
   /** The replacements that this process made, by entry. */
-  edited: ReadonlyMap<string, Replacement | null>
+  edited: ReadonlyMap<string, Replacement>
   /** Where the last request first differs from the one before; null if it only adds to the end, undefined if unknown. */
   difference: Difference | null | undefined
   /** How long the provider keeps a prompt, in milliseconds. */
@@ -270,7 +270,7 @@ function editCauses(branch: readonly SessionEntry[], between: readonly SessionEn
 }
 
 /** All that is known about an earlier process is what it wrote. */
-function looksLikeOurs(replacement: Replacement | null): boolean {
+function looksLikeOurs(replacement: Replacement): boolean {
   const content: unknown = replacement?.content
   if (!Array.isArray(content)) return false
   const [block] = content as { type?: string; text?: string }[]

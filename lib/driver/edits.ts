@@ -2,22 +2,16 @@
  * Applies the engine's edits to messages of pi-ai's form: Pi's own, those of hosts that use it, and recorded ones. Other
  * shapes write an edit into their own form.
  */
-import type { CollapsedCall, TextEdit } from '../../index.js'
-
-/** Arguments that replace a call's own. With `callId`, a change of another call at that place does not fit. */
-export type CallEdit = Pick<CollapsedCall, 'position' | 'args'> & Partial<Pick<CollapsedCall, 'callId'>>
+import type { CollapsedCall, Edit, TextEdit } from '../../index.js'
 
 /** A replacement of a message, or of a part of one: an edit of a plan without its address. */
 export type PartEdit =
   /** Another text for a result. */
   | { kind: 'result'; text: string }
   /** Other arguments for an answer's calls; texts of an answer or a user's message, shortened or left out. */
-  | { kind: 'message'; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
+  | { kind: 'message'; calls: readonly CollapsedCall[]; texts: readonly TextEdit[] }
   /** The part is left out. */
   | { kind: 'gone' }
-
-/** The same, or a result with the text that it had. */
-export type Change = PartEdit | { kind: 'result'; text?: undefined }
 
 /** A message, as far as edits concern it. */
 interface Editable {
@@ -26,20 +20,21 @@ interface Editable {
 }
 
 /**
- * The content that a change gives a message as it was handed over: null if the message is left out, undefined if the
- * change does not fit it. A result keeps its images, an answer everything except the named calls and texts.
+ * The content that an edit gives a message as it was handed over: null if the message is left out, undefined if the edit
+ * does not fit it. A result without another text is as it was; it keeps its images, an answer everything except the named
+ * calls and texts.
  */
-export function editedContent(change: Change, { role, content }: Editable): unknown {
+export function editedContent(edit: Edit | PartEdit, { role, content }: Editable): unknown {
   const blocks = Array.isArray(content) ? (content as object[]) : []
-  if (change.kind === 'gone') return role === 'assistant' || role === 'toolResult' ? null : undefined
-  if (change.kind === 'result') {
+  if (edit.kind === 'gone') return role === 'assistant' || role === 'toolResult' ? null : undefined
+  if (edit.kind === 'result') {
     if (role !== 'toolResult') return undefined
-    if (change.text === undefined) return content
-    return [{ type: 'text', text: change.text }, ...blocks.filter((block) => typeOf(block) !== 'text')]
+    if (edit.text === undefined) return content
+    return [{ type: 'text', text: edit.text }, ...blocks.filter((block) => typeOf(block) !== 'text')]
   }
   if (role !== 'assistant' && role !== 'user') return undefined
-  if (typeof content === 'string') return withText(content, change.texts)
-  return withTexts(role === 'assistant' ? withArguments(blocks, change.calls) : blocks, change.texts)
+  if (typeof content === 'string') return withText(content, edit.texts)
+  return withTexts(role === 'assistant' ? withArguments(blocks, edit.calls) : blocks, edit.texts)
 }
 
 /** A content that is one text, edited. */
@@ -65,13 +60,13 @@ export function withTexts<T extends object>(
   })
 }
 
-function withArguments(blocks: readonly object[], calls: readonly CallEdit[]): object[] {
+function withArguments(blocks: readonly object[], calls: readonly CollapsedCall[]): object[] {
   let position = -1
   return blocks.map((block) => {
     if (typeOf(block) !== 'toolCall') return block
     position += 1
     const { id } = block as { id?: unknown }
-    const call = calls.find((one) => one.position === position && (one.callId === undefined || one.callId === id))
+    const call = calls.find((one) => one.position === position && one.callId === id)
     return call === undefined ? block : { ...block, arguments: call.args }
   })
 }
