@@ -7,7 +7,6 @@ use context_model::{marker, tokens};
 
 use super::aging::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
-use super::visible::HeldRead;
 use crate::need::Stays;
 use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy};
 
@@ -24,9 +23,9 @@ pub struct Segments {
     pub(super) carriers: HashMap<ObjectId, Vec<usize>>,
     /// The arguments that wait for a call's result, by call ID.
     awaiting: HashMap<String, usize>,
-    /// The reads of each file, including those that a later read covers: they stay in sight until a roll removes
+    /// The places of each file's reads, including those that a later read covers: they stay in sight until a roll removes
     /// them.
-    pub(super) reads: HashMap<ObjectId, Vec<HeldRead>>,
+    pub(super) reads: HashMap<ObjectId, Vec<usize>>,
     /// The places that answers in the current user turn have pointed to. They stay until the turn ends.
     pointed_at: HashSet<usize>,
     /// The answers with calls, oldest first.
@@ -180,7 +179,7 @@ impl Segments {
             }
         }
         if let Some(lines) = shown {
-            self.hold(place, lines, objects);
+            self.hold(place, &lines, objects);
         }
         self.judge(place, objects);
         place
@@ -230,9 +229,8 @@ impl Segments {
 
     /// Judges the segments of an object again after its place in a set has changed.
     pub fn touch(&mut self, object: &ObjectId, objects: &dyn Objects) {
-        let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object)).flatten();
-        let reads = self.reads.get(object).into_iter().flatten().map(|read| &read.place);
-        let all: Vec<usize> = places.chain(reads).copied().collect();
+        let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
+        let all: Vec<usize> = places.chain(self.reads.get(object)).flatten().copied().collect();
         for place in all {
             self.judge(place, objects);
         }

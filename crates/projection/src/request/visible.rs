@@ -8,29 +8,16 @@ use super::segment::{Form, Output, Segment, SegmentKind, ShownLines};
 use super::segments::{Segments, size};
 use crate::Objects;
 
-/// A read that is in the request, or was until it was rolled.
-#[derive(Clone, Debug)]
-pub(super) struct HeldRead {
-    pub(super) place: usize,
-    hash: Digest,
-    tx: TxId,
-    first: usize,
-    last: usize,
-}
-
 impl Segments {
     /// Notes what a read shows; earlier reads whose lines it covers are superseded.
-    pub(super) fn hold(&mut self, place: usize, lines: ShownLines, objects: &dyn Objects) {
-        let ShownLines { file, hash, tx, first, last } = lines;
-        let held = self.reads.entry(file).or_default();
-        let segments = &self.segments;
-        let covered: Vec<usize> = held
-            .iter()
-            .filter(|earlier| first <= earlier.first && earlier.last <= last)
-            .map(|earlier| earlier.place)
-            .filter(|place| !segments[*place].superseded)
+    pub(super) fn hold(&mut self, place: usize, lines: &ShownLines, objects: &dyn Objects) {
+        let covers = |earlier: &ShownLines| lines.first <= earlier.first && earlier.last <= lines.last;
+        let covered: Vec<usize> = self
+            .reads_of(&lines.file)
+            .filter(|(place, earlier)| covers(earlier) && !self.segments[*place].superseded)
+            .map(|(place, _)| place)
             .collect();
-        held.push(HeldRead { place, hash, tx, first, last });
+        self.reads.entry(lines.file.clone()).or_default().push(place);
         for earlier in covered {
             self.segments[earlier].superseded = true;
             self.judge(earlier, objects);
@@ -76,9 +63,11 @@ impl Segments {
     /// The tool call whose visible result shows these lines of this version of a file, under a name that the model sees.
     pub fn showing(&self, lines: &ShownLines) -> Option<&ObjectId> {
         self.visible_reads(&lines.file)
-            .filter(|read| read.hash == lines.hash && read.first <= lines.first && lines.last <= read.last)
-            .filter(|read| !self.segments[read.place].superseded)
-            .filter_map(|read| self.output_at(read.place))
+            .filter(|(_, read)| {
+                read.hash == lines.hash && read.first <= lines.first && lines.last <= read.last
+            })
+            .filter(|(place, _)| !self.segments[*place].superseded)
+            .filter_map(|(place, _)| self.output_at(place))
             .find(|output| output.named)
             .map(|output| &output.object)
     }
@@ -86,7 +75,7 @@ impl Segments {
     /// The versions of a file that have visible lines, one for each result: the hash, and a transaction as of which
     /// the file has that version.
     pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = (Digest, TxId)> {
-        self.visible_reads(file).map(|read| (read.hash, read.tx))
+        self.visible_reads(file).map(|(_, read)| (read.hash, read.tx))
     }
 
     /// The lines that a tool call's result showed when it came.
@@ -99,9 +88,14 @@ impl Segments {
         self.places.get(object).into_iter().flatten().any(|place| self.output_at(*place).is_some())
     }
 
-    fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = &HeldRead> {
-        let held = self.reads.get(file).into_iter().flatten();
-        held.filter(|read| self.segments[read.place].form == Form::Full)
+    fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = (usize, &ShownLines)> {
+        self.reads_of(file).filter(|(place, _)| self.segments[*place].form == Form::Full)
+    }
+
+    /// The reads of a file that are in the request, or were until they were rolled: their places, and what they showed.
+    fn reads_of(&self, file: &ObjectId) -> impl Iterator<Item = (usize, &ShownLines)> {
+        let places = self.reads.get(file).into_iter().flatten();
+        places.filter_map(|place| Some((*place, self.output_at(*place)?.shown.as_ref()?)))
     }
 }
 
