@@ -74,12 +74,13 @@ impl Inner {
         state: &mut State,
         call: &ObjectId,
         input: &Toolcall,
-        (args, output): (&Map<String, Value>, &str),
+        output: &str,
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
+        let args = &input.args;
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
         let Some(path) = path_of(&input.tool, args) else {
-            self.note_several(state, (call, tx), input, args, taking).await?;
+            self.note_several(state, (call, tx), input, taking).await?;
             return Ok(None);
         };
         let Some(way) = self.way_of(&path) else { return Ok(None) };
@@ -88,12 +89,12 @@ impl Inner {
             Some(evidence) => evidence,
             None if is_shell => None,
             None => {
-                let found = self.infer(state, &way, (call, tx), input, (args, output), taking).await?;
+                let found = self.infer(state, &way, (call, tx), input, output, taking).await?;
                 self.archive().found(call, found.clone());
                 let is_met = state.session.catalog.get(&way.file).is_some();
                 if found.is_none() && input.tool == "read" && (!is_met || self.is_lost(&way, output).await?) {
-                    let (args, output) = (args.clone(), output.to_owned());
-                    state.unread.push(Unread { call: call.clone(), input: input.clone(), args, output });
+                    let (call, output) = (call.clone(), output.to_owned());
+                    state.unread.push(Unread { call, input: input.clone(), output });
                 }
                 found
             }
@@ -114,9 +115,9 @@ impl Inner {
         state: &mut State,
         (call, tx): (&ObjectId, TxId),
         input: &Toolcall,
-        args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<()> {
+        let args = &input.args;
         let evidence = match input.tool == "apply_patch" || patch_in(args).is_some() {
             true => self.evidence_of(call).await?.flatten(),
             false => self.archive().of_call(call).cloned().flatten(),
@@ -141,13 +142,13 @@ impl Inner {
         &self,
         state: &mut State,
         call: &ObjectId,
-        (input, args): (&Toolcall, &Map<String, Value>),
+        input: &Toolcall,
         taking: Taking,
     ) -> Result<()> {
-        if path_of(&input.tool, args).is_some()
+        if path_of(&input.tool, &input.args).is_some()
             && let Some(output) = self.text_at(call, None).await?
         {
-            self.note_file(state, call, input, (args, &output), taking).await?;
+            self.note_file(state, call, input, &output, taking).await?;
         }
         Ok(())
     }

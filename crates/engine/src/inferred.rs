@@ -38,9 +38,10 @@ impl Inner {
         way: &Way,
         (call, tx): (&ObjectId, TxId),
         input: &Toolcall,
-        (args, output): (&Map<String, Value>, &str),
+        output: &str,
         taking: Taking,
     ) -> Result<Option<Evidence>> {
+        let args = &input.args;
         let (tool, is_ok) = (input.tool.as_str(), input.status == Status::Ok);
         // The path of a call that is recorded late may have led elsewhere.
         let is_late = taking.is_late();
@@ -355,21 +356,22 @@ impl Inner {
     /// and of a file that is gone nobody stores any.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
-            let Some(way) = path_of(&one.input.tool, &one.args).and_then(|path| self.way_of(&path)) else {
+            let Some(way) = path_of(&one.input.tool, &one.input.args).and_then(|path| self.way_of(&path))
+            else {
                 continue;
             };
             refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
             self.apply(state);
-            let Unread { call, input, args, output } = &one;
+            let Unread { call, input, output } = &one;
             let at = (call, self.client.newest());
             let taking = Taking { record: true, again: true, excerpts: false, now: Moment::default() };
             let is_met = state.session.catalog.get(&way.file).is_some();
             let mut found = match is_met {
-                true => self.infer(state, &way, at, input, (args, output), taking).await?,
+                true => self.infer(state, &way, at, input, output, taking).await?,
                 false => None,
             };
             if found.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
-                found = unstored(&way.file, first_line(args), output);
+                found = unstored(&way.file, first_line(&input.args), output);
             }
             let Some(found) = found else {
                 state.unread.extend((!is_met).then_some(one));
@@ -379,7 +381,7 @@ impl Inner {
             let Some(bytes) = found.bytes() else { continue };
             let way = Self::way_to(way, &bytes.file);
             let content = self.content_of(bytes, at.1).await?;
-            self.note_evidence(state, &way, at, (&found, content), (args, output), taking).await?;
+            self.note_evidence(state, &way, at, (&found, content), (&input.args, output), taking).await?;
         }
         // Of files that nobody ever stores nothing comes.
         let many = state.unread.len().saturating_sub(UNREAD);

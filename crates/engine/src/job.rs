@@ -15,7 +15,7 @@ use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_store::StoreError;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
 /// The object of a tool call.
@@ -29,7 +29,6 @@ pub(crate) struct CallObject {
 pub(crate) struct Unread {
     pub call: ObjectId,
     pub input: Toolcall,
-    pub args: Map<String, Value>,
     pub output: String,
 }
 
@@ -230,7 +229,7 @@ mod tests {
 
     /// A call with an output of so many bytes.
     fn text(bytes: usize, reply: Reply<ObjectId>) -> Job {
-        let input = Toolcall::new("call", "bash", Map::new(), "x".repeat(bytes));
+        let input = Toolcall::new("call", "bash", serde_json::Map::new(), "x".repeat(bytes));
         let object = CallObject { id: ObjectId::toolcall("call"), is_new: true };
         Job::Toolcall(Box::new(input), Observed::default(), object, reply)
     }

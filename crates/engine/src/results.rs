@@ -85,7 +85,6 @@ impl Inner {
         let State { request, session, .. } = &mut *state;
         let is_ok = input.status == Status::Ok;
         request.segments.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
-        let args = state.request.open_calls.remove(call_id).unwrap_or_default();
         if taking.again {
             state.request.results.insert(object.clone());
         }
@@ -98,7 +97,7 @@ impl Inner {
         // After a reference there may be lines for calls that have left.
         if is_reference {
             if !taking.record {
-                self.note_left(state, &object, (&input, &args), taking).await?;
+                self.note_left(state, &object, &input, taking).await?;
             }
             state.request.segments.push_fixed(key, message_tokens(message));
             return Ok(());
@@ -106,7 +105,7 @@ impl Inner {
         if has_image(message) {
             // It stays as it is. What its text says of a file counts like that of any other.
             let output = state.session.without_header(&object, &text).to_owned();
-            self.note_file(state, &object, &input, (&args, &output), taking).await?;
+            self.note_file(state, &object, &input, &output, taking).await?;
             state.request.segments.push_pictured(key, message_tokens(message), object);
             return Ok(());
         }
@@ -130,15 +129,15 @@ impl Inner {
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
         if taking.is_late() && input.status == Status::Ok && is_control(&input.tool) {
-            self.repeat_control(state, &input.tool, &args).await?;
+            self.repeat_control(state, &input.tool, &input.args).await?;
         }
-        let carries = self.carried(state, &input.tool, &args, &output).await?;
+        let carries = self.carried(state, &input.tool, &input.args, &output).await?;
         let shown = match &carries {
             Some(carried) => self.lines_carried(state, &object, carried).await?,
-            None => self.note_file(state, &object, &input, (&args, &output), taking).await?,
+            None => self.note_file(state, &object, &input, &output, taking).await?,
         };
         let is_rule =
-            input.tool == "read" && args.get("path").and_then(Value::as_str).is_some_and(is_rules_file);
+            input.tool == "read" && input.args.get("path").and_then(Value::as_str).is_some_and(is_rules_file);
         let lines = Vec::new();
         let segment = Output {
             object: object.clone(),
@@ -297,7 +296,7 @@ fn input_of(state: &State, message: &Value, text: &str) -> Toolcall {
                 "" => "unknown".to_owned(),
                 name => name.to_owned(),
             },
-            state.request.open_calls.get(call_id).cloned().unwrap_or_default(),
+            state.request.segments.args_of(call_id).cloned().unwrap_or_default(),
             text.to_owned(),
         )
     };

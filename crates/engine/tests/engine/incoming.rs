@@ -61,6 +61,25 @@ async fn marks_of_collapsed_arguments_name_their_own_call() {
     }
 }
 
+/// Two calls of one answer under one ID: each result is that of the call in its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_under_one_id_have_their_own_arguments() {
+    let (_bench, mut chat) = Chat::on(Backend::Memory).await;
+    chat.asks("make both").await;
+    let call = |command: &str| json!({ "type": "toolCall", "id": "c", "name": "custom", "arguments": { "command": command } });
+    chat.say(json!({ "role": "assistant", "content": [call("one"), call("two")], "timestamp": chat.now_ms }));
+    for command in ["one", "two"] {
+        chat.results("c", "custom", &format!("made {command}"), Status::Ok);
+    }
+    chat.advance().await;
+    let mut made = Vec::new();
+    for id in chat.engine.session_sets().await.unwrap().active_set {
+        let object = chat.engine.get(id.as_str()).await.unwrap().unwrap();
+        made.push((object.content().unwrap().to_owned(), object.field("args").unwrap()["command"].clone()));
+    }
+    assert_eq!(made, [("made one".to_owned(), json!("one")), ("made two".to_owned(), json!("two"))]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_keeps_no_arguments_whole() {
     let (_bench, mut chat) = Chat::on(Backend::Memory).await;

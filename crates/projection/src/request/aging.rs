@@ -55,7 +55,7 @@ impl Segments {
         }
         for step in self.ripening.due_on_a_dead_cache(self.calls) {
             self.steps[step].is_ripe = true;
-            self.early.extend(self.steps[step].range().into_iter().flatten());
+            self.early.extend(self.range_of(step).into_iter().flatten());
             self.aim_step(step, objects);
             self.aim_step(step + 1, objects);
         }
@@ -68,7 +68,7 @@ impl Segments {
             let all = match &self.segments[place].kind {
                 SegmentKind::Result(output) => is_inactive(&output.object),
                 SegmentKind::Arguments(all) => {
-                    all.calls.iter().all(|c| c.object.as_ref().is_some_and(is_inactive))
+                    all.shorter().all(|call| call.object.as_ref().is_some_and(is_inactive))
                 }
                 SegmentKind::Fixed | SegmentKind::Prose(_) => false,
             };
@@ -144,7 +144,7 @@ impl Segments {
                 }
             }
             SegmentKind::Arguments(arguments) => {
-                let named = || arguments.calls.iter().map(|call| call.object.as_ref());
+                let named = || arguments.shorter().map(|call| call.object.as_ref());
                 if named().any(|id| id.is_none_or(|id| objects.is_pinned(id))) {
                     return Departure::Held;
                 }

@@ -1,15 +1,18 @@
 //! Answers with their calls, and the texts of users. An answer with calls and all of its results become one line for each call
 //! once all of that is old.
 
+use std::ops::RangeInclusive;
+
 use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
-use context_model::{marker, tokens};
+use context_model::marker::{self, Collapsed};
+use context_model::tokens;
 use serde_json::{Map, Value};
 
 use super::aging::{Departure, RipeAt};
 use super::messages::{block_units, message_units, text_of};
 use super::prose::KEPT;
-use super::segment::{Arguments, ArgumentsOf, Form, Prose, SegmentKind, Short, StepCall, TextKind};
+use super::segment::{AnswerCall, Arguments, Form, Prose, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
 use super::{Request, prose};
 use crate::need::Stay;
@@ -36,9 +39,7 @@ impl Request {
             && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
         self.segments.begin_answer(is_step, objects);
         let mut arguments = Arguments::default();
-        let mut calls = Vec::new();
-        let mut position = 0;
-        let (mut rest, mut has_calls) = (0, false);
+        let mut rest = 0;
         for (number, block) in blocks.iter().enumerate() {
             let prose = match text_of(block, "type") {
                 "toolCall" => {
@@ -46,18 +47,16 @@ impl Request {
                     let tool = text_of(block, "name");
                     let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
                     arguments.units += block_units(block);
-                    if !is_signed(block) {
-                        arguments.calls.extend(self.shorter(call_id, position, tool, &args, cwd));
-                    }
-                    calls.push(StepCall {
+                    let collapsed = if is_signed(block) { None } else { self.collapsed(tool, &args, cwd) };
+                    arguments.calls.push(AnswerCall {
                         call_id: call_id.to_owned(),
+                        position: arguments.calls.len(),
                         tool: tool.to_owned(),
                         gist: prose::gist(&args, cwd),
-                        ..StepCall::default()
+                        args,
+                        collapsed,
+                        ..AnswerCall::default()
                     });
-                    position += 1;
-                    has_calls = true;
-                    self.open_calls.insert(call_id.to_owned(), args);
                     continue;
                 }
                 "thinking" => prose::thinking(number, message, block),
@@ -76,12 +75,9 @@ impl Request {
         if rest > 0 {
             self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
         }
-        self.segments.turn_is_over = !has_calls;
-        if has_calls {
+        self.segments.turn_is_over = arguments.calls.is_empty();
+        if !arguments.calls.is_empty() {
             self.segments.push_arguments(key, arguments);
-            if is_step {
-                self.segments.set_step_calls(calls);
-            }
         }
     }
 
@@ -116,26 +112,10 @@ impl Request {
         }
     }
 
-    /// A call whose arguments have a shorter form. The form is known once the object is.
-    fn shorter(
-        &mut self,
-        call_id: &str,
-        position: usize,
-        tool: &str,
-        args: &Map<String, Value>,
-        cwd: &str,
-    ) -> Option<ArgumentsOf> {
+    /// The shorter form of a call's arguments while its object is unknown.
+    fn collapsed(&mut self, tool: &str, args: &Map<String, Value>, cwd: &str) -> Option<Collapsed> {
         self.issued.extend(marker::tags_in(args));
-        let saved = marker::collapse_args(tool, args, SOME_HANDLE, cwd)?.saved_chars;
-        Some(ArgumentsOf {
-            call_id: call_id.to_owned(),
-            position,
-            tool: tool.to_owned(),
-            object: None,
-            args: args.clone(),
-            saved,
-            new_text: None,
-        })
+        marker::collapse_args(tool, args, SOME_HANDLE, cwd)
     }
 }
 
@@ -156,12 +136,33 @@ const CALLS: u64 = 12;
 const CALLS_ON_A_DEAD_CACHE: u64 = 5;
 
 impl Segments {
-    /// The calls of the answer that came last.
-    pub(super) fn set_step_calls(&mut self, calls: Vec<StepCall>) {
-        let number = self.steps.len().saturating_sub(1);
-        if let Some(step) = self.steps.last_mut() {
-            self.unanswered.extend(calls.iter().map(|call| (call.call_id.clone(), number)));
-            step.calls = calls;
+    /// The calls of an answer; none until its arguments have come.
+    pub(super) fn calls_of(&self, number: usize) -> &[AnswerCall] {
+        let last = self.steps[number].answer.last();
+        match last.map(|place| &self.segments[*place].kind) {
+            Some(SegmentKind::Arguments(arguments)) => &arguments.calls,
+            _ => &[],
+        }
+    }
+
+    /// The places of all segments of an answer with calls; `None` while a result is missing, or if something else lies
+    /// between them.
+    pub(super) fn range_of(&self, number: usize) -> Option<RangeInclusive<usize>> {
+        let (step, calls) = (&self.steps[number], self.calls_of(number));
+        let results = calls.iter().map(|call| call.result).collect::<Option<Vec<usize>>>();
+        let last = results?.into_iter().max()?;
+        let count = step.answer.len() + calls.len();
+        (last + 1 == step.first + count).then_some(step.first..=last)
+    }
+
+    /// The arguments that the model gave a call whose result is not known yet.
+    pub fn args_of(&self, call_id: &str) -> Option<&Map<String, Value>> {
+        match &self.segments[*self.awaiting.get(call_id)?].kind {
+            SegmentKind::Arguments(arguments) => {
+                let waiting = |call: &&AnswerCall| call.call_id == call_id && call.object.is_none();
+                arguments.calls.iter().find(waiting).map(|call| &call.args)
+            }
+            _ => None,
         }
     }
 
@@ -172,20 +173,6 @@ impl Segments {
             step.answer.push(place);
             self.segments[place].step = Some(number);
         }
-    }
-
-    /// Records which object a call became.
-    pub(super) fn name_in_step(&mut self, call_id: &str, object: &ObjectId) {
-        let Some(number) = self.unanswered.get(call_id).copied() else { return };
-        let mut open =
-            self.steps[number].calls.iter_mut().filter(|c| c.call_id == call_id && c.object.is_none());
-        if let Some(call) = open.next() {
-            call.object = Some(object.clone());
-        }
-        if open.next().is_none() {
-            self.unanswered.remove(call_id);
-        }
-        self.step_of.insert(object.clone(), number);
     }
 
     /// Counts what a call's line will take, at the answer that made the call.
@@ -200,7 +187,10 @@ impl Segments {
     /// Records the place of a call's result.
     pub(super) fn answer_step(&mut self, place: usize, object: &ObjectId) {
         let Some(number) = self.step_of.get(object).copied() else { return };
-        let calls = &mut self.steps[number].calls;
+        let Some(arguments) = self.steps[number].answer.last().copied() else { return };
+        let SegmentKind::Arguments(Arguments { calls, .. }) = &mut self.segments[arguments].kind else {
+            return;
+        };
         let named =
             calls.iter_mut().find(|call| call.object.as_ref() == Some(object) && call.result.is_none());
         if let Some(call) = named {
@@ -228,7 +218,7 @@ impl Segments {
         let Some(step) = self.steps.get(number).filter(|step| step.call_digest.is_none()) else { return };
         let leaves = step.is_ripe && self.carrier_of(number).is_some();
         let since = self.ready(number, objects).map_or(self.calls, |due| due.warm);
-        for place in step.range().into_iter().flatten() {
+        for place in self.range_of(number).into_iter().flatten() {
             if leaves {
                 self.aim(place, Form::Removed);
                 self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
@@ -243,7 +233,7 @@ impl Segments {
     pub(super) fn carrier_of(&self, number: usize) -> Option<usize> {
         let before = number.checked_sub(1)?;
         let step = &self.steps[before];
-        let is_next = step.range().is_some_and(|range| range.end() + 1 == self.steps[number].first);
+        let is_next = self.range_of(before).is_some_and(|range| range.end() + 1 == self.steps[number].first);
         if is_next { step.call_digest.or(step.is_ripe.then_some(before)) } else { None }
     }
 
@@ -263,7 +253,7 @@ impl Segments {
         let mut ready =
             RipeAt { warm: step.since.saturating_add(warm), dead: step.since.saturating_add(dead) };
         let (mut wanted, mut shown, mut since) = (0.0, 0, step.since);
-        for place in step.range()? {
+        for place in self.range_of(number)? {
             let (curve, chars) = self.leaves_with_step(place, objects)?;
             wanted += need.wanted(curve, chars);
             shown += self.ledger.item(place).map_or(0, |item| item.tokens_full);
@@ -273,7 +263,7 @@ impl Segments {
             }
         }
         if self.stays.calls == Stay::Needed {
-            let lines = step.calls.iter().filter_map(|call| call.object.as_ref());
+            let lines = self.calls_of(number).iter().filter_map(|call| call.object.as_ref());
             let saved = shown.saturating_sub(lines.map(|object| line_tokens(object, objects)).sum());
             let at = |dead| since.saturating_add(need.age_at(wanted, saved, dead));
             ready = RipeAt { warm: ready.warm.max(at(false)), dead: ready.dead.max(at(true)) };

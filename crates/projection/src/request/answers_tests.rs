@@ -47,7 +47,7 @@ fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
         request.push_answer("m", &json!({ "content": content }), "/", (true, &objects));
         assert_eq!(request.segments.steps.len(), steps, "{content}");
         let calls = request.segments.segments.iter().find_map(|segment| match &segment.kind {
-            super::super::segment::SegmentKind::Arguments(all) => Some(all.calls.len()),
+            super::super::segment::SegmentKind::Arguments(all) => Some(all.shorter().count()),
             _ => None,
         });
         assert_eq!(calls.unwrap_or(0), shorter, "{content}");
@@ -123,7 +123,7 @@ fn calls_are_known_by_their_position_tool_and_gist() {
         panic!("arguments")
     };
     assert_eq!(all.calls.iter().map(|call| call.position).collect::<Vec<_>>(), [0, 1, 2]);
-    let calls = request.segments.steps[0].calls.iter();
+    let calls = request.segments.calls_of(0).iter();
     let known = calls.map(|call| (call.call_id.as_str(), call.tool.as_str(), call.gist.as_str()));
     assert_eq!(known.collect::<Vec<_>>(), ["a", "b", "c"].map(|name| (name, "write", name)));
 }
@@ -284,10 +284,10 @@ fn results_with_one_call_id_belong_to_calls_in_their_order() {
         let SegmentKind::Arguments(arguments) = &segments.segments[0].kind else { panic!("arguments") };
         assert_eq!(arguments.line_tokens, (number as u64 + 1) * line_tokens(&ObjectId::new(name), &objects));
     }
-    let calls = &segments.steps[0].calls;
+    let calls = segments.calls_of(0);
     let of = |at: usize| (calls[at].object.as_ref().map(ObjectId::as_str), calls[at].result);
     assert_eq!([of(0), of(1)], [(Some("one"), Some(1)), (Some("two"), Some(2))]);
-    assert!(segments.unanswered.is_empty());
+    assert!(segments.awaiting.is_empty());
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Segments {
 
     /// The place of an answer's last result.
     pub(super) fn last_of(&self, number: usize) -> Option<usize> {
-        self.steps[number].range().map(|range| *range.end())
+        self.range_of(number).map(|range| *range.end())
     }
 
     /// Executes a roll, and notes what it costs.
@@ -148,7 +148,7 @@ impl Segments {
                     lines.extend(prose.line.clone().map(|text| Line { text, stays: false }));
                 }
             }
-            for call in &step.calls {
+            for call in self.calls_of(*number) {
                 let Some(object) = &call.object else { continue };
                 let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
                 let failed = if objects.has_failed(object) { " failed" } else { "" };
@@ -198,7 +198,7 @@ impl Segments {
     pub fn repeat_call_digest(&mut self, call_digest: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
         let found = call_digest.iter().map(|object| self.step_of.get(object).copied());
         let found: Vec<Option<usize>> = found
-            .map(|number| number.filter(|n| self.steps[*n].range().is_some()))
+            .map(|number| number.filter(|n| self.range_of(*n).is_some()))
             .enumerate()
             .map(|(at, number)| {
                 number.filter(|n| {
@@ -217,9 +217,7 @@ impl Segments {
             self.take_form(last, Form::Reference);
             changed.push(last);
         }
-        for place in
-            call_digest[1..].iter().flat_map(|number| self.steps[*number].range().into_iter().flatten())
-        {
+        for place in call_digest[1..].iter().flat_map(|number| self.range_of(*number).into_iter().flatten()) {
             changed.push(place);
         }
         for place in &changed[1..] {

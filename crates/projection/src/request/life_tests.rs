@@ -4,7 +4,7 @@ use context_model::chat::RollEntry;
 use context_model::hash::Digest;
 use context_model::time::TxId;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::rolls::entry_of;
 use super::segment::{Form, Output, ShownLines};

@@ -24,7 +24,6 @@ use context_model::marker;
 use plan::{Call, Edit, Plan};
 use rolls::Rolled;
 use segments::Segments;
-use serde_json::{Map, Value};
 use shape::Shape;
 
 use crate::{Accounting, CacheClock, Moment, Policy, Reach};
@@ -52,8 +51,6 @@ pub struct Request {
     pub received: HashMap<String, VecDeque<ObjectId>>,
     /// Calls whose results are in the request in any form, as far as it was read again.
     pub results: HashSet<ObjectId>,
-    /// The arguments of calls by call ID, for results that no hook reports.
-    pub open_calls: HashMap<String, Map<String, Value>>,
     /// The model of the next call.
     pub model: String,
     /// The model of the last call, whose cache holds the request.
@@ -124,7 +121,6 @@ impl Request {
         self.rolls.clear();
         self.pending.clear();
         self.untrue.clear();
-        self.open_calls.clear();
         self.results.clear();
         self.issued.clear();
         self.shortenable.clear();
@@ -243,7 +239,6 @@ mod tests {
         request.push_user("m", &serde_json::json!({ "content": long }), true, &objects);
         request.pending.insert(0);
         request.untrue.insert(0);
-        request.open_calls.insert("c".into(), Map::new());
         request.results.insert(ObjectId::new("c"));
         request.issued.insert("tag".into());
         request.rolls.push(Shape::of(crate::Roll::of_test(0, Vec::new())));
@@ -254,7 +249,7 @@ mod tests {
         request.forget();
         assert!(request.segments.segments.is_empty() && request.segments.tokens() == 0);
         assert!(request.pending.is_empty() && request.untrue.is_empty() && request.rolls.is_empty());
-        assert!(request.open_calls.is_empty() && request.results.is_empty());
+        assert!(request.results.is_empty());
         assert!(request.issued.is_empty() && request.shortenable.is_empty());
         assert_eq!((request.clock.idle(at(9)), request.rolled.entries().len()), (None, 1));
         let segments = &request.segments;

@@ -37,7 +37,7 @@ fn on_a_dead_cache_text_leaves_sooner() {
 
 /// Returns whether the next roll removes all of an answer.
 fn leaves(segments: &Segments, step: usize) -> bool {
-    let mut range = segments.steps[step].range().unwrap();
+    let mut range = segments.range_of(step).unwrap();
     range.all(|place| {
         segments.segments[place].next == Form::Removed && segments.ledger.stale.contains_key(&place)
     })

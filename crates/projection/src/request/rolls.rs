@@ -201,7 +201,7 @@ pub fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
             (SegmentKind::Arguments(arguments), Form::WithoutOldText | Form::Reference) => {
                 let whole = *form == Form::Reference;
                 let list = if whole { &mut entry.arguments } else { &mut entry.old_texts };
-                list.extend(arguments.calls.iter().filter_map(|call| call.object.clone()));
+                list.extend(arguments.shorter().filter_map(|call| call.object.clone()));
             }
             (SegmentKind::Prose(prose), Form::Reference) => entry.prose.push(prose.id.clone()),
             _ => {}
@@ -252,8 +252,7 @@ impl Segments {
         let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if entry.prose.contains(&prose.id));
         places.extend((0..self.segments.len()).filter(|place| is_among(&self.segments[*place])));
         for call_digest in &entry.call_digests {
-            let steps =
-                call_digest.iter().filter_map(|object| self.steps[*self.step_of.get(object)?].range());
+            let steps = call_digest.iter().filter_map(|object| self.range_of(*self.step_of.get(object)?));
             places.extend(
                 steps
                     .enumerate()
@@ -271,7 +270,7 @@ impl Segments {
 
     /// The first call of each of these answers.
     fn first_calls(&self, call_digest: &[usize]) -> Vec<ObjectId> {
-        call_digest.iter().filter_map(|number| self.steps[*number].calls.first()?.object.clone()).collect()
+        call_digest.iter().filter_map(|number| self.calls_of(*number).first()?.object.clone()).collect()
     }
 }
 

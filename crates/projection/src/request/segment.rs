@@ -1,9 +1,8 @@
 //! The segments of a request, and the forms in which each can be shown.
 
-use std::ops::RangeInclusive;
-
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::marker::Collapsed;
 use context_model::time::TxId;
 use serde_json::{Map, Value};
 
@@ -155,40 +154,44 @@ pub struct Carried {
     pub version: Option<Digest>,
 }
 
-/// The arguments of an answer's calls.
+/// The calls of an answer with their arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
-    /// The calls whose arguments have a shorter form.
-    pub calls: Vec<ArgumentsOf>,
+    /// All of its calls, in order.
+    pub calls: Vec<AnswerCall>,
     /// The size of all calls' arguments as they came, in UTF-16 units.
     pub units: usize,
     /// About the number of tokens in the lines of its calls.
     pub line_tokens: u64,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct ArgumentsOf {
+/// A call of an answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AnswerCall {
     pub call_id: String,
-    /// The call's position among the calls of its message.
+    /// Its position among the calls of its message.
     pub position: usize,
     pub tool: String,
-    /// The object of the call, once its result is known.
-    pub object: Option<ObjectId>,
-    /// As the model gave them until the object is known, because the markers name its handle; then collapsed.
+    /// The end of its path, or the beginning of its command: what a line says of it.
+    pub gist: String,
+    /// As the model gave them. Empty once its result is known.
     pub args: Map<String, Value>,
-    /// The length that collapsing saves, in UTF-16 units.
-    pub saved: usize,
-    /// For an edit that succeeded: the arguments without the old text, and what leaving it out saves in UTF-16 units.
-    pub new_text: Option<(Map<String, Value>, usize)>,
+    /// Its object, once its result is known.
+    pub object: Option<ObjectId>,
+    /// The place of its result.
+    pub result: Option<usize>,
+    /// The arguments in a shorter form, if they have one. Until the object is known, its markers name a placeholder.
+    pub collapsed: Option<Collapsed>,
+    /// For an edit that succeeded: the arguments without the old text.
+    pub new_text: Option<Collapsed>,
 }
 
 /// An answer with calls.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
     pub first: usize,
-    /// The places of its prose and arguments.
+    /// The places of its prose and, the last one, of its arguments.
     pub answer: Vec<usize>,
-    pub calls: Vec<StepCall>,
     /// How many model calls were made before it came.
     pub since: u64,
     /// All of it may become lines.
@@ -196,27 +199,6 @@ pub(crate) struct Step {
     /// The number of the answer whose last result its lines follow; its own number if it carries other answers'
     /// lines.
     pub call_digest: Option<usize>,
-}
-
-/// A call, and what a line says of it.
-#[derive(Debug, Default)]
-pub(crate) struct StepCall {
-    pub call_id: String,
-    pub tool: String,
-    /// The end of its path, or the beginning of its command.
-    pub gist: String,
-    pub object: Option<ObjectId>,
-    pub result: Option<usize>,
-}
-
-impl Step {
-    /// The places of all its segments; `None` while a result is missing, or if something else lies between them.
-    pub fn range(&self) -> Option<RangeInclusive<usize>> {
-        let results = self.calls.iter().map(|call| call.result).collect::<Option<Vec<usize>>>();
-        let last = results?.into_iter().max()?;
-        let count = self.answer.len() + self.calls.len();
-        (last + 1 == self.first + count).then_some(self.first..=last)
-    }
 }
 
 /// The collapsed arguments of one call.
@@ -230,35 +212,32 @@ pub struct CollapsedCall {
     pub args: Map<String, Value>,
 }
 
-impl ArgumentsOf {
-    /// Returns what a form saves, in UTF-16 units.
-    fn saves(&self, form: Form) -> usize {
-        match form {
-            Form::Full => 0,
-            Form::WithoutOldText => self.new_text.as_ref().map_or(0, |(_, saved)| *saved),
-            _ => self.saved,
-        }
-    }
-
-    fn shown(&self, form: Form) -> Option<&Map<String, Value>> {
-        self.object.as_ref()?;
+impl AnswerCall {
+    /// The arguments in a form; `None` if it shows them as they came.
+    fn shorter_in(&self, form: Form) -> Option<&Collapsed> {
         match form {
             Form::Full => None,
-            Form::WithoutOldText => self.new_text.as_ref().map(|(args, _)| args),
-            _ => Some(&self.args),
+            Form::WithoutOldText => self.new_text.as_ref(),
+            _ => self.collapsed.as_ref(),
         }
     }
 }
 
 impl Arguments {
-    /// Their size in a form, in UTF-16 units.
-    pub fn units_in(&self, form: Form) -> usize {
-        self.units.saturating_sub(self.calls.iter().map(|call| call.saves(form)).sum())
+    /// The calls whose arguments have a shorter form.
+    pub fn shorter(&self) -> impl Iterator<Item = &AnswerCall> {
+        self.calls.iter().filter(|call| call.collapsed.is_some())
     }
 
-    /// Returns whether all results are known; the forms name their calls by them.
+    /// Their size in a form, in UTF-16 units.
+    pub fn units_in(&self, form: Form) -> usize {
+        let saved = self.calls.iter().filter_map(|call| call.shorter_in(form)).map(|args| args.saved_chars);
+        self.units.saturating_sub(saved.sum())
+    }
+
+    /// Returns whether the results of all calls with a shorter form are known; the forms name their calls by them.
     pub fn is_answered(&self) -> bool {
-        self.calls.iter().all(|call| call.object.is_some())
+        self.shorter().all(|call| call.object.is_some())
     }
 
     /// Returns whether there is an edit's old text to leave out.
@@ -268,12 +247,10 @@ impl Arguments {
 
     /// Returns what replaces the full arguments in a form.
     pub fn in_form(&self, form: Form) -> Vec<CollapsedCall> {
-        let shown = self.calls.iter().filter_map(|call| {
-            Some(CollapsedCall {
-                call_id: call.call_id.clone(),
-                position: call.position,
-                args: call.shown(form)?.clone(),
-            })
+        let named = self.calls.iter().filter(|call| call.object.is_some());
+        let shown = named.filter_map(|call| {
+            let args = call.shorter_in(form)?.args.clone();
+            Some(CollapsedCall { call_id: call.call_id.clone(), position: call.position, args })
         });
         shown.collect()
     }

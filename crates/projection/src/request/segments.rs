@@ -21,8 +21,8 @@ pub struct Segments {
     pub(super) pictured: HashSet<ObjectId>,
     /// The places where another call's result brought an object back.
     pub(super) carriers: HashMap<ObjectId, Vec<usize>>,
-    /// The arguments that wait for a call's result, by call ID.
-    awaiting: HashMap<String, usize>,
+    /// The place of the arguments of a call that has no result yet, by call ID.
+    pub(super) awaiting: HashMap<String, usize>,
     /// The places of each file's reads, including those that a later read covers: they stay in sight until a roll removes
     /// them.
     pub(super) reads: HashMap<ObjectId, Vec<usize>>,
@@ -30,8 +30,6 @@ pub struct Segments {
     pointed_at: HashSet<usize>,
     /// The answers with calls, oldest first.
     pub(super) steps: Vec<Step>,
-    /// The answer whose call waits for its result, by call ID.
-    pub(super) unanswered: HashMap<String, usize>,
     /// The answer that made a call, by the call's object.
     pub(super) step_of: HashMap<ObjectId, usize>,
     /// Model calls made with what is visible.
@@ -205,26 +203,31 @@ impl Segments {
         objects: &dyn Objects,
         cwd: &str,
     ) {
-        self.name_in_step(call_id, object);
-        self.price_line(object, objects);
         let handle = objects.handle_of(object);
         let Some(place) = self.awaiting.get(call_id).copied() else { return };
-        let SegmentKind::Arguments(arguments) = &mut self.segments[place].kind else { return };
+        let Segment { kind: SegmentKind::Arguments(arguments), step, .. } = &mut self.segments[place] else {
+            return;
+        };
         let mut waiting = arguments.calls.iter_mut().filter(|c| c.call_id == call_id && c.object.is_none());
         let Some(call) = waiting.next() else { return };
         call.object = Some(object.clone());
-        if is_ok && let Some(shorter) = marker::collapse_old_text(&call.tool, &call.args, &handle) {
-            call.new_text = Some((shorter.args, shorter.saved_chars));
-        }
-        if let Some(collapsed) = marker::collapse_args(&call.tool, &call.args, &handle, cwd) {
-            call.args = collapsed.args;
-            call.saved = collapsed.saved_chars;
+        let args = std::mem::take(&mut call.args);
+        let is_shorter = call.collapsed.is_some();
+        if is_shorter {
+            call.new_text = marker::collapse_old_text(&call.tool, &args, &handle).filter(|_| is_ok);
+            call.collapsed = marker::collapse_args(&call.tool, &args, &handle, cwd);
         }
         if waiting.next().is_none() {
             self.awaiting.remove(call_id);
         }
-        self.places.entry(object.clone()).or_default().push(place);
-        self.judge(place, objects);
+        if let Some(number) = *step {
+            self.step_of.insert(object.clone(), number);
+            self.price_line(object, objects);
+        }
+        if is_shorter {
+            self.places.entry(object.clone()).or_default().push(place);
+            self.judge(place, objects);
+        }
     }
 
     /// Judges the segments of an object again after its place in a set has changed.

@@ -97,7 +97,7 @@ impl Segments {
                 Some(number) if last != Some(number) => {
                     last = Some(number);
                     let start = Some(self.steps[number].first);
-                    let end = |number: usize| self.steps[number].range().map(|range| range.end() + 1);
+                    let end = |number: usize| self.range_of(number).map(|range| range.end() + 1);
                     match shape
                         .call_digests
                         .last_mut()
@@ -153,12 +153,12 @@ impl Segments {
 
     /// Returns whether the next roll removes the whole answer with its calls.
     fn is_aimed_away(&self, number: usize) -> bool {
-        let range = self.steps[number].range();
+        let range = self.range_of(number);
         range.is_some_and(|mut all| all.all(|place| self.segments[place].next == Form::Removed))
     }
 
     fn shape_call_digest(&self, shape: &mut Shape, call_digest: Vec<usize>, objects: &dyn Objects) {
-        let range = |number: &usize| self.steps[*number].range().into_iter().flatten();
+        let range = |number: &usize| self.range_of(*number).into_iter().flatten();
         let Some((first, others)) = call_digest.split_first() else { return };
         if self.steps[*first].call_digest.is_none() {
             shape.forms.extend(range(first).filter_map(|place| self.alone(place, objects)));
