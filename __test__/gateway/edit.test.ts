@@ -1,7 +1,7 @@
 /** An edit leads from one value to the other, in memory and in the text of a body, and touches nothing else there. */
 import { describe, expect, test } from 'vitest'
 import { applied, cutItems, editOf, itemsOf } from '../../lib/harness/edit.ts'
-import type { Edit } from '../../lib/harness/edit.ts'
+import type { JsonEdit } from '../../lib/harness/edit.ts'
 import { argumentsText, spliced } from '../../lib/harness/splice.ts'
 import { random } from '../rig/random.ts'
 import type { Random } from '../rig/random.ts'
@@ -44,7 +44,7 @@ test('2,000 random edits lead to the same value in memory, from a file and in a 
     const edit = editOf(before, after)
     expect([seed, applied(before, edit)]).toEqual([seed, after])
     if (edit === undefined) continue
-    const stored = JSON.parse(JSON.stringify(edit)) as Edit
+    const stored = JSON.parse(JSON.stringify(edit)) as JsonEdit
     expect([seed, applied(JSON.parse(JSON.stringify(before)), stored)]).toEqual([seed, after])
     for (const indent of [undefined, 2]) expect([seed, JSON.parse(spliced(JSON.stringify(before, undefined, indent), stored))]).toEqual([seed, after])
   }
@@ -54,13 +54,13 @@ describe('the text of a body', () => {
   const text = ' { "id" : 12345678901234567890, "x":1.0,"x": 2.50 , "messages":[ {"role":"user","n":1e400,"content":"\\u00e9\\/"},\n{"role":"user","content":[{"type":"text","text":"long"}]} ], "z":[] } '
 
   test('what an edit does not touch keeps its characters', () => {
-    const edit: Edit = { fields: { messages: { items: [0, [1, { fields: { content: { items: [[0, { fields: { text: { is: 's' } } }]] } } }], { add: { role: 'user' } }] } } }
+    const edit: JsonEdit = { fields: { messages: { items: [0, [1, { fields: { content: { items: [[0, { fields: { text: { is: 's' } } }]] } } }], { add: { role: 'user' } }] } } }
     expect(spliced(text, edit)).toBe(
       ' {"id" : 12345678901234567890,"x":1.0,"x": 2.50,"messages":[{"role":"user","n":1e400,"content":"\\u00e9\\/"},{"role":"user","content":[{"type":"text","text":"s"}]},{"role":"user"}],"z":[]}',
     )
   })
 
-  test.each<[string, Edit, string]>([
+  test.each<[string, JsonEdit, string]>([
     ['the last of two fields of one name is the one that counts', { fields: { x: { is: 3 } } }, '{"x":1.0,"x": 3}'],
     ['a removed field goes with all of its name', { fields: { x: null } }, '{}'],
     ['a field is added', { fields: { y: { is: [1] } } }, '{"x":1.0,"x": 2.50,"y":[1]}'],

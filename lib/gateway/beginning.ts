@@ -3,16 +3,16 @@
  * has gone back before a roll, another process has rolled, or a roll came too late for its request.
  */
 import { cutItems, placeOf } from '../harness/edit.ts'
-import type { Item } from '../harness/edit.ts'
+import type { EditedItem } from '../harness/edit.ts'
 import { isEqual } from '../harness/identity.ts'
 import type { Shape } from '../harness/shape.ts'
 
 /** The form of the first `length` messages, as it was sent. */
 export interface Beginning {
-  items: readonly Item[]
+  items: readonly EditedItem[]
   length: number
   /** The projection's own form of them; undefined until it is asked. */
-  own?: readonly Item[]
+  own?: readonly EditedItem[]
   /** It ends with the next words of the user: it is there only for the reasoning of the turn. */
   isOfTurn?: boolean
 }
@@ -24,12 +24,12 @@ export const NO_BEGINNING: Beginning = { items: [], length: 0 }
  * A form with its first messages as they were sent. Undefined if the projection has changed something in them since: then its
  * own form is the new one.
  */
-export function behind(beginning: Beginning, items: readonly Item[]): { beginning: Beginning; items: Item[] } | undefined {
+export function behind(beginning: Beginning, items: readonly EditedItem[]): { beginning: Beginning; items: EditedItem[] } | undefined {
   const { length, items: sent, own } = beginning
   const end = items.findLastIndex((item) => (placeOf(item) ?? length) < length) + 1
   const now = items.slice(0, end)
   if (own !== undefined && !isEqual(own, now)) return undefined
-  const has = (item: Item): boolean => placeOf(item) === undefined && sent.some((one) => isEqual(one, item))
+  const has = (item: EditedItem): boolean => placeOf(item) === undefined && sent.some((one) => isEqual(one, item))
   return { beginning: { ...beginning, own: now }, items: [...sent, ...items.slice(end).filter((item) => !has(item))] }
 }
 
@@ -47,7 +47,7 @@ export function hasUser(shape: Shape, messages: readonly object[], from: number)
 }
 
 /** The form of the first messages, up to `common` at most. Lines for messages behind that must not stay. */
-export function beginningOf(items: readonly Item[], count: number, common: number): Beginning {
+export function beginningOf(items: readonly EditedItem[], count: number, common: number): Beginning {
   const place = cutItems(items, count, common).map(placeOf).findLast((one) => one !== undefined) ?? -1
   const length = place === common - 1 ? common : Math.max(place, 0)
   return { items: cutItems(items, count, length), length }

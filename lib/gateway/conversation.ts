@@ -13,7 +13,7 @@ import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
 import { appliedItems, cutItems, isWhole, itemsOf } from '../harness/edit.ts'
-import type { Item } from '../harness/edit.ts'
+import type { EditedItem } from '../harness/edit.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
@@ -47,12 +47,12 @@ export interface ConversationOptions {
 }
 
 /** The form in which a request goes out, in terms of the host's messages. */
-export type SentForm = readonly Item[]
+export type SentForm = readonly EditedItem[]
 
 /** The last request: the host's messages, and what went out instead of them. */
 interface Sent {
   raw: readonly object[]
-  items: readonly Item[]
+  items: readonly EditedItem[]
 }
 
 /** The facts about a request that are known beforehand. */
@@ -172,7 +172,7 @@ export class Conversation {
   }
 
   /** Goes on with what another one has sent for the same first messages. */
-  takeOver(messages: readonly object[], items: readonly Item[], { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
+  takeOver(messages: readonly object[], items: readonly EditedItem[], { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
     const { length } = messages
     const { raw, items: own } = this.#last
     // What the other one has rolled is in the record, and not in a session that was open meanwhile.
@@ -326,7 +326,7 @@ export class Conversation {
    * another process has rolled, or a roll came too late for its request. What was sent is what the provider has cached and what
    * the model's reasoning may be bound to, so it stays until the projection changes something in it.
    */
-  #behindBeginning(items: readonly Item[], common: number, request: ModelRequest): SentForm {
+  #behindBeginning(items: readonly EditedItem[], common: number, request: ModelRequest): SentForm {
     const { raw, items: last } = this.#last
     const isOfTurn = this.#wasMissed && BINDS.has(this.#options.modelOf(request).binding)
     this.#wasMissed = false

@@ -13,7 +13,7 @@ import type { Forms } from './forms.ts'
 import type { Sender } from './identity.ts'
 import { chainOf, commonLength, linkOf } from './prefix.ts'
 import { isWhole } from '../harness/edit.ts'
-import type { Item } from '../harness/edit.ts'
+import type { EditedItem } from '../harness/edit.ts'
 import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 
@@ -282,7 +282,7 @@ interface Closest {
 /** The form that was sent for the first messages of a conversation. */
 interface Beginning {
   form: StoredForm
-  items: readonly Item[]
+  items: readonly EditedItem[]
   common: number
   /** The other conversation that it goes on from. */
   of: Conversation | undefined

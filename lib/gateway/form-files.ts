@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { Item } from '../harness/edit.ts'
+import type { EditedItem } from '../harness/edit.ts'
 import { isFields } from '../harness/message.ts'
 import type { StoreOptions } from '../index.ts'
 import { defaultStorePath } from '../index.ts'
@@ -37,7 +37,7 @@ export interface StoredForm {
   atMs: number
   wasEdited: boolean
   /** The items for the first messages of a conversation with this chain; undefined if it is another conversation. */
-  open(chain: readonly string[], length: number): readonly Item[] | undefined
+  open(chain: readonly string[], length: number): readonly EditedItem[] | undefined
 }
 
 /** A conversation and its last form. */

@@ -8,7 +8,7 @@ import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from '
 import { join } from 'node:path'
 import { writePrivateFile } from '../private-file.ts'
 import { cutItems } from '../harness/edit.ts'
-import type { Item } from '../harness/edit.ts'
+import type { EditedItem } from '../harness/edit.ts'
 import { formFile, formFiles, headOf, readForm, stateOf, tidyForms } from './form-files.ts'
 import type { Line, Named, Remembered, StoredForm } from './form-files.ts'
 import { commonLength, linkOf } from './prefix.ts'
@@ -21,7 +21,7 @@ export interface LastForm {
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
   /** The items that went out instead of them. */
-  items: readonly Item[]
+  items: readonly EditedItem[]
   /** True once anything in the conversation has been edited. */
   wasEdited: boolean
 }

@@ -1,7 +1,7 @@
 /** How much of a conversation is the beginning of another one. */
 import { createHash } from 'node:crypto'
 import { nextsOf } from '../harness/edit.ts'
-import type { Item } from '../harness/edit.ts'
+import type { EditedItem } from '../harness/edit.ts'
 import { fingerprint, isEqual } from '../harness/identity.ts'
 
 /** How many messages two conversations have in common from the start, or elements two lists; cache markers don't count. */
@@ -49,7 +49,7 @@ export function withNotices(sent: readonly object[], raw: readonly object[], not
 }
 
 /** The notices in a form of `count` messages, in their places. */
-export function noticesIn(items: readonly Item[], count: number): PlacedNotice[] {
+export function noticesIn(items: readonly EditedItem[], count: number): PlacedNotice[] {
   const nexts = nextsOf(items, count)
   return items.flatMap((item, n) => (typeof item === 'object' && 'add' in item && item.isNotice === true ? [{ at: nexts[n] as number, message: item.add as object }] : []))
 }

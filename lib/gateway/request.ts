@@ -3,7 +3,7 @@ import { likeness } from '../harness/identity.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { applied, editOf, isEdited } from '../harness/edit.ts'
-import type { Edit, Item } from '../harness/edit.ts'
+import type { JsonEdit, EditedItem } from '../harness/edit.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
 export type Api = 'messages' | 'responses' | 'chat'
@@ -84,12 +84,12 @@ export function share({ api, body, messages }: ModelRequest, before: readonly ob
 }
 
 /** The edit of the body that makes its conversation go out in another form. Everything else keeps its place and value. */
-export function listEdit({ api, body, messages }: ModelRequest, items: readonly Item[]): Edit {
+export function listEdit({ api, body, messages }: ModelRequest, items: readonly EditedItem[]): JsonEdit {
   const name = listOfApi(api)
   const own = body[name] as readonly unknown[]
-  const ofOwn = items.map((item): Item => {
+  const ofOwn = items.map((item): EditedItem => {
     if (!isEdited(item) || own[item[0]] === messages[item[0]]) return item
-    return [item[0], editOf(own[item[0]], applied(messages[item[0]], item[1])) as Edit]
+    return [item[0], editOf(own[item[0]], applied(messages[item[0]], item[1])) as JsonEdit]
   })
   return { fields: { [name]: { items: ofOwn } } }
 }

@@ -4,7 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { isEdited, nextsOf, placeOf } from '../harness/edit.ts'
-import type { Edit, Item } from '../harness/edit.ts'
+import type { JsonEdit, EditedItem } from '../harness/edit.ts'
 
 /** An item on disk. */
 export type Sealed = number | readonly [at: number, sealed: string] | { add: string; isNotice?: true }
@@ -13,7 +13,7 @@ const CIPHER = 'aes-256-gcm'
 const [NONCE, TAG] = [12, 16]
 
 /** The items of a form from one on, sealed. Entry n of `chain` is the hash of the first n messages. */
-export function sealed(items: readonly Item[], from: number, chain: readonly string[]): Sealed[] {
+export function sealed(items: readonly EditedItem[], from: number, chain: readonly string[]): Sealed[] {
   const own = items.slice(from)
   if (own.every((item) => typeof item === 'number')) return own as number[]
   const nexts = nextsOf(items, chain.length - 1)
@@ -28,14 +28,14 @@ export function sealed(items: readonly Item[], from: number, chain: readonly str
  * The items for the first `length` messages of a conversation with this chain, of a form that stood for `count` of them.
  * Undefined if they are damaged, or of another conversation.
  */
-export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): Item[] | undefined {
-  const nexts = nextsOf(items as readonly Item[], count)
+export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): EditedItem[] | undefined {
+  const nexts = nextsOf(items as readonly EditedItem[], count)
   try {
-    return items.flatMap((item, n): Item[] => {
+    return items.flatMap((item, n): EditedItem[] => {
       const next = nexts[n] as number
-      if (placeOf(item as Item) === undefined ? next > length : next >= length) return []
+      if (placeOf(item as EditedItem) === undefined ? next > length : next >= length) return []
       if (typeof item === 'number') return [item]
-      if (Array.isArray(item)) return [[next, unlocked(item[1] as string, chain[next + 1]) as Edit]]
+      if (Array.isArray(item)) return [[next, unlocked(item[1] as string, chain[next + 1]) as JsonEdit]]
       return [{ ...(item as { add: string }), add: unlocked((item as { add: string }).add, chain[next]) }]
     })
   } catch {

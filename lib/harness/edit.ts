@@ -7,23 +7,23 @@ import { isFields } from './message.ts'
 import type { Fields } from './message.ts'
 
 /** A change of a value: another one replaces it, or some of its fields or elements change. */
-export type Edit = { is: unknown } | { fields: Record<string, Edit | null> } | { items: readonly Item[] }
+export type JsonEdit = { is: unknown } | { fields: Record<string, JsonEdit | null> } | { items: readonly EditedItem[] }
 
 /** An element of a list that goes out: the one at an index, the same with an edit, or one that is added. */
-export type Item = number | readonly [at: number, edit: Edit] | { add: unknown; isNotice?: true }
+export type EditedItem = number | readonly [at: number, edit: JsonEdit] | { add: unknown; isNotice?: true }
 
 /**
  * The edit that makes one value of another; undefined if they are the same. Neither may contain itself. Cache markers are not
  * part of it: they move from request to request, so what stays has those of the value to which the edit is made.
  */
-export function editOf(before: unknown, after: unknown): Edit | undefined {
+export function editOf(before: unknown, after: unknown): JsonEdit | undefined {
   if (before === after) return undefined
   if (Array.isArray(before) && Array.isArray(after)) {
     const items = itemsOf(before, after)
     return isWhole(items, before.length) ? undefined : { items }
   }
   if (!isFields(before) || !isFields(after)) return { is: withoutMarkers(after) }
-  const fields: [string, Edit | null][] = []
+  const fields: [string, JsonEdit | null][] = []
   const [old, now] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
   for (const [name, value] of old) {
     if (value === undefined || isMarker(name)) continue
@@ -38,7 +38,7 @@ export function editOf(before: unknown, after: unknown): Edit | undefined {
  * The elements of a list in terms of another one. Elements that are the same object are found wherever they stand behind
  * each other; between them, an element is an edited one if it has the same role, type and IDs.
  */
-export function itemsOf(before: readonly unknown[], after: readonly unknown[]): Item[] {
+export function itemsOf(before: readonly unknown[], after: readonly unknown[]): EditedItem[] {
   const places = new Map(before.map((value, at) => [value, at]))
   const limits = new Array<number>(after.length)
   for (let n = after.length - 1, limit = before.length; n >= 0; n -= 1) {
@@ -47,7 +47,7 @@ export function itemsOf(before: readonly unknown[], after: readonly unknown[]): 
     if (place !== undefined && place < limit) limit = place
   }
   let next = 0
-  return after.map((value, n): Item => {
+  return after.map((value, n): EditedItem => {
     const place = typeof value === 'object' ? places.get(value) : undefined
     if (place !== undefined && place >= next) {
       next = place + 1
@@ -64,7 +64,7 @@ export function itemsOf(before: readonly unknown[], after: readonly unknown[]): 
 }
 
 /** The value with an edit. Parts that stay are the same objects. */
-export function applied(value: unknown, edit: Edit | undefined): unknown {
+export function applied(value: unknown, edit: JsonEdit | undefined): unknown {
   if (edit === undefined) return value
   if ('is' in edit) return edit.is
   if ('items' in edit) return appliedItems(value as readonly unknown[], edit.items)
@@ -77,7 +77,7 @@ export function applied(value: unknown, edit: Edit | undefined): unknown {
 }
 
 /** The list that goes out instead of another one. */
-export function appliedItems<T>(list: readonly T[], items: readonly Item[]): T[] {
+export function appliedItems<T>(list: readonly T[], items: readonly EditedItem[]): T[] {
   return items.map((item) => {
     if (typeof item === 'number') return list[item] as T
     return isEdited(item) ? (applied(list[item[0]], item[1]) as T) : (item.add as T)
@@ -85,33 +85,33 @@ export function appliedItems<T>(list: readonly T[], items: readonly Item[]): T[]
 }
 
 /** Returns whether a list of so many elements goes out as it is. */
-export function isWhole(items: readonly Item[], count: number): boolean {
+export function isWhole(items: readonly EditedItem[], count: number): boolean {
   return items.length === count && items.every((item, at) => item === at)
 }
 
 /** The items for the first `length` elements of a list of `count`. What is added stays if all before it does. */
-export function cutItems(items: readonly Item[], count: number, length: number): Item[] {
+export function cutItems(items: readonly EditedItem[], count: number, length: number): EditedItem[] {
   const nexts = nextsOf(items, count)
   return items.filter((item, n) => (placeOf(item) === undefined ? (nexts[n] as number) <= length : (nexts[n] as number) < length))
 }
 
 /** For each item, the index of the first element of a list of `count` that stands there or behind. */
-export function nextsOf(items: readonly Item[], count: number): number[] {
+export function nextsOf(items: readonly EditedItem[], count: number): number[] {
   const nexts = new Array<number>(items.length)
   for (let n = items.length - 1, next = count; n >= 0; n -= 1) {
-    next = placeOf(items[n] as Item) ?? next
+    next = placeOf(items[n] as EditedItem) ?? next
     nexts[n] = next
   }
   return nexts
 }
 
 /** The index of the element that an item stands for; undefined if it is added. */
-export function placeOf(item: Item): number | undefined {
+export function placeOf(item: EditedItem): number | undefined {
   return typeof item === 'number' ? item : isEdited(item) ? item[0] : undefined
 }
 
 /** Returns whether an item is an element with an edit. */
-export function isEdited(item: Item): item is readonly [number, Edit] {
+export function isEdited(item: EditedItem): item is readonly [number, JsonEdit] {
   return Array.isArray(item)
 }
 

@@ -3,7 +3,7 @@
  * number holds, names that come twice, escapes and spaces.
  */
 import { applied, editOf } from './edit.ts'
-import type { Edit, Item } from './edit.ts'
+import type { JsonEdit, EditedItem } from './edit.ts'
 
 /** A part of the text: from its first character to the one behind its last. */
 interface Span {
@@ -18,7 +18,7 @@ interface Field extends Span {
 }
 
 /** The text of a JSON value with an edit. The text must be one that `JSON.parse` takes, and the edit one of its value. */
-export function spliced(text: string, edit: Edit): string {
+export function spliced(text: string, edit: JsonEdit): string {
   const at = blankEnd(text, 0)
   return text.slice(0, at) + edited(text, { start: at, end: text.length }, edit)
 }
@@ -35,7 +35,7 @@ export function argumentsText(own: unknown, args: object): string {
   }
 }
 
-function edited(text: string, span: Span, edit: Edit): string {
+function edited(text: string, span: Span, edit: JsonEdit): string {
   if ('is' in edit) return JSON.stringify(edit.is)
   if ('items' in edit) return `[${edit.items.map(itemIn(text, elementsOf(text, span.start))).join(',')}]`
   const fields = fieldsOf(text, span.start)
@@ -54,7 +54,7 @@ function edited(text: string, span: Span, edit: Edit): string {
   return `{${parts.join(',')}}`
 }
 
-function itemIn(text: string, elements: readonly Span[]): (item: Item) => string {
+function itemIn(text: string, elements: readonly Span[]): (item: EditedItem) => string {
   return (item) => {
     if (typeof item === 'object' && 'add' in item) return JSON.stringify(item.add)
     const [at, edit] = typeof item === 'number' ? [item, undefined] : item

@@ -29,8 +29,6 @@ pub struct Collapsed {
     /// Chars (UTF-16 units) of these strings minus those of their replacements, both as JSON, which is how arguments are
     /// sent and how Pi estimates them.
     pub saved_chars: usize,
-    /// [`Collapsed::saved_chars`] as estimated tokens.
-    pub saved_tokens: usize,
 }
 
 /// The arguments of a tool call, with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it occurs (as
@@ -66,8 +64,7 @@ pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, cwd: &str
             *text = marker;
         }
     });
-    let saved_tokens = saved_chars / 4;
-    (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars, saved_tokens })
+    (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars })
 }
 
 /// The arguments of an `edit` with a marker in place of each long text that it replaced: once the edit has succeeded,
@@ -97,8 +94,7 @@ pub fn collapse_old_text(tool: &str, args: &Map<String, Value>, tag: &str) -> Op
     if let Some(Value::Array(edits)) = shown.get_mut("edits") {
         edits.iter_mut().filter_map(Value::as_object_mut).for_each(collapse);
     }
-    let saved_tokens = saved_chars / 4;
-    (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars, saved_tokens })
+    (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars })
 }
 
 /// The tag of a text that consists of one marker, apart from surrounding white space.

@@ -24,7 +24,6 @@ fn a_write_keeps_its_path() {
     assert_eq!(Value::Object(collapsed.args), json!({"path": "src/a.rs", "content": marker}));
     // A line feed is two chars in JSON.
     assert_eq!((collapsed.strings, collapsed.saved_chars), (1, 1200 - marker.len()));
-    assert_eq!(collapsed.saved_tokens, collapsed.saved_chars / 4);
 }
 
 #[rstest]
@@ -257,8 +256,7 @@ fn what_collapsing_saves_is_counted_in_tokens_too() {
     for collapsed in [collapse_old_text("edit", input, "t"), collapse_args("edit", input, "t", "/")] {
         let collapsed = collapsed.expect("long enough");
         assert!((700..800).contains(&collapsed.saved_chars), "{}", collapsed.saved_chars);
-        assert_eq!(collapsed.saved_tokens, collapsed.saved_chars / 4);
-    }
+        }
 }
 
 /// In JSON a line break counts as two characters, and so does each quotation mark around the beginning of a command.
