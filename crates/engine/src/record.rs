@@ -13,7 +13,7 @@ use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
 use context_session::Session;
-use context_session::catalog::{Meta, MetaKind};
+use context_session::catalog::Meta;
 use context_session::client::{Client, Fsync};
 use context_session::commit::{Intent, Work};
 use context_session::error::{EngineError, Result};
@@ -322,11 +322,11 @@ fn add_toolcall(
         let evidence = observed.evidence.as_ref().map(Evidence::to_value);
         let outcome = observed.outcome.as_deref();
         let document = Document::toolcall_with(id.clone(), &client.chat_id, call, evidence, outcome);
-        work.documents.push(document);
         // The window also decides about this call, so the catalog must know it before it is saved.
-        let outcome = outcome.map(str::to_owned);
-        let kind = MetaKind::Toolcall { tool: input.tool.clone(), status: input.status, outcome };
-        session.catalog.put(id, Meta { kind, is_null: false, tx: session.seen });
+        if let Some(meta) = Meta::of_document(&document, session.seen) {
+            session.catalog.put(id, meta);
+        }
+        work.documents.push(document);
         work.ahead.push(id.clone());
     } else if session.sets.index().contains(id) {
         return;

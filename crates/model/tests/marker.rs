@@ -256,7 +256,7 @@ fn what_collapsing_saves_is_counted_in_tokens_too() {
     for collapsed in [collapse_old_text("edit", input, "t"), collapse_args("edit", input, "t", "/")] {
         let collapsed = collapsed.expect("long enough");
         assert!((700..800).contains(&collapsed.saved_chars), "{}", collapsed.saved_chars);
-        }
+    }
 }
 
 /// In JSON a line break counts as two characters, and so does each quotation mark around the beginning of a command.
