@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::error::Result;
 use super::form::NewText;
 use super::pack::Skeleton;
-use super::prepare::{PatchWrite, Prepared, PreparedWrite, Put, body_of};
+use super::prepare::{PatchWrite, Prepared, PreparedWrite, PutWrite, body_of};
 use super::read;
 use super::row::Row;
 use super::{erase, index};
@@ -88,7 +88,7 @@ struct StoredObject {
 }
 
 impl Open<'_> {
-    fn put(&mut self, put: &Put) -> Result<bool> {
+    fn put(&mut self, put: &PutWrite) -> Result<bool> {
         let valid_time = put.valid_time.unwrap_or(self.tx_time);
         let known = match self.known(&put.id)? {
             Some(known) => {

@@ -20,12 +20,12 @@ pub(super) struct Prepared {
 }
 
 pub(super) enum PreparedWrite {
-    Put(Box<Put>),
+    Put(Box<PutWrite>),
     Patch(PatchWrite),
 }
 
 /// A whole document in the form of a row.
-pub(super) struct Put {
+pub(super) struct PutWrite {
     pub id: ObjectId,
     pub object_type: ObjectType,
     pub source: Option<String>,
@@ -79,7 +79,7 @@ impl PreparedWrite {
     fn new(write: Write) -> Result<Self> {
         match write {
             Write::Put { document, valid_time } => {
-                Put::new(document, valid_time).map(Box::new).map(Self::Put)
+                PutWrite::new(document, valid_time).map(Box::new).map(Self::Put)
             }
             Write::Patch { id, patch, valid_time } => {
                 let operations = serde_json::to_value(&patch).map_err(unwritable)?;
@@ -113,7 +113,7 @@ impl PreparedWrite {
                     Some(Rest::Text(text)) => Some(NewText::new(text)),
                     Some(Rest::None) | None => put.text.clone(),
                 };
-                Ok(Some(Self::Put(Box::new(Put {
+                Ok(Some(Self::Put(Box::new(PutWrite {
                     id: put.id.clone(),
                     object_type: put.object_type,
                     source: put.source.clone(),
@@ -141,7 +141,7 @@ impl PreparedWrite {
     }
 }
 
-impl Put {
+impl PutWrite {
     fn new(document: Document, valid_time: Option<Timestamp>) -> Result<Self> {
         let (content_hash, key) = (document.content_hash(), document.text_hash());
         let (id, object_type, source, mut payload) = document.into_parts();
