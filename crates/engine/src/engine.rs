@@ -11,7 +11,6 @@ use context_files::tracking::Tracking;
 use context_knowledge::archive::Archive;
 use context_knowledge::in_flight::{InFlight, Wrote};
 use context_knowledge::known::Known;
-use context_knowledge::notices::PendingNotice;
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -75,8 +74,8 @@ pub(crate) struct State {
     pub view: View,
     /// Messages that a call took in before it failed.
     pub taken: Vec<context_projection::request::plan::IncomingMessage>,
-    /// Notices that no plan has carried yet.
-    pub pending: Vec<PendingNotice>,
+    /// The lines of notices that no plan has carried yet. The archive has what each of them says.
+    pub pending: Vec<String>,
     /// Reads of files that nobody has stored yet.
     pub unread: Vec<Unread>,
     /// Writes of tools that have not yet come as a result, oldest first. What the model knows about them is already

@@ -230,7 +230,7 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         self.inner.notices(&mut state, Fsync::Now).await?;
-        Ok(state.say())
+        Ok(state.say(&self.inner.archive()))
     }
 }
 

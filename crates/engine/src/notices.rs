@@ -1,8 +1,9 @@
 //! Which files the model must be told of, and in which words.
 
 use context_files::index::display_of;
+use context_knowledge::archive::Archive;
 use context_knowledge::difference::counted;
-use context_knowledge::notices::{self, FileChange, PendingNotice};
+use context_knowledge::notices::{self, FileChange};
 use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, StatementKind};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
@@ -30,10 +31,10 @@ impl State {
 
     /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
     /// newest.
-    pub fn say(&mut self) -> Vec<String> {
-        let pending = std::mem::take(&mut self.pending).into_iter();
-        let is_true = |one: &PendingNotice| self.session.hash_of(&one.notice.file) == one.notice.hash;
-        let mut lines: Vec<String> = pending.filter(is_true).map(|one| one.line).collect();
+    pub fn say(&mut self, archive: &Archive) -> Vec<String> {
+        let mut lines = std::mem::take(&mut self.pending);
+        let is_newest = |said: &Notice| self.session.hash_of(&said.file) == said.hash;
+        lines.retain(|line| archive.notice(line).is_some_and(is_newest));
         lines.sort();
         lines
     }
@@ -66,9 +67,8 @@ impl Inner {
                     let text = self.notice(state, (file, &path), base).await?;
                     let line = Digest::of(text.as_bytes());
                     let (file, hash) = (file.clone(), state.session.hash_of(file));
-                    let notice = Notice { file, hash, line, path };
-                    lines.push(PendingNotice { notice: notice.clone(), line: text });
-                    told.push(notice);
+                    told.push(Notice { file, hash, line, path });
+                    lines.push(text);
                 }
             }
             let note = |session: &mut Session, work: &mut Work| {
@@ -91,13 +91,14 @@ impl Inner {
             if !self.commit(state, fsync, note).await? {
                 continue;
             }
+            let is_outdone = |old: &Notice| told.iter().any(|new| new.file == old.file);
+            state.pending.retain(|line| !self.archive().notice(line).is_some_and(is_outdone));
+            state.pending.append(&mut lines);
             for notice in told {
                 self.archive().tell(&notice);
                 let via = notice.path.as_str().into();
                 state.known.add_statement(&notice.file, None, Some(&via), StatementKind::Other(notice.hash));
             }
-            state.pending.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
-            state.pending.append(&mut lines);
             // While this was written, another client may have stored something else.
             self.refresh(state).await?;
         }

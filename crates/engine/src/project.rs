@@ -119,7 +119,7 @@ impl Engine {
         state.taken.clear();
         self.inner.in_flight().clear();
         self.inner.archive().settle();
-        plan.notices = state.say();
+        plan.notices = state.say(&self.inner.archive());
         state.request.clock.ask(moment(call));
         Ok(plan)
     }

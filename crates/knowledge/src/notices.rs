@@ -1,19 +1,10 @@
 //! The lines that tell the model of another version of a file, and all sentences that it may read of us.
 
-use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::render;
 
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
-
-/// A notice that is recorded and not delivered yet: no plan has carried it.
-pub struct PendingNotice {
-    /// The content of the notice, as it is recorded.
-    pub notice: Notice,
-    /// The line.
-    pub line: String,
-}
 
 /// How a file differs from what the model knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
