@@ -12,6 +12,7 @@ use context_model::excerpt::{self, Part};
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 use context_model::render;
+use context_model::source::FilesystemSource;
 use context_model::time::TxId;
 use context_session::Session;
 use context_session::blocking::blocking;
@@ -240,11 +241,10 @@ impl Inner {
             };
             (source.clone(), latest.is_some_and(|latest| latest.is_null))
         };
-        let disk = self.locate(source.clone()).await?;
-        if disk == Disk::Inside {
+        let place = self.place_of(source).await?;
+        if place.disk == Disk::Inside {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
-        let place = Place { agent_path: self.client.paths.display(&source), source, disk };
         let (file, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         // A text that a harness has passed in need not be on this disk.
@@ -255,10 +255,14 @@ impl Inner {
         Ok(reason)
     }
 
-    /// Looks for a file's place.
-    pub(crate) async fn locate(&self, source: context_model::source::FilesystemSource) -> Result<Disk> {
+    /// Looks for the place of a file that the session knows.
+    pub(crate) async fn place_of(&self, source: FilesystemSource) -> Result<Place> {
         let paths = self.client.paths.clone();
-        blocking("a source", move || paths.locate(&source)).await
+        let place = move || {
+            let disk = paths.locate(&source);
+            paths.place(source, disk)
+        };
+        blocking("a source", place).await
     }
 
     /// Shows prose or reasoning of this session.

@@ -172,8 +172,7 @@ impl Inner {
                 self.tracking.pending_reads().seen(&read.path);
                 continue;
             };
-            let agent_path = self.client.paths.display(&source);
-            let place = Place { agent_path, source, disk: Disk::At(read.path.clone()) };
+            let place = self.client.paths.place(source, Disk::At(read.path.clone()));
             let found = match self.file_reader().read_at(&place, None, need).await? {
                 (FileState::Unreachable, _) => {
                     self.orphaned(&place).await?;

@@ -209,8 +209,7 @@ impl Inner {
             if state.knowledge(&file).base.is_none() {
                 continue;
             }
-            let disk = self.locate(source.clone()).await?;
-            let place = Place { agent_path: self.client.paths.display(&source), source, disk };
+            let place = self.place_of(source).await?;
             if let Some(seen) = self.read_now(place).await? {
                 self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
             }
@@ -232,8 +231,7 @@ impl Inner {
         files.sort();
         for file in unknown.into_iter().chain(files) {
             if let Some(source) = state.session.catalog.get(&file).and_then(Meta::file).cloned() {
-                let disk = self.locate(source.clone()).await?;
-                let place = Place { agent_path: self.client.paths.display(&source), source, disk };
+                let place = self.place_of(source).await?;
                 if let Some(seen) = self.read_now(place).await? {
                     self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
                 }

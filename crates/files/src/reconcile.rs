@@ -171,8 +171,7 @@ fn compare(
     let state = file_reader.read(path, limit);
     let paths = &file_reader.client.paths;
     if state == FileState::Unreachable {
-        let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-        return Comparison::Unreachable(place);
+        return Comparison::Unreachable(paths.place(stored.source, disk));
     }
     let read = state.hash();
     let same = match &state {
@@ -189,8 +188,7 @@ fn compare(
             _ => Comparison::Same,
         };
     }
-    let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-    ObservedFile::of(place, state, Some(since))
+    ObservedFile::of(paths.place(stored.source, disk), state, Some(since))
         .map_or(Comparison::Same, |seen| Comparison::Changed(Box::new(seen.made())))
 }
 

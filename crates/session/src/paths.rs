@@ -175,6 +175,11 @@ impl Paths {
         })
     }
 
+    /// The place of a binding that the client has found.
+    pub fn place(&self, source: FilesystemSource, disk: Disk) -> Place {
+        Place { agent_path: self.display(&source), source, disk }
+    }
+
     /// The path to show for a binding when the session has not used another one.
     pub fn display(&self, source: &FilesystemSource) -> String {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
