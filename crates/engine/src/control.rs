@@ -4,7 +4,6 @@
 //! with `ok: false`; only a failing store is an error.
 
 use context_files::index::{FileEntry, ReadFor};
-use context_files::observed::ObservedFile;
 use context_files::reading::FileState;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
@@ -245,11 +244,10 @@ impl Inner {
         if place.disk == Disk::Inside {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
-        let (file, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
-        let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
+        let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
+        let reason = seen.state.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         // A text that a harness has passed in need not be on this disk.
-        let is_certain = file.is_file() || (is_null && file == FileState::Gone);
-        if let Some(seen) = ObservedFile::of(place, file, since).ok().filter(|_| is_certain) {
+        if seen.state.is_file() || (is_null && seen.state == FileState::Gone) {
             self.index(vec![seen], FileEntry::Tracked).await?;
         }
         Ok(reason)

@@ -173,27 +173,21 @@ impl Inner {
                 continue;
             };
             let place = self.client.paths.place(source, Disk::At(read.path.clone()));
-            let found = match self.file_reader().read_at(&place, None, need).await? {
-                (FileState::Unreachable, _) => {
-                    self.orphaned(&place).await?;
-                    None
-                }
-                (state, since) => ObservedFile::of(place, state, since).ok(),
-            };
-            match found {
-                Some(one) => {
-                    looked.push((read, self.tracking.rest(one.size())));
-                    seen.push(one);
-                }
-                None => self.tracking.pending_reads().was_read(read, false, Duration::ZERO, Instant::now()),
+            let one = self.file_reader().read_at(place, None, need).await?;
+            if one.state == FileState::Unreachable {
+                self.orphaned(&one.place).await?;
+                self.tracking.pending_reads().was_read(read, false, Duration::ZERO, Instant::now());
+                continue;
             }
+            looked.push((read, self.tracking.rest(one.state.size())));
+            seen.push(one);
         }
         if seen.is_empty() {
             return Ok(());
         }
         let first: Vec<bool> = {
             let session = &mut self.lock().await?.session;
-            let read = seen.iter().filter(|one| one.observation.source_hash().is_some());
+            let read = seen.iter().filter(|one| one.state.hash().is_some());
             recall_lost(&self.client, session, read.map(|one| &one.id)).await?;
             seen.iter().map(|one| session.is_first_read(&one.id)).collect()
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use context_files::index::{FileEntry, IndexResult, ReadFor, refusal};
 use context_files::many::{Portion, Readers};
-use context_files::observed::{ObservedFile, file_id};
+use context_files::observed::ObservedFile;
 use context_files::reading::FileState;
 use context_knowledge::in_flight::{Taken, Wrote};
 use context_knowledge::statement::Content;
@@ -50,15 +50,14 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
-        let (state, since) = self.inner.file_reader().read_at(&place, content, ReadFor::Text).await?;
-        let is_gone = state == FileState::Gone;
-        let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
+        let seen = self.inner.file_reader().read_at(place, content, ReadFor::Text).await?;
+        let is_gone = seen.state == FileState::Gone;
+        let is_known = seen.state.is_file() || (is_gone && self.inner.knows(&seen.id).await?);
         if !is_known {
-            return Err(refusal(path, &state));
+            return Err(refusal(path, &seen.state));
         }
-        let seen = ObservedFile::of(place, state, since).map_err(|state| refusal(path, &state))?;
         let entry = if is_gone { FileEntry::Gone } else { FileEntry::Read };
-        let (way, hash) = (self.inner.way(&seen.place), seen.observation.source_hash());
+        let (way, hash) = (self.inner.way(&seen.place), seen.state.hash());
         let indexed = self.inner.index(vec![seen], entry).await;
         if let (Some(hash), Some(text)) = (hash, text) {
             let read = match indexed {
@@ -85,12 +84,11 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| text.into_owned());
-        let (state, since) = self.inner.file_reader().read_at(&place, content, ReadFor::Text).await?;
-        if !state.is_file() {
-            return Err(refusal(path, &state));
+        let seen = self.inner.file_reader().read_at(place, content, ReadFor::Text).await?;
+        if !seen.state.is_file() {
+            return Err(refusal(path, &seen.state));
         }
-        let seen = ObservedFile::of(place, state, since).map_err(|state| refusal(path, &state))?;
-        let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
+        let (id, hash) = (seen.id.clone(), seen.state.hash());
         let way = self.inner.way(&seen.place);
         let before = self.inner.lock().await?.base(&way);
         let indexed = self.inner.index(vec![seen], FileEntry::Written).await;
@@ -120,7 +118,7 @@ impl Engine {
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.client.paths.resolve(path)?;
-        let seen = ObservedFile::deleted(place);
+        let seen = ObservedFile::of(place, FileState::Deleted, None);
         let mut results = self.inner.index(vec![seen], FileEntry::Gone).await?;
         Ok(results.remove(0))
     }
@@ -185,7 +183,7 @@ impl Inner {
     /// of its bytes, if it has any.
     pub async fn read_one(&self, place: Place) -> Result<Option<Digest>> {
         let Some(seen) = self.read_now(place).await? else { return Ok(None) };
-        let hash = seen.observation.source_hash();
+        let hash = seen.state.hash();
         self.index(vec![seen], FileEntry::Tracked).await?;
         Ok(hash)
     }
@@ -195,9 +193,9 @@ impl Inner {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);
         }
-        let (file, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
-        let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. }) || file.is_gone();
-        Ok(ObservedFile::of(place, file, since).ok().filter(|_| was_read))
+        let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
+        let was_read = seen.state.hash().is_some() || seen.state.is_gone();
+        Ok(was_read.then_some(seen))
     }
 
     /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need
@@ -241,12 +239,12 @@ impl Inner {
         Ok(())
     }
 
-    async fn knows(&self, place: &Place) -> Result<bool> {
-        let id = file_id(&place.source);
-        if self.lock().await?.session.catalog.get(&id).is_some() {
+    async fn knows(&self, file: &ObjectId) -> Result<bool> {
+        if self.lock().await?.session.catalog.get(file).is_some() {
             return Ok(true);
         }
-        Ok(self.store().outlines(&[id]).await?.into_iter().flatten().next().is_some())
+        let stored = self.store().outlines(std::slice::from_ref(file)).await?;
+        Ok(stored.into_iter().flatten().next().is_some())
     }
 
     /// The hashes of the session's files, as far as they are known.

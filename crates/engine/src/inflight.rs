@@ -128,7 +128,7 @@ impl Inner {
         let shown = shown_by_shell(tool, args).filter(|_| input.status == Status::Ok)?;
         let way = self.way_of(&shown.path)?;
         let (seen, _) = observed.files.iter().find(|(seen, _)| seen.id == way.file)?;
-        let (content, text) = (Content::lost(seen.observation.source_hash()?), seen.text()?);
+        let (content, text) = (Content::lost(seen.state.hash()?), seen.state.text()?);
         let nothing = nothing_of(text, content, output).filter(|_| shown.first == 1);
         let nothing = nothing.map(|lines| (lines, Shows::All));
         let (lines, shows) = nothing.or_else(|| passage_of(text, content, shown.first, output, Shell))?;

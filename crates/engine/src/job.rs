@@ -80,7 +80,7 @@ impl Job {
     /// The length of its texts.
     fn bytes(&self) -> usize {
         let content = if let Self::Toolcall(input, ..) = self { input.content.len() } else { 0 };
-        content + self.seen().map(ObservedFile::bytes).sum::<usize>()
+        content + self.seen().filter_map(|seen| seen.state.text()).map(str::len).sum::<usize>()
     }
 
     /// Returns whether it comes from an event and not from somebody's look.

@@ -69,9 +69,9 @@ impl Inner {
 
     /// Notes that a file is gone which nobody has stored: there must be an object that the model can be told about.
     async fn note_lost(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
-        let (found, _) = self.file_reader().read_at(&place, None, ReadFor::Change).await?;
-        if found.is_gone() && self.works_here(state).await? {
-            let mut found = Job::files(vec![ObservedFile::discovered(place)], FileEntry::Discovered);
+        let seen = self.file_reader().read_at(place, None, ReadFor::Change).await?;
+        if seen.state.is_gone() && self.works_here(state).await? {
+            let mut found = Job::files(vec![ObservedFile::discovered(seen.place)], FileEntry::Discovered);
             self.perform_now(state, fsync, &mut found).await?;
         }
         Ok(())
@@ -99,17 +99,14 @@ impl Inner {
         if !matches!(&place.disk, Disk::At(path) if !path.exists()) {
             return Ok(false);
         }
-        let (found, _) = self.file_reader().read_at(&place, None, ReadFor::Change).await?;
-        Ok(found.is_gone())
+        Ok(self.file_reader().read_at(place, None, ReadFor::Change).await?.state.is_gone())
     }
 
     /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
     /// by which the next one would track it.
     async fn read_again(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
-        let (found, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
-        if found.hash().is_some()
-            && let Ok(seen) = ObservedFile::of(place, found, since)
-        {
+        let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
+        if seen.state.hash().is_some() {
             self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Tracked)).await?;
         }
         Ok(())
@@ -126,15 +123,15 @@ impl Inner {
             return Ok(());
         }
         let before = state.session.hash_of(&way.file);
-        let (found, since) = self.file_reader().read_at(&place, None, ReadFor::Text).await?;
-        let (is_file, is_gone) = (found.is_file(), found.is_gone());
-        let Some(seen) = ObservedFile::of(place.clone(), found, since).ok().filter(|_| is_file || is_gone)
-        else {
+        let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
+        let is_gone = seen.state.is_gone();
+        if !is_gone && !seen.state.is_file() {
             return Ok(());
-        };
+        }
         if is_gone {
             // There must be an object that the model can be told about.
-            let mut found = Job::files(vec![ObservedFile::discovered(place)], FileEntry::Discovered);
+            let mut found =
+                Job::files(vec![ObservedFile::discovered(seen.place.clone())], FileEntry::Discovered);
             self.perform_now(state, fsync, &mut found).await?;
         }
         let entry = match state.session.sets.active().contains(&old) {

@@ -5,11 +5,11 @@
 
 use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
 use context_files::observed::{Observed, ObservedFile};
+use context_files::reading::FileState;
 use context_knowledge::evidence::Evidence;
 use context_knowledge::statement::Content;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
-use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
 use context_session::Session;
@@ -219,7 +219,7 @@ impl Inner {
         for job in &*jobs {
             for seen in job.seen() {
                 if let Disk::At(path) = &seen.place.disk {
-                    if seen.observation == Observation::Discovered {
+                    if seen.state == FileState::Discovered {
                         self.tracking.track_unread(path, &seen.place.source);
                     } else {
                         self.tracking.track(path, &seen.place.source);
@@ -268,7 +268,7 @@ impl Intent for Recording<'_> {
             refresh::learn(client, session, ids).await?;
             self.file_reader.read_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
             let seen = self.jobs.iter().flat_map(Job::seen);
-            let read = seen.filter(|seen| seen.observation.source_hash().is_some()).map(|seen| &seen.id);
+            let read = seen.filter(|seen| seen.state.hash().is_some()).map(|seen| &seen.id);
             refresh::recall_lost(client, session, read).await?;
         }
         for job in &mut *self.jobs {

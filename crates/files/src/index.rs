@@ -7,7 +7,6 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use context_model::id::ObjectId;
 use context_model::index::{Action, Observation, decide};
-use context_model::time::TxId;
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::catalog::Meta;
@@ -67,36 +66,25 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Client::newest`] from before
-    /// that, for [`ObservedFile::of`]; `None` for what a tool has read.
+    /// Reads a file, or classifies the bytes that a tool has read.
     pub async fn read_at(
         &self,
-        place: &Place,
+        place: Place,
         content: Option<Vec<u8>>,
         need: ReadFor,
-    ) -> Result<(FileState, Option<TxId>)> {
-        let limit = self.limit(need);
+    ) -> Result<ObservedFile> {
         if let Some(bytes) = content {
-            return Ok((FileState::of_bytes(bytes, limit), None));
+            return Ok(ObservedFile::of(place, FileState::of_bytes(bytes, self.limit(need)), None));
         }
-        let since = self.client.newest();
-        let state = match self.attach(place) {
-            Ok(path) => {
-                let path = path.to_owned();
-                let file_reader = self.clone();
-                blocking(&place.agent_path, move || file_reader.read(&path, limit)).await?
-            }
-            Err(state) => state,
-        };
-        Ok((state, Some(since)))
+        let (file_reader, path) = (self.clone(), place.agent_path.clone());
+        blocking(&path, move || file_reader.read_now(place, need)).await
     }
 
-    /// The same on this thread.
-    pub fn read_now(&self, place: &Place, need: ReadFor) -> (FileState, Option<TxId>) {
-        let since = self.client.newest();
-        let limit = self.limit(need);
-        let state = self.attach(place).map_or_else(identity, |path| self.read(path, limit));
-        (state, Some(since))
+    /// Reads a file on this thread.
+    pub fn read_now(&self, place: Place, need: ReadFor) -> ObservedFile {
+        let (since, limit) = (self.client.newest(), self.limit(need));
+        let state = self.attach(&place).map_or_else(identity, |path| self.read(path, limit));
+        ObservedFile::of(place, state, Some(since))
     }
 
     /// Reads a file at a path without symbolic links. A file whose directory has disappeared is gone if what is left of
@@ -141,7 +129,7 @@ impl FileReader {
     /// Returns whether a look has left out a text that is kept of a file that was read.
     fn has_waived(&self, one: &ObservedFile) -> bool {
         let kept = self.limit(ReadFor::Change) + 1..=self.limit(ReadFor::Text);
-        one.is_look() && !one.has_text() && kept.contains(&one.size())
+        one.is_look() && one.state.text().is_none() && kept.contains(&one.state.size())
     }
 
     /// Tracks a file that is about to be read. For a file that can't be read, returns what is known without looking
@@ -173,12 +161,10 @@ impl FileReader {
             let Some(latest) = session.catalog.get(&one.id) else { continue };
             let has_waived = self.has_waived(one);
             let need = if has_waived { self.need(session, &one.id, false) } else { ReadFor::Text };
-            let lacks_text = has_waived
-                && need == ReadFor::Text
-                && session.hash_of(&one.id) != one.observation.source_hash();
+            let lacks_text =
+                has_waived && need == ReadFor::Text && session.hash_of(&one.id) != one.state.hash();
             if lacks_text || one.is_older_than(latest) {
-                let (state, since) = self.read_at(&one.place, None, need).await?;
-                *one = one.again(state, since);
+                *one = self.read_at(one.place.clone(), None, need).await?;
             }
         }
         Ok(())
@@ -206,28 +192,31 @@ pub fn prepare(
     entry: FileEntry,
     work: &mut Work,
 ) -> IndexResult {
-    let id = one.id.clone();
+    let (id, observation) = (one.id.clone(), one.state.observation());
+    let reason = one.state.reason().map(str::to_owned);
     if entry == FileEntry::Tracked && !session.sets.index().contains(&id) {
-        return IndexResult { id, action: Action::Unchanged, reason: one.reason.clone() };
+        return IndexResult { id, action: Action::Unchanged, reason };
     }
     let latest = session.catalog.get(&id);
     let current = latest.and_then(Meta::current);
-    let action = match decide(current, one.observation) {
+    let action = match decide(current, observation) {
         // The first one to read it brings its text.
-        Action::Unchanged if one.has_text() && latest.is_some_and(Meta::lacks_text) => Action::Updated,
+        Action::Unchanged if one.state.text().is_some() && latest.is_some_and(Meta::lacks_text) => {
+            Action::Updated
+        }
         action => action,
     };
-    let result = IndexResult { id: id.clone(), action, reason: one.reason.clone() };
+    let result = IndexResult { id: id.clone(), action, reason };
     if action != Action::Unchanged {
         let document = one.version();
-        let is_discovery = action == Action::Created && one.observation == Observation::Discovered;
+        let is_discovery = action == Action::Created && observation == Observation::Discovered;
         // A discovery must not overwrite what another client has just read, nor an older look a newer one.
         if is_discovery || one.is_look() {
             work.expected.entry(id.clone()).or_insert(latest.map(|meta| meta.tx));
         }
         work.documents.push_new(document);
     } else if current.is_none() {
-        // Gone, and never known: there is no object to put into a set.
+        // Gone or out of reach, and never known: there is no object to put into a set.
         return result;
     }
     match entry {
@@ -271,6 +260,7 @@ fn note_display(client: &Client, session: &Session, id: &ObjectId, place: &Place
 mod tests {
     use context_model::object::Document;
     use context_model::source::FilesystemSource;
+    use context_model::time::TxId;
     use rstest::rstest;
 
     use super::*;
@@ -285,7 +275,7 @@ mod tests {
     fn seen(state: FileState, since: Option<TxId>) -> ObservedFile {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
         let place = Place { agent_path: "/a".into(), source, disk: Disk::At("/a".into()) };
-        ObservedFile::of(place, state, since).unwrap()
+        ObservedFile::of(place, state, since)
     }
 
     /// A file without text, with this many bytes.

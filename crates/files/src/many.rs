@@ -104,7 +104,7 @@ impl ParallelReader {
             let Some(path) = self.paths.get(number) else { break };
             match self.read(path) {
                 Ok(Looked::Now(seen)) => {
-                    portion.bytes += seen.bytes();
+                    portion.bytes += seen.state.text().map_or(0, str::len);
                     portion.seen.push((number, *seen));
                 }
                 Ok(Looked::Before(id)) => portion.again.push((number, id)),
@@ -126,12 +126,11 @@ impl ParallelReader {
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
             return Ok(Looked::Before(file_id(&place.source)));
         }
-        let (state, since) = self.file_reader.read_now(&place, ReadFor::Text);
-        if !state.is_file() {
-            return Err(refusal(path, &state));
+        let seen = self.file_reader.read_now(place, ReadFor::Text);
+        if !seen.state.is_file() {
+            return Err(refusal(path, &seen.state));
         }
-        let seen = ObservedFile::of(place, state, since).map_err(|state| refusal(path, &state))?;
-        let hash = seen.observation.source_hash();
+        let hash = seen.state.hash();
         let is_known = hash.is_some() && self.known.get(&seen.id) == hash.as_ref();
         Ok(Looked::Now(Box::new(if is_known { seen } else { seen.made() })))
     }
@@ -139,8 +138,8 @@ impl ParallelReader {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+    use crate::reading::FileState;
     use crate::tracking::Tracking;
     use context_session::options::Options;
 
@@ -195,11 +194,12 @@ mod tests {
             Looked::Now(seen) => *seen,
             Looked::Before(id) => panic!("{id} was looked at before"),
         };
+        let is_made = |reader| matches!(look(reader).state, FileState::Made { .. });
         let id = look(reader(&root, Vec::new(), HashMap::new()).await).id;
-        for (known, is_made) in [("text", false), ("other", true)] {
+        for (known, expected) in [("text", false), ("other", true)] {
             let known = HashMap::from([(id.clone(), Digest::of(known.as_bytes()))]);
-            assert_eq!(look(reader(&root, Vec::new(), known).await).is_made(), is_made);
+            assert_eq!(is_made(reader(&root, Vec::new(), known).await), expected);
         }
-        assert!(look(reader(&root, Vec::new(), HashMap::new()).await).is_made());
+        assert!(is_made(reader(&root, Vec::new(), HashMap::new()).await));
     }
 }

@@ -2,9 +2,8 @@
 //! in every harness.
 
 use context_knowledge::evidence::Evidence;
-use context_model::hash::{HashedText, identity_hash};
+use context_model::hash::identity_hash;
 use context_model::id::ObjectId;
-use context_model::index::Observation;
 use context_model::object::{Document, ObjectType, Status};
 use context_model::observe::{self, Candidate, Certainty};
 use context_model::source::{FilesystemSource, Source};
@@ -21,62 +20,27 @@ use serde_json::{Map, Value};
 use super::index::{FileEntry, FileReader, ReadFor, prepare};
 use super::reading::FileState;
 
-/// A look at one file: where it was, what was there, and its text if that is kept.
+/// A look at one file: where it was, and what was there.
 pub struct ObservedFile {
     /// The file's object.
     pub id: ObjectId,
     /// The file's path as the agent gave it, its binding, and where it is on disk.
     pub place: Place,
-    /// The observation at that place.
-    pub observation: Observation,
-    /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
-    pub reason: Option<String>,
-    /// The newest transaction that the client knew before it looked; `None` if somebody else supplied the content.
+    /// What was at that place.
+    pub state: FileState,
+    /// The newest transaction that the client knew before it looked; `None` if somebody else supplied the state.
     since: Option<TxId>,
-    text: SeenText,
-    /// How many bytes the file has; 0 if they were not counted.
-    size: u64,
-}
-
-/// The text of a file that was read.
-enum SeenText {
-    /// As it was read; `None` if there is none or it is not kept.
-    Read(Option<HashedText>),
-    /// Inside the version that it makes, if it makes one.
-    Made(Box<Document>),
 }
 
 impl ObservedFile {
-    /// Takes what is at the file's place, and [`context_session::client::Client::newest`] from before this client looked there.
-    ///
-    /// # Errors
-    /// The state if nothing is known.
-    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> std::result::Result<Self, FileState> {
-        let reason = state.reason().map(str::to_owned);
-        let size = state.size();
-        let (observation, text) = state.observation()?;
-        Ok(Self { reason, since, text: SeenText::Read(text), size, ..Self::plain(place, observation) })
-    }
-
-    /// Returns what is at the same place now.
-    pub fn again(&self, state: FileState, since: Option<TxId>) -> Self {
-        let place = || self.place.clone();
-        Self::of(place(), state, since).unwrap_or_else(|_| Self::plain(place(), Observation::Unreadable))
+    /// Takes what is at a place, and [`context_session::client::Client::newest`] from before this client looked there.
+    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Self {
+        Self { id: file_id(&place.source), place, state, since }
     }
 
     /// Only the path was seen.
     pub fn discovered(place: Place) -> Self {
-        Self::plain(place, Observation::Discovered)
-    }
-
-    /// The file is confirmed to be gone.
-    pub fn deleted(place: Place) -> Self {
-        Self { reason: Some("was deleted".to_owned()), ..Self::plain(place, Observation::Deleted) }
-    }
-
-    fn plain(place: Place, observation: Observation) -> Self {
-        let id = file_id(&place.source);
-        Self { id, place, observation, reason: None, since: None, text: SeenText::Read(None), size: 0 }
+        Self::of(place, FileState::Discovered, None)
     }
 
     /// Returns whether the file's latest version may show a later state of the disk than this.
@@ -89,66 +53,31 @@ impl ObservedFile {
         matches!(self.place.disk, Disk::At(_)) && self.since.is_some()
     }
 
-    /// Makes the version now, which takes as long as reading the file, instead of when it is this client's turn to
-    /// write.
+    /// Makes the version of a text now, which takes as long as reading the file, instead of when it is this client's
+    /// turn to write.
     #[must_use]
     pub fn made(mut self) -> Self {
-        if let SeenText::Read(text) = self.text {
-            self.text = SeenText::Made(Box::new(version(&self.place.source, text, self.observation)));
+        if let FileState::Text(text) = self.state {
+            let (hash, source) = (text.hash(), self.place.source.clone());
+            self.state = FileState::Made { hash, version: Box::new(Document::text_file(source, text)) };
         }
         self
     }
 
     /// The version that it makes, if it makes one.
     pub fn version(&self) -> Document {
-        match &self.text {
-            SeenText::Made(version) => (**version).clone(),
-            SeenText::Read(text) => version(&self.place.source, text.clone(), self.observation),
+        let source = || self.place.source.clone();
+        match &self.state {
+            FileState::Made { version, .. } => (**version).clone(),
+            FileState::Text(text) => Document::text_file(source(), text.clone()),
+            state => Document::file(source(), None, state.hash()),
         }
-    }
-
-    /// The length of its text in bytes.
-    pub fn bytes(&self) -> usize {
-        self.text().map_or(0, str::len)
-    }
-
-    /// How many bytes the file has, with or without text; 0 if they were not counted.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Returns whether its text was read and is kept.
-    pub fn has_text(&self) -> bool {
-        self.text().is_some()
-    }
-
-    /// Its text, if it was read and is kept.
-    pub fn text(&self) -> Option<&str> {
-        match &self.text {
-            SeenText::Made(version) => version.content(),
-            SeenText::Read(text) => text.as_ref().map(HashedText::text),
-        }
-    }
-}
-
-fn version(source: &FilesystemSource, text: Option<HashedText>, observation: Observation) -> Document {
-    match text {
-        Some(text) => Document::text_file(source.clone(), text),
-        None => Document::file(source.clone(), None, observation.source_hash()),
     }
 }
 
 /// The ID of the file object with this binding.
 pub fn file_id(source: &FilesystemSource) -> ObjectId {
     ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
-}
-
-#[cfg(test)]
-impl ObservedFile {
-    /// Returns whether its version is made already.
-    pub fn is_made(&self) -> bool {
-        matches!(self.text, SeenText::Made(_))
-    }
 }
 
 /// The files that a tool call shows, as found on disk.
@@ -225,18 +154,15 @@ impl FileReader {
             return is_file.then(|| (ObservedFile::discovered(place), entry));
         }
         let need = if entry == FileEntry::Touched && !is_shown { ReadFor::Change } else { ReadFor::Text };
-        let (state, since) = self.read_now(&place, need);
-        match state {
-            state if state.is_file() => Some((ObservedFile::of(place, state, since).ok()?, entry)),
-            // A command may have removed it. That matters only for known files, and is decided there. What was read or written
-            // may be gone by the time the call is recorded; the model knows it all the same.
-            state if state.is_gone() => {
-                let is_known = matches!(entry, FileEntry::Read | FileEntry::Written);
-                let entry = if is_known { FileEntry::Gone } else { FileEntry::Tracked };
-                Some((ObservedFile::of(place, state, since).ok()?, entry))
-            }
-            _ => None,
+        let seen = self.read_now(place, need);
+        if seen.state.is_file() {
+            return Some((seen, entry));
         }
+        // A command may have removed it. That matters only for known files, and is decided there. What was read or written
+        // may be gone by the time the call is recorded; the model knows it all the same.
+        let is_known = matches!(entry, FileEntry::Read | FileEntry::Written);
+        let entry = if is_known { FileEntry::Gone } else { FileEntry::Tracked };
+        seen.state.is_gone().then_some((seen, entry))
     }
 }
 
@@ -257,7 +183,8 @@ impl Observed {
 
 #[cfg(test)]
 mod tests {
-    use context_model::hash::Digest;
+    use context_model::hash::{Digest, HashedText};
+    use context_model::index::Observation;
 
     use super::*;
 
@@ -268,7 +195,7 @@ mod tests {
 
     fn seen(disk: Disk, since: Option<TxId>) -> ObservedFile {
         let state = FileState::Text(HashedText::new("text".into()));
-        ObservedFile::of(place(disk), state, since).unwrap()
+        ObservedFile::of(place(disk), state, since)
     }
 
     /// Only what this client has read from the disk can be outdated by what others have stored since.
@@ -285,26 +212,37 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_what_is_held_in_memory() {
-        assert_eq!(seen(Disk::Inside, None).bytes(), 4);
-        let made = seen(Disk::Inside, None).made();
-        assert!(made.is_made());
-        assert_eq!((made.bytes(), made.size(), made.has_text()), (4, 4, true));
-        let path_alone = ObservedFile::discovered(place(Disk::Inside));
-        assert_eq!((path_alone.bytes(), path_alone.size(), path_alone.has_text()), (0, 0, false));
+    fn a_text_is_the_same_inside_the_version_that_it_makes() {
+        let [read, made] = [seen(Disk::Inside, None), seen(Disk::Inside, None).made()];
+        assert!(matches!(made.state, FileState::Made { .. }));
+        for one in [&read, &made] {
+            assert_eq!((one.state.text(), one.state.size(), one.state.reason()), (Some("text"), 4, None));
+            assert_eq!(one.state.observation(), Observation::Read(Digest::of(b"text")));
+            assert_eq!(one.version().text_hash(), Some(Digest::of(b"text")));
+        }
+        assert_eq!(read.version(), made.version());
     }
 
     #[test]
-    fn what_is_there_the_next_time_is_of_the_same_place() {
-        let first = seen(Disk::At("/a".into()), Some(TxId(5)));
+    fn what_has_no_text_makes_a_version_of_its_hash_alone() {
+        let place = || place(Disk::At("/a".into()));
         let bytes = FileState::of_bytes(b"\0".to_vec(), 10);
-        let again = first.again(bytes, Some(TxId(7)));
-        assert_eq!(again.id, first.id);
-        assert_eq!(again.observation, Observation::Read(Digest::of(b"\0")));
-        assert_eq!((again.size(), again.has_text()), (1, false));
-        assert!(again.reason.is_some() && first.reason.is_none());
-        assert_eq!(first.again(FileState::Unreachable, None).observation, Observation::Unreadable);
-        let gone = ObservedFile::deleted(place(Disk::At("/a".into())));
-        assert_eq!((gone.observation, gone.reason.as_deref()), (Observation::Deleted, Some("was deleted")));
+        for (state, size, observation) in [
+            (bytes, 1, Observation::Read(Digest::of(b"\0"))),
+            (FileState::Discovered, 0, Observation::Discovered),
+            (FileState::Deleted, 0, Observation::Deleted),
+            (FileState::Gone, 0, Observation::Deleted),
+            (FileState::Replaced { reason: "is a pipe".into() }, 0, Observation::Deleted),
+            (FileState::Oversized { reason: "is large".into() }, 0, Observation::Oversized),
+            (FileState::Unreadable { reason: "is locked".into() }, 0, Observation::Unreadable),
+            (FileState::Unreachable, 0, Observation::Unreachable),
+        ] {
+            let one = ObservedFile::of(place(), state, Some(TxId(5))).made();
+            assert_eq!((one.state.text(), one.state.size()), (None, size));
+            assert_eq!(one.state.observation(), observation);
+            assert_eq!(one.state.reason().is_none(), one.state == FileState::Discovered);
+            assert_eq!(one.version(), Document::file(place().source, None, observation.source_hash()));
+        }
+        assert_eq!(FileState::Deleted.reason(), Some("was deleted"));
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use camino::Utf8Path;
 use context_model::hash::{Digest, HashedText, Hasher, source_hash};
 use context_model::index::Observation;
+use context_model::object::Document;
 use context_platform::{Facts, PathKind};
 
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
@@ -14,11 +15,18 @@ pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
 /// How many times a file is read if it changes while it is read.
 const ATTEMPTS: usize = 5;
 
-/// The state of the file at a path.
+/// The state of the file at a path, as it was read, or as somebody has told it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileState {
     /// A text file, whole.
     Text(HashedText),
+    /// The same, inside the version that it makes.
+    Made {
+        /// SHA-256 of its bytes.
+        hash: Digest,
+        /// The version.
+        version: Box<Document>,
+    },
     /// A regular file whose text is not kept.
     NoText {
         /// SHA-256 of its bytes.
@@ -28,6 +36,10 @@ pub enum FileState {
         /// Why, as the end of a sentence "the file …".
         reason: String,
     },
+    /// Only its path was seen, as in a list of files.
+    Discovered,
+    /// Somebody has told that it is deleted.
+    Deleted,
     /// There is no such file, and its directory can be read: confirmed to be gone.
     Gone,
     /// Something else is at its path, so the file is gone: a directory, a pipe, a device, or a symbolic link on the way.
@@ -68,53 +80,56 @@ impl FileState {
         }
     }
 
-    /// The input of the index decision, and the text if it is kept.
-    ///
-    /// # Errors
-    /// The state itself if nothing is known, so that nothing may be concluded.
-    pub fn observation(self) -> Result<(Observation, Option<HashedText>), Self> {
-        Ok(match self {
-            Self::Text(text) => (Observation::Read(text.hash()), Some(text)),
-            Self::NoText { hash, .. } => (Observation::Read(hash), None),
-            Self::Oversized { .. } => (Observation::Oversized, None),
-            Self::Gone | Self::Replaced { .. } => (Observation::Deleted, None),
-            Self::Unreadable { .. } => (Observation::Unreadable, None),
-            Self::Unreachable => return Err(self),
-        })
+    /// The input of the index decision.
+    pub fn observation(&self) -> Observation {
+        match self {
+            Self::Text(text) => Observation::Read(text.hash()),
+            Self::Made { hash, .. } | Self::NoText { hash, .. } => Observation::Read(*hash),
+            Self::Discovered => Observation::Discovered,
+            Self::Deleted | Self::Gone | Self::Replaced { .. } => Observation::Deleted,
+            Self::Unreachable => Observation::Unreachable,
+            Self::Oversized { .. } => Observation::Oversized,
+            Self::Unreadable { .. } => Observation::Unreadable,
+        }
     }
 
     /// The hash of a regular file's bytes; `None` if they were not read.
     pub fn hash(&self) -> Option<Digest> {
+        self.observation().source_hash()
+    }
+
+    /// The text, if it was read and is kept.
+    pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Text(text) => Some(text.hash()),
-            Self::NoText { hash, .. } => Some(*hash),
+            Self::Text(text) => Some(text.text()),
+            Self::Made { version, .. } => version.content(),
             _ => None,
         }
     }
 
-    /// How many bytes a regular file has; 0 if they were not counted.
+    /// How many bytes a regular file has, with or without text; 0 if they were not counted.
     pub fn size(&self) -> u64 {
         match self {
-            Self::Text(text) => text.text().len() as u64,
             Self::NoText { size, .. } => *size,
-            _ => 0,
+            _ => self.text().map_or(0, |text| text.len() as u64),
         }
     }
 
     /// Returns whether it is a regular file that the client could look at.
     pub fn is_file(&self) -> bool {
-        matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
+        matches!(self.observation(), Observation::Read(_) | Observation::Oversized)
     }
 
     /// Returns whether it is confirmed that no regular file is at the path.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Gone | Self::Replaced { .. })
+        self.observation() == Observation::Deleted
     }
 
-    /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
+    /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text, or nobody has looked for it.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Made { .. } | Self::Discovered => None,
+            Self::Deleted => Some("was deleted"),
             Self::NoText { reason, .. }
             | Self::Oversized { reason }
             | Self::Replaced { reason }

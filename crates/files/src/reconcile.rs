@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::index::Observation;
 use context_model::source::FilesystemSource;
 use context_model::time::TxId;
 use context_session::Session;
@@ -174,11 +175,10 @@ fn compare(
         return Comparison::Unreachable(paths.place(stored.source, disk));
     }
     let read = state.hash();
-    let same = match &state {
-        FileState::Text(_) => stored.hash == read && !stored.lacks_text,
-        FileState::NoText { .. } => stored.hash == read,
-        FileState::Gone | FileState::Replaced { .. } | FileState::Oversized { .. } => stored.is_blank(),
-        FileState::Unreachable | FileState::Unreadable { .. } => true,
+    let same = match state.observation() {
+        Observation::Read(_) => stored.hash == read && !(stored.lacks_text && state.text().is_some()),
+        Observation::Deleted | Observation::Oversized => stored.is_blank(),
+        Observation::Discovered | Observation::Unreadable | Observation::Unreachable => true,
     };
     if same {
         let settled =
@@ -188,8 +188,8 @@ fn compare(
             _ => Comparison::Same,
         };
     }
-    ObservedFile::of(paths.place(stored.source, disk), state, Some(since))
-        .map_or(Comparison::Same, |seen| Comparison::Changed(Box::new(seen.made())))
+    let seen = ObservedFile::of(paths.place(stored.source, disk), state, Some(since));
+    Comparison::Changed(Box::new(seen.made()))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub enum Observation {
     Oversized,
     /// The file is confirmed to be gone.
     Deleted,
+    /// The file is out of reach: nobody knows whether there is one.
+    Unreachable,
 }
 
 impl Observation {
@@ -75,11 +77,11 @@ impl Current {
 /// text that was read, if any, and [`Observation::source_hash`].
 ///
 /// A discovery never overwrites. A deletion of an object that is null already, or that the store has never
-/// seen, writes nothing. Unequal bytes always make a version, so A, B, A makes three.
+/// seen, writes nothing, and neither does a file out of reach. Unequal bytes always make a version, so A, B, A makes three.
 #[must_use]
 pub fn decide(current: Option<Current>, observation: Observation) -> Action {
     match (observation, current) {
-        (Observation::Deleted, None) => Action::Unchanged,
+        (Observation::Unreachable, _) | (Observation::Deleted, None) => Action::Unchanged,
         (_, None) => Action::Created,
         (Observation::Discovered | Observation::Unreadable, Some(_)) => Action::Unchanged,
         (Observation::Read(hash), Some(now)) if now.source_hash == Some(hash) => Action::Unchanged,
@@ -121,9 +123,13 @@ mod tests {
     #[case::gone_twice(NULL, Observation::Deleted, Action::Unchanged)]
     #[case::never_known(None, Observation::Deleted, Action::Unchanged)]
     #[case::back_with_equal_content(NULL, read("a"), Action::Updated)]
+    #[case::locked_away_before_it_was_read(None, Observation::Unreadable, Action::Created)]
     #[case::locked_away(at("a"), Observation::Unreadable, Action::Unchanged)]
     #[case::grown_too_large(at("a"), Observation::Oversized, Action::Updated)]
     #[case::still_too_large(NULL, Observation::Oversized, Action::Unchanged)]
+    #[case::out_of_reach_and_never_known(None, Observation::Unreachable, Action::Unchanged)]
+    #[case::out_of_reach(at("a"), Observation::Unreachable, Action::Unchanged)]
+    #[case::out_of_reach_and_gone_before(NULL, Observation::Unreachable, Action::Unchanged)]
     fn decisions(#[case] current: Option<Current>, #[case] seen: Observation, #[case] action: Action) {
         assert_eq!(decide(current, seen), action);
     }

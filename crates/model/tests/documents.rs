@@ -173,6 +173,7 @@ fn observations() -> impl Strategy<Value = Vec<(Observation, Option<String>)>> {
         1 => Just((Observation::Unreadable, None)),
         1 => Just((Observation::Deleted, None)),
         1 => Just((Observation::Oversized, None)),
+        1 => Just((Observation::Unreachable, None)),
     ];
     prop::collection::vec(one, 1..30)
 }
@@ -210,6 +211,7 @@ proptest! {
                     prop_assert_eq!(last.and_then(Document::source_hash), None);
                 }
                 Observation::Discovered | Observation::Unreadable => prop_assert!(last.is_some()),
+                Observation::Unreachable => prop_assert!(!is_written),
             }
         }
     }
