@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use context_model::chat::ChatPatch;
 use context_model::id::ObjectId;
-use context_model::object::{Document, ObjectType};
+use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::session::SetsChange;
 use context_model::time::TxId;
@@ -172,16 +172,12 @@ async fn save(
     if transaction.writes.is_empty() {
         return Ok(Vec::new());
     }
-    let metas: Vec<(ObjectId, ObjectType, Option<Meta>)> = transaction
-        .writes
-        .iter()
-        .filter_map(|write| match write {
-            Write::Put { document, .. } => {
-                Some((document.id().clone(), document.object_type(), Meta::of_document(document, TxId(0))))
-            }
-            Write::Patch { .. } => None,
-        })
-        .collect();
+    // Documents come first. Behind them are only patches of the session's own objects.
+    let documents = transaction.writes.iter().map_while(|write| match write {
+        Write::Put { document, .. } => Some(Meta::of_document(document, TxId(0))),
+        Write::Patch { .. } => None,
+    });
+    let metas: Vec<Option<Meta>> = documents.collect();
     let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
     let receipt = match client.write(transaction, fsync).await {
         Ok(receipt) => receipt,
@@ -190,14 +186,13 @@ async fn save(
             return Err(error.into());
         }
     };
-    let outcome: Vec<(ObjectId, bool)> =
-        metas.iter().zip(&receipt.written).map(|((id, ..), written)| (id.clone(), *written)).collect();
     note_written(client, session, &receipt, &ids);
-    for ((id, object_type, meta), (_, written)) in metas.into_iter().zip(&outcome) {
+    let outcome: Vec<(ObjectId, bool)> = ids.into_iter().zip(receipt.written).take(metas.len()).collect();
+    for (meta, (id, written)) in metas.into_iter().zip(&outcome) {
+        debug_assert!(meta.is_some() || session.catalog.get(id).is_none());
         if let Some(meta) = meta.filter(|_| *written) {
-            session.meet(&id, Meta { tx: receipt.tx_id, ..meta });
+            session.meet(id, Meta { tx: receipt.tx_id, ..meta });
         }
-        debug_assert!(object_type.is_content() || session.catalog.get(&id).is_none());
     }
     for (id, path) in &work.displays {
         session.has_displays = true;
