@@ -89,7 +89,7 @@ impl FileReader {
 
     /// Reads a file at a path without symbolic links. A file whose directory has disappeared is gone if what is left of
     /// its path is on the file system that had it; with that file system itself it is only out of reach.
-    pub fn read(&self, path: &Utf8Path, limit: u64) -> FileState {
+    fn read(&self, path: &Utf8Path, limit: u64) -> FileState {
         match reading::read(path, limit) {
             FileState::Unreachable if self.has_lost_its_folder(path) => FileState::Gone,
             state => state,

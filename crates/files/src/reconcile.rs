@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use camino::Utf8PathBuf;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::index::Observation;
+use context_model::index::{Action, Current, decide};
 use context_model::source::FilesystemSource;
 use context_model::time::TxId;
 use context_session::Session;
@@ -35,6 +36,8 @@ pub struct Compared {
     pub unreachable: Vec<Place>,
     /// Files without bytes that had some in an earlier version.
     pub lost: Vec<ObjectId>,
+    /// Stamps of files that had to be read and equal their stored version: they need not be read next time.
+    fresh: Vec<(ObjectId, (Digest, Stamp))>,
 }
 
 /// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
@@ -67,36 +70,29 @@ pub async fn compare_all(
         }
     }
     let stamps = note.read(client).await?;
-    let since = client.newest();
     let shares = files.len().div_ceil(READERS).max(16);
     let mut readers = Vec::new();
     for share in files.chunks(shares) {
         let (share, file_reader, stamps) = (share.to_vec(), file_reader.clone(), Arc::clone(&stamps));
         readers.push(tokio::task::spawn_blocking(move || {
-            let paths = &file_reader.client.paths;
-            let compared = share.into_iter().map(|stored| {
-                let disk = paths.locate(&stored.source);
-                if let Disk::At(path) = &disk {
-                    file_reader.tracking.track(path, &stored.source);
+            let mut part = Compared::default();
+            for stored in share {
+                if let Disk::At(path) = file_reader.client.paths.locate(&stored.source) {
+                    // Also if it need not be read.
+                    file_reader.tracking.track(&path, &stored.source);
+                    part.compare(&file_reader, &stamps, path, stored);
                 }
-                let limit = file_reader.limit(stored.need);
-                compare(&file_reader, disk, stored, (&stamps, since), limit)
-            });
-            compared.collect::<Vec<_>>()
+            }
+            part
         }));
     }
-    let mut fresh = Vec::new();
     for reader in readers {
-        for outcome in reader.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
-            match outcome {
-                Comparison::Changed(seen) => found.changed.push(*seen),
-                Comparison::Read(id, hash, stamp) => fresh.push((id, (hash, stamp))),
-                Comparison::Unreachable(place) => found.unreachable.push(place),
-                Comparison::Same => {}
-            }
-        }
+        let part = reader.await.map_err(|e| StoreError::Unavailable(e.to_string()))?;
+        found.changed.extend(part.changed);
+        found.unreachable.extend(part.unreachable);
+        found.fresh.extend(part.fresh);
     }
-    note.add(client, &stamps, fresh).await?;
+    note.add(client, &stamps, std::mem::take(&mut found.fresh)).await?;
     Ok(found)
 }
 
@@ -111,8 +107,7 @@ async fn was_more(client: &Client, stored: &Stored) -> Result<bool> {
 #[derive(Clone)]
 pub struct Stored {
     source: FilesystemSource,
-    hash: Option<Digest>,
-    is_null: bool,
+    current: Current,
     /// Only the hash of the bytes is stored, and the text is needed.
     lacks_text: bool,
     tx: TxId,
@@ -125,76 +120,53 @@ impl Stored {
     fn of(meta: &Meta, need: ReadFor) -> Option<Self> {
         let current = meta.current()?;
         let source = meta.file()?.clone();
-        let (hash, is_null) = (current.source_hash, current.is_null);
         let lacks_text = need == ReadFor::Text && meta.lacks_text();
-        Some(Self { source, hash, is_null, lacks_text, tx: meta.tx, need, only_discovered: false })
+        Some(Self { source, current, lacks_text, tx: meta.tx, need, only_discovered: false })
     }
 
     /// Returns whether it is only discovered, or deleted, or too large.
     fn is_blank(&self) -> bool {
-        self.is_null && self.hash.is_none()
+        self.current.is_null && self.current.source_hash.is_none()
     }
 }
 
-/// The outcome of comparing a file with its stored version.
-enum Comparison {
-    /// It differs from its stored version.
-    Changed(Box<ObservedFile>),
-    /// It equals its stored version. It had to be read this time, but need not be next time.
-    Read(ObjectId, Digest, Stamp),
-    /// Nothing can be said.
-    Unreachable(Place),
-    /// It equals its stored version.
-    Same,
-}
-
-/// Returns what has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(
-    file_reader: &FileReader,
-    disk: Disk,
-    stored: Stored,
-    (stamps, since): (&Stamps, TxId),
-    limit: u64,
-) -> Comparison {
-    let Disk::At(path) = &disk else { return Comparison::Same };
-    if stored.only_discovered {
-        return Comparison::Same;
-    }
-    let id = file_id(&stored.source);
-    let stamp = Stamp::of(path);
-    if let (Some((hash, before)), Some(now)) = (stamps.get(&id), &stamp)
-        && stored.hash == Some(*hash)
-        && before == now
-        && !stored.lacks_text
-    {
-        return Comparison::Same;
-    }
-    let state = file_reader.read(path, limit);
-    let paths = &file_reader.client.paths;
-    if state == FileState::Unreachable {
-        return Comparison::Unreachable(paths.place(stored.source, disk));
-    }
-    let read = state.hash();
-    let same = match state.observation() {
-        Observation::Read(_) => stored.hash == read && !(stored.lacks_text && state.text().is_some()),
-        Observation::Deleted | Observation::Oversized => stored.is_blank(),
-        Observation::Discovered | Observation::Unreadable | Observation::Unreachable => true,
-    };
-    if same {
+impl Compared {
+    /// Adds what has changed of a file that is at a path, if anything. A path that was only discovered stays so until it is
+    /// read.
+    fn compare(&mut self, file_reader: &FileReader, stamps: &Stamps, path: Utf8PathBuf, stored: Stored) {
+        if stored.only_discovered {
+            return;
+        }
+        let (id, stamp) = (file_id(&stored.source), Stamp::of(&path));
+        if let (Some((hash, before)), Some(now)) = (stamps.get(&id), &stamp)
+            && stored.current.source_hash == Some(*hash)
+            && before == now
+            && !stored.lacks_text
+        {
+            return;
+        }
+        let place = file_reader.client.paths.place(stored.source, Disk::At(path.clone()));
+        let seen = file_reader.read_now(place, stored.need);
+        if seen.state == FileState::Unreachable {
+            self.unreachable.push(seen.place);
+            return;
+        }
+        let brings_text = stored.lacks_text && seen.state.text().is_some();
+        if brings_text || decide(Some(stored.current), seen.state.observation()) != Action::Unchanged {
+            self.changed.push(seen.made());
+            return;
+        }
         let settled =
-            stamp.filter(|stamp| stamp.is_settled(SystemTime::now()) && Stamp::of(path) == Some(*stamp));
-        return match (read, settled) {
-            (Some(hash), Some(stamp)) => Comparison::Read(id, hash, stamp),
-            _ => Comparison::Same,
-        };
+            stamp.filter(|stamp| stamp.is_settled(SystemTime::now()) && Stamp::of(&path) == Some(*stamp));
+        if let (Some(hash), Some(stamp)) = (seen.state.hash(), settled) {
+            self.fresh.push((id, (hash, stamp)));
+        }
     }
-    let seen = ObservedFile::of(paths.place(stored.source, disk), state, Some(since));
-    Comparison::Changed(Box::new(seen.made()))
 }
 
 #[cfg(test)]
 mod tests {
-    use camino::{Utf8Path, Utf8PathBuf};
+    use camino::Utf8Path;
 
     use super::*;
     use crate::tracking::Tracking;
@@ -203,8 +175,7 @@ mod tests {
     fn stored(path: &Utf8Path, text: &str) -> Stored {
         Stored {
             source: FilesystemSource { filesystem_id: "disk".into(), path: path.to_string() },
-            hash: Some(Digest::of(text.as_bytes())),
-            is_null: false,
+            current: Current { source_hash: Some(Digest::of(text.as_bytes())), is_null: false },
             lacks_text: false,
             tx: TxId(1),
             need: ReadFor::Text,
@@ -212,12 +183,20 @@ mod tests {
         }
     }
 
-    async fn outcome(path: &Utf8Path, stored: Stored) -> Comparison {
+    async fn outcome(path: &Utf8Path, stored: Stored) -> Compared {
         let client = Arc::new(
             crate::tests::client_with(|options| Options { cwd: "/no/where".into(), ..options }).await,
         );
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
-        compare(&file_reader, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
+        let mut found = Compared::default();
+        found.compare(&file_reader, &Stamps::new(), path.to_owned(), stored);
+        found
+    }
+
+    /// How many files are said to have changed, to be out of reach, and to have a new stamp.
+    async fn counts(path: &Utf8Path, stored: Stored) -> [usize; 3] {
+        let found = outcome(path, stored).await;
+        [found.changed.len(), found.unreachable.len(), found.fresh.len()]
     }
 
     /// A file that was read once need not be read again, unless it may be written again within the same tick of the
@@ -227,9 +206,8 @@ mod tests {
         // A file that was there before the test was compiled.
         let old = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let text = std::fs::read_to_string(&old).unwrap();
-        let Comparison::Read(id, hash, stamp) = outcome(&old, stored(&old, &text)).await else {
-            panic!("it is as it was, and no stamp was known")
-        };
+        assert_eq!(counts(&old, stored(&old, &text)).await, [0, 0, 1], "no stamp was known");
+        let (id, (hash, stamp)) = outcome(&old, stored(&old, &text)).await.fresh.remove(0);
         assert_eq!(id, file_id(&stored(&old, &text).source));
         assert_eq!((hash, Some(stamp)), (Digest::of(text.as_bytes()), Stamp::of(&old)));
 
@@ -238,15 +216,15 @@ mod tests {
         std::fs::write(&new, "text").unwrap();
         let later = SystemTime::now() + std::time::Duration::from_secs(3_600);
         std::fs::File::options().write(true).open(&new).unwrap().set_modified(later).unwrap();
-        assert!(matches!(outcome(&new, stored(&new, "text")).await, Comparison::Same));
-        assert!(matches!(outcome(&new, stored(&new, "other")).await, Comparison::Changed(_)));
+        assert_eq!(counts(&new, stored(&new, "text")).await, [0, 0, 0]);
+        assert_eq!(counts(&new, stored(&new, "other")).await, [1, 0, 0]);
         let by_hash = Stored { lacks_text: true, ..stored(&new, "text") };
-        assert!(matches!(outcome(&new, by_hash).await, Comparison::Changed(_)));
+        assert_eq!(counts(&new, by_hash).await, [1, 0, 0]);
         let gone = new.with_file_name("gone");
-        assert!(matches!(outcome(&gone, stored(&gone, "text")).await, Comparison::Changed(_)));
-        let blank = Stored { hash: None, is_null: true, ..stored(&gone, "") };
-        assert!(matches!(outcome(&gone, blank).await, Comparison::Same));
+        assert_eq!(counts(&gone, stored(&gone, "text")).await, [1, 0, 0]);
+        let blank = Stored { current: Current { source_hash: None, is_null: true }, ..stored(&gone, "") };
+        assert_eq!(counts(&gone, blank).await, [0, 0, 0]);
         let far = new.with_file_name("no").join("where");
-        assert!(matches!(outcome(&far, stored(&far, "text")).await, Comparison::Unreachable(_)));
+        assert_eq!(counts(&far, stored(&far, "text")).await, [0, 1, 0]);
     }
 }
