@@ -20,7 +20,7 @@ import { Reasoning } from './reasoning.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
-import { contentOf, read, renewed, wordsOf } from './unit.ts'
+import { contentOf, noticeOf, read, renewed, wordsOf } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 import { checkWidth } from '../json.ts'
 
@@ -62,10 +62,8 @@ export class Projection {
   #table = new Table()
   /** The call that is under way. */
   #pass: Pass | undefined
-  /** Notices that were sent, by fingerprint. A host may return them as if they were its own messages. */
-  readonly #notices = new Map<string, string>()
-  /** Notices that could not be placed yet. */
-  #pending: string[] = []
+  /** The fingerprints of notices that were sent. A host may return them as if they were its own messages. */
+  readonly #notices = new Set<string>()
   readonly #results: Results
   /** Calls whose results were already dropped when the table was rebuilt for a host that returns what it was sent. */
   readonly #left = new Set<string>()
@@ -232,7 +230,7 @@ export class Projection {
       await table.add(fresh)
       table.apply(plan.edits, this.#reasoning.binding(this.#model()) === 'refuses')
       for (const { parts } of fresh) for (const { message } of parts) this.#results.noteCut(message)
-      this.#say(table, this.#driver.takeNotices(), shape)
+      this.#say(table, shape)
       this.#table = table
       this.#shape = shape
       ask(this.#manager, (name) => this.permits(name))
@@ -265,11 +263,11 @@ export class Projection {
   }
 
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
-    const ours = (message: object): string | undefined =>
-      this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
+    const isOurs = (message: object): boolean =>
+      this.#notices.size > 0 && this.#notices.has(fingerprint(contentOf(shape ?? UNDECIDED, message)))
     guarded(() => messages.slice(from).forEach(checkWidth))
     this.#reasoning.see(messages, from)
-    const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
+    const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), isOurs)
     return inPieces(units, (unit) => {
       for (const part of unit.parts) part.message = this.#results.named(part.message, this.#model().name ?? '')
       return unit
@@ -290,14 +288,13 @@ export class Projection {
       })
   }
 
-  #say(table: Table, lines: readonly string[], shape: Shape | undefined): void {
-    const text = [...this.#pending, ...lines].join('\n')
-    const last = table.units.at(-1)
-    this.#pending = last === undefined ? [...this.#pending, ...lines] : []
-    if (text === '' || last === undefined) return
+  #say(table: Table, shape: Shape | undefined): void {
+    // The driver keeps them until there is a place for them.
+    const text = table.units.length === 0 ? '' : this.#driver.takeNotices().join('\n')
+    if (text === '') return
     const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
-    table.say(text, notice)
-    this.#notices.set(fingerprint(contentOf(shape ?? UNDECIDED, notice)), text)
+    table.say(notice)
+    this.#notices.add(fingerprint(contentOf(shape ?? UNDECIDED, notice)))
   }
 
   /** Everything visible: at the first call, after a failed one, and when the conversation has changed. */
@@ -321,9 +318,9 @@ export class Projection {
     pass.table = new Table()
     await pass.table.add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
-    const visible = await inPieces(known, ({ parts, notices }) => [
+    const visible = await inPieces(known, ({ shape, parts, notices }) => [
       ...parts.map(incoming),
-      ...notices.map(({ text }) => ({ key: 'notice', message: { role: 'notice', content: text } })),
+      ...notices.map((notice) => ({ key: 'notice', message: noticeOf(shape, notice) })),
     ])
     const messages = visible.flat()
     return { messages, recorded: messages.length }

@@ -86,7 +86,7 @@ export class Table {
       const first = next
       next += size
       for (const notice of unit.notices) {
-        if (next < messages.length && isEqual(notice.message, messages[next])) next += 1
+        if (next < messages.length && isEqual(notice, messages[next])) next += 1
       }
       const given = messages.slice(first, next)
       this.#note(number, given, given.map((message) => contentOf(unit.shape, message)))
@@ -131,10 +131,10 @@ export class Table {
     return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
   }
 
-  /** Adds a notice after the last unit. Some hosts return it at the next call. */
-  say(text: string, message: object): void {
+  /** Adds a message with a notice after the last unit. Some hosts return it at the next call. */
+  say(notice: object): void {
     const last = this.units.length - 1
-    this.units[last]?.notices.push({ text, message })
+    this.units[last]?.notices.push(notice)
     this.#unsend(last)
     this.#ledger.cut(last)
     this.#firsts.length = Math.min(this.#firsts.length, last)
@@ -147,7 +147,7 @@ export class Table {
       const unit = this.units[number] as Unit
       places.push(sent.length)
       sent.push(...(isEdited(unit) ? (unit.written ?? write(unit)) : unit.raw))
-      for (const { message } of unit.notices) sent.push(message)
+      sent.push(...unit.notices)
     }
     return sent.slice()
   }
@@ -166,9 +166,8 @@ export class Table {
       sent.push({ at, messages: isEdited(unit) ? (unit.written ?? write(unit)) : messages.slice(at, at + size) })
       at += size
       if (unit.notices.length > 0) {
-        const notices = unit.notices.map(({ message }) => message)
-        sent.push({ at, messages: notices })
-        for (const notice of notices) if (isEqual(notice, messages[at])) at += 1
+        sent.push({ at, messages: unit.notices })
+        for (const notice of unit.notices) if (isEqual(notice, messages[at])) at += 1
       }
     }
     // An answer leaves together with its results: where one of them does not, all stay.

@@ -1,6 +1,7 @@
 /** Messages of the host that belong together: their content, and what is sent instead of them. */
 import { isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
+import { resultText } from './message.ts'
 import type { EngineMessage } from './message.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import type { Shape } from './shape.ts'
@@ -24,23 +25,24 @@ export interface Unit {
   forms: (readonly unknown[])[]
   /** The messages that are sent instead of them now. */
   written: readonly object[] | undefined
-  /** Notices that are sent after them. */
-  notices: { text: string; message: object }[]
+  /** Messages with notices, which are sent after them. */
+  notices: object[]
   /** True if they are notices that the host has returned, and not part of the conversation. */
   isOurs: boolean
 }
 
-/** Reads messages into units, starting at `from`. `ours` returns the text of a message that is a notice of ours. */
+/** Reads messages into units, starting at `from`. `isOurs` returns whether a message is a notice of ours. */
 export function* read(
   messages: readonly object[],
   from: number,
   shape: Shape,
   key: () => string,
-  ours: (message: object) => string | undefined,
+  isOurs: (message: object) => boolean,
 ): Generator<Unit> {
   for (let at = from; at < messages.length; ) {
-    const notice = ours(messages[at] as object)
-    const { size, parts } = notice === undefined ? shape.read(messages, at) : { size: 1, parts: [{ role: 'notice', content: notice }] }
+    const first = messages[at] as object
+    const isNotice = isOurs(first)
+    const { size, parts } = isNotice ? { size: 1, parts: [noticeOf(shape, first)] } : shape.read(messages, at)
     const raw = messages.slice(at, at + size)
     yield {
       shape,
@@ -50,10 +52,15 @@ export function* read(
       forms: [],
       written: undefined,
       notices: [],
-      isOurs: notice !== undefined,
+      isOurs: isNotice,
     }
     at += size
   }
+}
+
+/** A message with a notice, as the engine gets it: no user has said it. */
+export function noticeOf(shape: Shape, message: object): EngineMessage {
+  return { role: 'notice', content: shape.read([message], 0).parts.map(resultText).join('\n') }
 }
 
 /** A unit for a rebuilt table: without edits and notices. */
