@@ -308,8 +308,10 @@ impl Inner {
         outcome
     }
 
-    /// Has all layers apply what the session has done and learned. A listener hears of each change of a file here and
-    /// nowhere else: whoever stored the version, and however this client came to know it, it enters the catalog once.
+    /// Has all layers apply what the session has done and learned. A listener hears here that a file which the session
+    /// knows has another version: whoever stored it, and however this client came to know it, it enters the catalog once.
+    /// Elsewhere it hears what is no change of a known file: the first version that an event has led to
+    /// (`announce_first`), a file out of reach (`orphaned`), and a path that leads to another file now (`follow_path`).
     pub fn apply(&self, state: &mut State) {
         for change in std::mem::take(&mut state.session.changes) {
             match change {
