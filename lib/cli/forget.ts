@@ -18,8 +18,8 @@ pages of the store. Hashes, times and names of objects stay, and the versions
 say when and why they were erased. The same text is never stored again, not even
 by an import. Exports and backups that were made before are yours to delete.
 
-A file is rewritten, which needs free space of twice its size. On XTDB, the
-objects are evicted and what stays is put back; this machine's journal is
+A file is rewritten, which needs free space of three times its size. On XTDB,
+the objects are evicted and what stays is put back; this machine's journal is
 erased, too. If the command is interrupted, run it again.
 
 ${STORE_HELP}

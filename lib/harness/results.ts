@@ -4,13 +4,19 @@
  */
 import type { ContextManager, Toolcall } from '../../index.js'
 import { isTranslated, resultText } from './message.ts'
-import type { EngineMessage, ToolCallBlock } from './message.ts'
+import type { Block, EngineMessage, ToolCallBlock } from './message.ts'
 import { isCopy } from './reasoning.ts'
 
 export class Results {
   readonly #manager: ContextManager
-  /** The latest call by ID. */
-  readonly #calls = new Map<string, ToolCallBlock>()
+  /** The calls of the latest answers that have no result yet, by ID. Results take them in order. */
+  readonly #waiting = new Map<string, ToolCallBlock[]>()
+  /** The call that the latest result under an ID has taken. */
+  readonly #answered = new Map<string, ToolCallBlock>()
+  /** True after an answer: what comes next may be another part of it. */
+  #isInAnswer = false
+  /** The call of each result that was read. */
+  readonly #callOf = new WeakMap<EngineMessage, ToolCallBlock>()
   /** Results that the harness truncated after recording them in full: call ID and text. */
   readonly #cut = new Set<string>()
 
@@ -18,24 +24,42 @@ export class Results {
     this.#manager = manager
   }
 
-  /** Adds the tool's name to a result, and the model's to an answer, if only the call or the host's options have it. */
+  /**
+   * Adds the tool's name to a result, and the model's to an answer, if only the call or the host's options have it. Messages are
+   * read in their order: providers repeat call IDs, also within an answer.
+   */
   named(message: EngineMessage, model: string): EngineMessage {
     const { role, content, toolCallId = '', toolName = '' } = message
+    // What the last answer has left without a result will have none.
+    if (role === 'assistant' && !this.#isInAnswer) this.#waiting.clear()
+    this.#isInAnswer = role === 'assistant'
     if (role === 'assistant' && typeof content !== 'string') {
-      for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block as ToolCallBlock)
+      for (const call of (content ?? []).filter(isCall)) this.#waiting.set(call.id, [...(this.#waiting.get(call.id) ?? []), call])
+    }
+    if (role === 'toolResult') {
+      const call = this.#next(toolCallId)
+      const result = call === undefined || toolName !== '' ? message : { ...message, toolName: call.name }
+      if (call !== undefined) this.#callOf.set(result, call)
+      return result
     }
     if (message.api === 'anthropic-messages' && message['model'] === undefined) {
       // Kimi and others in Anthropic's format want more back than Claude does.
       return isCopy(model) ? { ...message, model } : message
     }
-    const name = role === 'toolResult' && toolName === '' ? this.#calls.get(toolCallId)?.name : undefined
-    return name === undefined ? message : { ...message, toolName: name }
+    return message
+  }
+
+  #next(callId: string): ToolCallBlock | undefined {
+    const call = this.#waiting.get(callId)?.shift() ?? this.#answered.get(callId)
+    if (call !== undefined) this.#answered.set(callId, call)
+    return call
   }
 
   /** Returns whether the engine gets a result, or the arguments of its call, in another form than the record. */
-  isTranslated({ role, toolCallId = '', lines }: EngineMessage): boolean {
+  isTranslated(message: EngineMessage): boolean {
+    const { role, toolCallId = '', lines } = message
     if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
-    const call = this.#calls.get(toolCallId)
+    const call = this.#callOf.get(message)
     return lines !== undefined || (call !== undefined && isTranslated(call))
   }
 
@@ -69,11 +93,15 @@ export class Results {
     return {
       id: toolCallId,
       tool: toolName === '' ? 'unknown' : toolName,
-      args: this.#calls.get(toolCallId)?.arguments ?? {},
+      args: this.#callOf.get(message)?.arguments ?? {},
       content: resultText(message),
       status: isError === true ? 'fail' : 'ok',
     }
   }
+}
+
+function isCall(block: Block): block is ToolCallBlock {
+  return block.type === 'toolCall' && 'id' in block
 }
 
 /**
