@@ -1,6 +1,7 @@
 //! Which files the model must be told of, and in which words.
 
 use context_files::index::display_of;
+use context_files::reading::MAX_HASHED_BYTES;
 use context_knowledge::archive::Archive;
 use context_knowledge::difference::counted;
 use context_knowledge::notices::{self, FileChange};
@@ -9,9 +10,12 @@ use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::catalog::Meta;
 use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
+use context_session::paths::Disk;
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
@@ -158,7 +162,8 @@ impl Inner {
     async fn notice(&self, state: &State, (id, path): (&ObjectId, &str), base: Content) -> Result<String> {
         let session = &state.session;
         let now = session.hash_of(id);
-        let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
+        let is_null = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
+        let is_gone = is_null && !self.is_too_large(session, id).await?;
         let change = if is_gone {
             FileChange::Deleted
         } else if base.hash == now {
@@ -173,6 +178,14 @@ impl Inner {
             }
         };
         Ok(notices::line(&self.client.options.sentences, &session.handle(id), path, now, &change))
+    }
+
+    /// Returns whether a file is there, but too large to be hashed: its version is like that of a deleted one.
+    async fn is_too_large(&self, session: &Session, id: &ObjectId) -> Result<bool> {
+        let Some(source) = session.catalog.get(id).and_then(Meta::file).cloned() else { return Ok(false) };
+        let Disk::At(path) = self.place_of(source).await?.disk else { return Ok(false) };
+        let is_large = |found: std::fs::Metadata| found.is_file() && found.len() > MAX_HASHED_BYTES;
+        blocking("a file", move || std::fs::metadata(path).is_ok_and(is_large)).await
     }
 }
 

@@ -8,7 +8,7 @@ use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
 use context_model::object::Toolcall;
 use context_projection::request::answers::first_excerpt;
-use context_projection::request::messages::{input_tokens, lines_of_ours, message_tokens, text_of};
+use context_projection::request::messages::{input_tokens, lines_of, lines_of_ours, message_tokens, text_of};
 use context_projection::request::plan::{Call, IncomingMessage, Plan, Received, is_as_sent};
 use context_projection::{Binding, Moment, Policy};
 use context_session::client::Fsync;
@@ -151,9 +151,8 @@ impl Engine {
                     Taking { record, excerpts: false, again: true, now: moment(call) },
                 )
                 .await?;
-            for line in lines_of_ours(&one.message) {
-                let notice = self.inner.archive().notice(line).cloned();
-                let Some(Notice { file, hash, path, .. }) = notice else { continue };
+            let said = self.inner.notices_in(&one.message);
+            for Notice { file, hash, path, .. } in said {
                 let way = self.inner.way_of(&path).map(|way| Inner::way_to(way, &file));
                 if let Some(way) = &way {
                     state.known.uses(way);
@@ -185,6 +184,16 @@ impl Engine {
 }
 
 impl Inner {
+    /// The notices that a message has. One that some hosts store as a user's message consists of nothing else: no text of a user
+    /// is a notice.
+    fn notices_in(&self, message: &Value) -> Vec<Notice> {
+        let archive = self.archive();
+        let is_users = message["role"] == "user";
+        let lines = if is_users { lines_of(message) } else { lines_of_ours(message) };
+        let found = lines.into_iter().map(|line| archive.notice(line).cloned());
+        if is_users { found.collect::<Option<_>>().unwrap_or_default() } else { found.flatten().collect() }
+    }
+
     /// Forgets what tools have read and written if it is in none of the branch's messages.
     fn forget_underway(&self, state: &mut State) {
         state.came_back = false;

@@ -141,6 +141,18 @@ async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
     }
 }
 
+/// A file that has grown beyond what is hashed is not gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_grew_too_large_is_not_said_to_be_deleted() {
+    let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
+    chat.turn("go on").await;
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(300 << 20).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    chat.turn("go on").await;
+    assert!(chat.notices.len() == 1 && !chat.notices[0].contains("deleted"), "{:?}", chat.notices);
+}
+
 /// What a tool makes of bytes that are no text (a note, or the characters that it could decode) says nothing of a version,
 /// so nothing is told once more.
 #[rstest]

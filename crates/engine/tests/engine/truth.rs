@@ -122,8 +122,11 @@ async fn a_read_past_the_end_is_the_tools_to_answer(
     assert_eq!(chat.engine.answer_read(&path, offset, limit, None).await.unwrap(), None);
 }
 
+#[rstest]
+#[case::of_a_kind_of_its_own("custom")]
+#[case::as_a_users("user")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
+async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once(#[case] role: &str) {
     let (bench, mut chat, path) = has_read(lines("old", 60)).await;
     chat.ends().await;
     chat.engine.close().await.unwrap();
@@ -131,14 +134,19 @@ async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
 
     chat.resync(bench.open("s").await, chat.messages.len()).await;
     let notice = chat.is_told("").await;
-    // The harness keeps the notice as a message of its own kind; a third process does not say it again.
+    // The harness keeps the notice as a message; a third process does not say it again.
     chat.say(json!({ "role": "custom", "content": notice }));
     chat.advance().await;
+    let kept = chat.messages.len() - 1;
+    chat.messages[kept].message["role"] = role.into();
     chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
     chat.engine.close().await.unwrap();
-    // Where it did not keep the notice, the model was not told.
-    chat.messages.retain(|one| one.message["role"] != "custom");
+    // Where it did not keep the notice, the model was not told. A user's words with the same line beside them are none.
+    match role {
+        "user" => chat.messages[kept].message["content"] = format!("What is this?\n{notice}").into(),
+        _ => drop(chat.messages.remove(kept)),
+    }
     chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices.len(), 1);
 }

@@ -70,6 +70,11 @@ pub fn lines_of_ours(message: &Value) -> Vec<&str> {
     if matches!(text_of(message, "role"), "user" | "assistant" | "toolResult") {
         return Vec::new();
     }
+    lines_of(message)
+}
+
+/// The lines of a message's texts.
+pub fn lines_of(message: &Value) -> Vec<&str> {
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts = blocks.map(|block| text_of(block, "text")).chain([text_of(message, "content")]);
     texts.flat_map(str::lines).collect()
