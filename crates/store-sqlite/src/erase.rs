@@ -57,6 +57,26 @@ pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) ->
     Ok(ErasedCount { texts: contents.len() as u64, versions })
 }
 
+/// The name in the table `local` of what was erased since the file was last rewritten: texts and versions.
+const UNFINISHED: &str = "erased";
+
+/// Adds to what was erased since the file was last rewritten. Returns all of it.
+pub(super) fn note_unfinished(connection: &Connection, count: ErasedCount) -> Result<ErasedCount> {
+    let noted = read::local(connection, UNFINISHED)?.unwrap_or_default();
+    let (texts, versions) = noted.split_once(' ').unwrap_or_default();
+    let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+    let all = ErasedCount { texts: count.texts + number(texts), versions: count.versions + number(versions) };
+    let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
+    connection.execute(set, [UNFINISHED, &format!("{} {}", all.texts, all.versions)])?;
+    Ok(all)
+}
+
+/// The file was rewritten.
+pub(super) fn finished(connection: &Connection) -> Result<()> {
+    connection.execute("DELETE FROM local WHERE name = ?", [UNFINISHED])?;
+    Ok(())
+}
+
 /// The mark of a version whose text was erased before it was written.
 pub(super) fn again(at: Timestamp) -> Result<String> {
     mark_json(&erasing::again(at))

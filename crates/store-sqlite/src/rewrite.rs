@@ -1,5 +1,6 @@
 //! Rewriting the whole file, without free pages and with an empty log.
 
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,26 +20,42 @@ pub(super) const REWRITE: u64 = 2;
 /// The same for erasing with the rewrite that follows. Before that, the log takes a page for each one that changes.
 pub(super) const ERASE: u64 = 3;
 
-/// Fails if the disk has less free space than so many lengths of the store and its log. `outcome` says what is done by
-/// then.
+/// Fails if the disk has less free space than so many lengths of the store and its log, or the temporary folder, where SQLite
+/// writes the second file, less than one. `outcome` says what is done by then.
 ///
 /// # Errors
 /// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
 pub(super) fn has_room(place: &StoreFile, lengths: u64, outcome: &str) -> Result<()> {
     place.check()?;
-    let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
-    let wanted = lengths * (length(place.path()) + length(&connect::log(place.path())));
+    let length_of = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let length = length_of(place.path()) + length_of(&connect::log(place.path()));
+    let temporary = temporary_folder();
     let folder = place.path().parent().unwrap_or(place.path());
-    let free = context_platform::free_space(folder).unwrap_or(u64::MAX);
-    if wanted <= free {
-        return Ok(());
+    for (folder, wanted, where_to) in [
+        (folder, lengths * length, String::new()),
+        (&temporary, length, format!(" in the temporary folder {} (TMPDIR names it)", temporary.display())),
+    ] {
+        let free = context_platform::free_space(folder).unwrap_or(u64::MAX);
+        if wanted > free {
+            let what = format!(
+                "rewriting the store takes {} MB of free space{where_to}, and only {} MB are free; make room and try again. {outcome}",
+                wanted.div_ceil(1 << 20),
+                free >> 20
+            );
+            return Err(StoreError::Full(what).into());
+        }
     }
-    let what = format!(
-        "rewriting the store takes {} MB of free space, and only {} MB are free; make room and try again. {outcome}",
-        wanted.div_ceil(1 << 20),
-        free >> 20
-    );
-    Err(StoreError::Full(what).into())
+    Ok(())
+}
+
+/// The folder of temporary files, in the order in which SQLite looks for it.
+fn temporary_folder() -> PathBuf {
+    if cfg!(windows) {
+        return std::env::temp_dir();
+    }
+    let named = ["SQLITE_TMPDIR", "TMPDIR"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let usual = ["/var/tmp", "/usr/tmp", "/tmp"].map(PathBuf::from);
+    named.chain(usual).find(|folder| folder.is_dir()).unwrap_or_else(|| PathBuf::from("."))
 }
 
 /// Rewrites the file. If the process ends midway, the file is unchanged.

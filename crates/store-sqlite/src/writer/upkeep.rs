@@ -10,7 +10,8 @@ use crate::prune::{self, Left, Which};
 use crate::{erase, index, rewrite};
 
 impl Writer {
-    /// Erases what the owner of the store wants to forget, and then rewrites the whole file.
+    /// Erases what the owner of the store wants to forget, and then rewrites the whole file. The count includes what earlier
+    /// calls have erased that ended before the file was rewritten.
     pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
         rewrite::has_room(&self.place, rewrite::ERASE, "Nothing was changed")?;
         self.index_all()?;
@@ -18,9 +19,11 @@ impl Writer {
         let count = self.write(|connection| {
             // Together with what others have written since: nobody writes during this transaction.
             while index::portion(connection)? {}
-            erase::erase(connection, wanted, mark)
+            let count = erase::erase(connection, wanted, mark)?;
+            erase::note_unfinished(connection, count)
         })?;
         self.optimize_index().and_then(|()| self.rewrite()).map_err(half_done)?;
+        self.write(erase::finished)?;
         Ok(count)
     }
 

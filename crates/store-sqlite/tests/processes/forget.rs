@@ -9,7 +9,7 @@ use context_store_sqlite::{Durability, SqliteStore};
 
 use super::faults::Small;
 use super::secrets::{SECRETS, all, in_files, plant, readable};
-use super::worker::{self, FORGET, Said, Worker};
+use super::worker::{self, FORGET, Said, Worker, failures};
 use super::{not_run, runtime, sized, works};
 
 fn fill(path: &Path) {
@@ -90,8 +90,10 @@ fn a_reader_of_an_older_state_is_told_of() {
         );
         assert_eq!(readable(&store).await, 0);
         reader.execute_batch("COMMIT").unwrap();
-        assert_eq!(store.erase(all(), "keys").await.unwrap().versions, 0);
+        // The repeated call says what both have done together.
+        assert_eq!(store.erase(all(), "keys").await.unwrap().versions, 1_000);
         assert_eq!((in_files(place.path()), readable(&other).await), (0, 0));
+        assert_eq!(store.erase(all(), "keys").await.unwrap().versions, 0);
         store.close().await.unwrap();
         other.close().await.unwrap();
     });
@@ -135,6 +137,27 @@ fn without_room_nothing_is_erased_and_the_room_is_named() {
         });
     }
     assert!(refused >= 4 && done >= 1, "{refused} refused, {done} done");
+}
+
+/// SQLite writes the second file to the temporary folder.
+#[test]
+fn without_room_for_temporary_files_nothing_is_erased() {
+    let Some(small) = Small::mount("1m") else {
+        return not_run("forget without room for temporary files", "a tmpfs can't be mounted here");
+    };
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    fill(&path);
+    let temporary = format!("TMPDIR={}", small.path().display());
+    let said = Worker::start(worker::below("env", &[&temporary], &path, FORGET, 1)).finish();
+    assert_eq!(failures(&said), ["STORE_FULL"]);
+    runtime().block_on(async {
+        let store = SqliteStore::open(&path, Durability::Power).unwrap();
+        assert!(readable(&store).await >= SECRETS);
+        store.close().await.unwrap();
+    });
+    let said = Worker::start(worker::command(&path, FORGET, 1)).finish();
+    assert_eq!((said.last(), in_files(place.path())), (Some(&Said::End), 0));
 }
 
 #[test]
