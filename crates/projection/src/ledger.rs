@@ -190,6 +190,9 @@ impl Ledger {
     /// Changes what would replace an item in a roll. The rent that it has paid stays paid.
     pub fn retarget(&mut self, place: usize, tokens_ref: u64) {
         let Some(item) = self.items.get_mut(place) else { return };
+        if item.tokens_ref == tokens_ref {
+            return;
+        }
         let before = item.saving();
         item.tokens_ref = tokens_ref;
         let saving = item.saving();
@@ -203,8 +206,8 @@ impl Ledger {
         }
     }
 
-    /// Replaces an item with another one that is not stale: with its reference in a roll, with what it was when that is undone. If its size differs from what is shown there, nothing from there on
-    /// is cached any more.
+    /// Replaces an item with another one that is not stale: with its reference in a roll, with what it was when that is
+    /// undone. If its size differs from what is shown there, nothing from there on is cached any more.
     pub fn replace(&mut self, place: usize, item: Item) {
         self.set_stale(place, false);
         let Some(shown) = self.items.get_mut(place) else { return };
