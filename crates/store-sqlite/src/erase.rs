@@ -19,6 +19,7 @@ use super::index::{indexable, row_of};
 use super::pack;
 use super::read;
 use super::row::{self, Row, select};
+use super::writer::set_local;
 use context_store::backend::erasing::{self, Needles, stripped};
 use context_store::{AsOf, Erase, Erased, ErasedCount, StoreError};
 
@@ -66,8 +67,7 @@ pub(super) fn note_unfinished(connection: &Connection, count: ErasedCount) -> Re
     let (texts, versions) = noted.split_once(' ').unwrap_or_default();
     let number = |text: &str| text.parse::<u64>().unwrap_or(0);
     let all = ErasedCount { texts: count.texts + number(texts), versions: count.versions + number(versions) };
-    let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-    connection.execute(set, [UNFINISHED, &format!("{} {}", all.texts, all.versions)])?;
+    set_local(connection, UNFINISHED, &format!("{} {}", all.texts, all.versions))?;
     Ok(all)
 }
 

@@ -324,12 +324,15 @@ impl Writer {
 
     /// Sets a value of the `local` table.
     pub fn set_local(&self, name: &str, value: &str) -> Result<()> {
-        self.write(|connection| {
-            let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-            connection.execute(set, [name, value])?;
-            Ok(())
-        })
+        self.write(|connection| set_local(connection, name, value))
     }
+}
+
+/// Sets a value of the `local` table within the current transaction.
+pub(super) fn set_local(connection: &Connection, name: &str, value: &str) -> Result<()> {
+    let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
+    connection.execute(set, [name, value])?;
+    Ok(())
 }
 
 fn patience(is_hurried: bool) -> Duration {
