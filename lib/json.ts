@@ -3,6 +3,7 @@
  * refused, and what is too deep becomes text.
  */
 import { invalid } from './errors.ts'
+import { setField } from './fields.ts'
 
 /** A few objects that hold each other several times can stand for more values than any memory holds. */
 const VALUES_MAX = 4_000_000
@@ -70,8 +71,8 @@ export function crossedHistory<V extends { document: object }>(pages: V[], hash:
   return (pages as unknown as string[]).flatMap((page) =>
     (JSON.parse(page) as Step<V>[]).map(([version, lists, kept]) => {
       const document = version.document as Record<string, unknown>
-      for (const name of kept) set(document, name, before[name])
-      for (const [name, count] of lists) document[name] = (before[name] as unknown[]).slice(0, count).concat(document[name])
+      for (const name of kept) setField(document, name, before[name])
+      for (const [name, count] of lists) setField(document, name, (before[name] as unknown[]).slice(0, count).concat(document[name]))
       if (!Object.hasOwn(document, 'content_hash')) hashLater(document, hash)
       before = document
       return version
@@ -83,15 +84,10 @@ function hashLater(document: Record<string, unknown>, hash: (payload: string) =>
   const get = (): string => {
     const covered = Object.keys(document).filter((name) => !UNHASHED.includes(name))
     const value = hash(JSON.stringify(Object.fromEntries(covered.map((name) => [name, document[name]]))))
-    set(document, 'content_hash', value)
+    Object.defineProperty(document, 'content_hash', { value, enumerable: true, configurable: true, writable: true })
     return value
   }
   Object.defineProperty(document, 'content_hash', { get, enumerable: true, configurable: true })
-}
-
-/** Unlike an assignment, this also makes a field named `__proto__`. */
-function set(document: Record<string, unknown>, name: string, value: unknown): void {
-  Object.defineProperty(document, name, { value, enumerable: true, configurable: true, writable: true })
 }
 
 /** Throws `INVALID_ARGUMENT` where a value holds an object with more fields than are taken. Ends its count there. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { invalid } from '../errors.ts'
+import { fieldOf, setField } from '../fields.ts'
 
 /** How a message compares with the copy kept of it. `marked`: only its cache markers differ. */
 export type Likeness = 'same' | 'marked' | 'different'
@@ -66,7 +67,7 @@ function copy(value: unknown): unknown {
   if (value instanceof URL) return new URL(value)
   if (bytes instanceof Uint8Array) return bytes.slice()
   const kept: Node = {}
-  for (const name in value) kept[name] = copy((value as Node)[name])
+  for (const name in value) setField(kept, name, copy((value as Node)[name]))
   return kept
 }
 
@@ -98,7 +99,7 @@ function compareLists(kept: readonly unknown[], now: readonly unknown[]): Likene
 function compareFields(kept: Node, now: Node): Likeness {
   let result: Likeness = 'same'
   for (const name in now) {
-    const one = kept[name]
+    const one = fieldOf(kept, name)
     const other = now[name]
     if (one === other && typeof one !== 'object') continue
     const like = compare(one, other)
@@ -107,7 +108,7 @@ function compareFields(kept: Node, now: Node): Likeness {
     result = 'marked'
   }
   for (const name in kept) {
-    if (now[name] !== undefined || kept[name] === undefined) continue
+    if (kept[name] === undefined || fieldOf(now, name) !== undefined) continue
     if (!isMarkerChange(name, kept[name], undefined)) return 'different'
     result = 'marked'
   }

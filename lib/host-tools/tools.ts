@@ -2,6 +2,7 @@
  * The tools of coding agents: which names they give to tools and arguments, and what the engine calls the same things. The
  * only place that knows them; the gateway, the hosts' entry points and the replay share it.
  */
+import { fieldOf } from '../fields.ts'
 import { isFields } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { patchedFiles, scriptCommands } from './patches.ts'
@@ -109,14 +110,15 @@ export function hostArguments(name: string, args: Fields, edited: Fields): Field
   const back = (own: Fields, was: Fields, now: Fields, names: Readonly<Record<string, string>>): Fields =>
     Object.fromEntries(
       Object.entries(own).map(([field, value]) => {
-        const engine = names[field] ?? field
-        if (engine === 'path' || now[engine] === undefined || now[engine] === was[engine]) return [field, value]
-        const list = known.lists?.[field]
+        const engine = fieldOf(names, field) ?? field
+        const [before, after] = [fieldOf(was, engine), fieldOf(now, engine)]
+        if (engine === 'path' || after === undefined || after === before) return [field, value]
+        const list = fieldOf(known.lists ?? {}, field)
         if (list !== undefined && Array.isArray(value)) {
-          const [before, after] = [was[engine] as Fields[], now[engine] as Fields[]]
-          return [field, value.map((one: Fields, index) => back(one, before[index] ?? {}, after[index] ?? {}, list))]
+          const [olds, news] = [before as Fields[], after as Fields[]]
+          return [field, value.map((one: Fields, index) => back(one, olds[index] ?? {}, news[index] ?? {}, list))]
         }
-        return [field, Array.isArray(value) && typeof now[engine] === 'string' ? [...value.slice(0, -1), now[engine]] : now[engine]]
+        return [field, Array.isArray(value) && typeof after === 'string' ? [...value.slice(0, -1), after] : after]
       }),
     )
   return back(args, given, edited, known.names ?? {})
@@ -134,9 +136,9 @@ export function piCall(name: string, args: Fields): [tool: string, args: Fields]
 function renamed(fields: Fields, { names = {}, lists = {} }: Tool): Fields {
   return Object.fromEntries(
     Object.entries(fields).map(([field, value]) => {
-      const list = lists[field]
+      const list = fieldOf(lists, field)
       const own = list === undefined || !Array.isArray(value) ? value : value.map((one: unknown) => (isFields(one) ? renamed(one, { tool: '', names: list }) : one))
-      const engine = names[field]
+      const engine = fieldOf(names, field)
       return [engine === undefined || engine in fields ? field : engine, own]
     }),
   )

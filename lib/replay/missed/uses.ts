@@ -1,5 +1,6 @@
 /** The sums of missed uses. */
 
+import { fieldOf, setField } from '../../fields.ts'
 import { HARM_CLASSES, isProbablyHarm } from './harm.ts'
 import type { HarmClass } from './harm.ts'
 
@@ -101,7 +102,11 @@ export function addUses(sum: MissedUses, more: MissedUses): void {
 }
 
 function at(counts: Record<string, Count>, name: string): Count {
-  return (counts[name] ??= { all: 0, strong: 0 })
+  const known = fieldOf(counts, name)
+  if (known !== undefined) return known
+  const count = { all: 0, strong: 0 }
+  setField(counts, name, count)
+  return count
 }
 
 function grow(sum: Count, all: number, strong: number): void {
