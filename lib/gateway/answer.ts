@@ -6,7 +6,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import type { Api } from './request.ts'
-import { isRecallName } from './request.ts'
+import { isRecallCall } from './recall-tool.ts'
 
 /** The tokens that the provider has billed for a request. */
 export interface Usage {
@@ -22,7 +22,7 @@ export interface Answered {
   usage: Usage | undefined
   /** `input_transformations`, as the provider reports them. */
   transformations: readonly Fields[]
-  /** IDs of calls of our tool. */
+  /** IDs of calls of our tool, if the request has it. */
   recalls: readonly string[]
 }
 
@@ -83,7 +83,7 @@ export class AnswerReader {
       if (isFields(one['usage'])) this.#bill(one['usage'])
       if (Array.isArray(one['input_transformations'])) this.#transformations = one['input_transformations'].filter(isFields)
     }
-    for (const call of callsIn(event)) if (isRecallName(textOf(call['name']))) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
+    for (const call of callsIn(event)) if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
   }
 
   #bill(given: Fields): void {

@@ -90,7 +90,7 @@ export class Conversation {
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   readonly #options: ConversationOptions
-  readonly #facts: CallFacts = { calls: new Map(), altered: new Set(), notices: [] }
+  readonly #facts: CallFacts = { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [] }
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
@@ -286,6 +286,7 @@ export class Conversation {
 
   async #project(request: ModelRequest, common: number, pass: Pass): Promise<SentForm> {
     this.#request = request
+    this.#facts.isPlainRecall ||= request.isPlainRecall
     const { messages } = request
     if (this.#isOutdated) {
       this.#isOutdated = false

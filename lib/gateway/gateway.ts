@@ -256,7 +256,7 @@ export class Gateway {
     try {
       const bytes = await decoded(body.bytes, coding)
       plain = { text: textOf(bytes), bytes: bytes.length }
-      request = readRequest(api, JSON.parse(plain.text))
+      request = readRequest(api, JSON.parse(plain.text), this.#tools.isConnected)
     } catch {
       // The provider says what is wrong with it.
       return undefined
@@ -298,7 +298,7 @@ export class Gateway {
       this.#tell('binding', `the provider has refused reasoning of ${request.model} because something before it has changed; from now on nothing changes there within a turn`)
     }
     const conversation = placed?.conversation
-    if (conversation !== undefined) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
+    if (conversation !== undefined && request.canRecall) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
     const isHeldOut = placed === undefined
     const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
     if (usages === undefined) return

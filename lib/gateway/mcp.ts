@@ -8,7 +8,7 @@ import type { Fields } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { sentenceOf } from '../errors.ts'
-import { SERVER_NAME } from './request.ts'
+import { SERVER_NAME } from './recall-tool.ts'
 
 /** A call of a tool, and what the host says about it. */
 export interface ToolCall {
@@ -20,6 +20,8 @@ export interface ToolCall {
 
 /** The functions behind the tools. */
 export interface Tools {
+  /** A host has asked for the list of tools. */
+  listed(): void
   recall(input: RecallInput, call: ToolCall): Promise<string[]>
   search(query: string, call: ToolCall): Promise<string>
 }
@@ -97,6 +99,7 @@ async function answerOne(message: unknown, tools: Tools, version: string): Promi
     case 'ping':
       return success(id, {})
     case 'tools/list':
+      tools.listed()
       return success(id, { tools: TOOLS })
     case 'tools/call':
       return called(id, params, tools)

@@ -9,7 +9,7 @@ import { hostNamed } from '../host-tools.ts'
 import type { HostName } from '../host-tools.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
-import { SERVER_NAME } from './request.ts'
+import { SERVER_NAME } from './recall-tool.ts'
 import type { Upstreams } from './routes.ts'
 import type { Environment } from './upstream.ts'
 

@@ -4,6 +4,7 @@ import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { applied, editOf, isEdited } from '../harness/edit.ts'
 import type { JsonEdit, EditedItem } from '../harness/edit.ts'
+import { recallFacts } from './recall-tool.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
 export type Api = 'messages' | 'responses' | 'chat'
@@ -22,10 +23,9 @@ export interface ModelRequest {
   hasTools: boolean
   /** True if the model has our tool for bringing outputs back. */
   canRecall: boolean
+  /** True if a tool that is called `activate` and nothing else is ours. */
+  isPlainRecall: boolean
 }
-
-/** The name under which hosts know our MCP server. */
-export const SERVER_NAME = 'context'
 
 /** The format that the path of a request stands for. */
 export function apiOf(path: string): Api | undefined {
@@ -36,10 +36,10 @@ export function apiOf(path: string): Api | undefined {
 }
 
 /**
- * Reads a body. Undefined if its conversation is not in it as a list: a text as the whole input, or a continuation of what
+ * Reads a body. `isConnected`: a host has asked our MCP server for its tools. Undefined if its conversation is not in it as a list: a text as the whole input, or a continuation of what
  * only the provider has. Such a request passes as it is.
  */
-export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
+export function readRequest(api: Api, body: unknown, isConnected = false): ModelRequest | undefined {
   if (!isFields(body)) return undefined
   const messages = body[listOfApi(api)]
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isFields)) return undefined
@@ -47,6 +47,8 @@ export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
   const list = api === 'messages' ? messages.map(inBlocks) : messages
   const tools = [...listOf(body['tools']), ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
+  const loaded = messages.flatMap((message: Fields) => (message['type'] === 'tool_search_output' ? listOf(message['tools']) : []))
+  const recall = recallFacts([...tools, ...loaded], () => beforeAnswers(body, messages))
   return {
     api,
     body,
@@ -54,7 +56,8 @@ export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
     model: textOf(body['model']),
     systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(tools)) / 4),
     hasTools: tools.length > 0,
-    canRecall: tools.some((tool) => isRecall(tool, '')) || namesServer(messages),
+    canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
+    isPlainRecall: recall.isPlain,
   }
 }
 
@@ -94,29 +97,29 @@ export function listEdit({ api, body, messages }: ModelRequest, items: readonly 
   return { fields: { [name]: { items: ofOwn } } }
 }
 
-/** Returns whether a tool's name, with a host's prefix, is that of our tool. */
-export function isRecallName(name: string): boolean {
-  return /(?:^|[_.-])activate$/.test(name)
+/**
+ * The texts in which a host may list tools that can be loaded: the system prompt, and what stands before the first answer.
+ * Results are none of them, nor what a model says.
+ */
+function beforeAnswers(body: Fields, messages: readonly Fields[]): string[] {
+  const answer = messages.findIndex(({ role, type }) => role === 'assistant' || role === 'tool' || /_(?:call|output)$/.test(textOf(type)))
+  const first = messages.slice(0, Math.min(answer < 0 ? messages.length : answer, MOST_FIRST))
+  return [body['system'], body['instructions'], ...first.map(({ content }) => content)].flatMap(textsIn)
 }
 
-/** Returns whether a tool, or one in its namespace, is ours. */
-function isRecall(tool: unknown, namespace: string): boolean {
-  if (!isFields(tool)) return false
-  const name = textOf(tool['name']) || (isFields(tool['function']) ? textOf(tool['function']['name']) : '')
-  if (Array.isArray(tool['tools'])) return tool['tools'].some((one) => isRecall(one, name))
-  return isRecallName(name) && (namespace === '' || namespace.includes(SERVER_NAME))
+/** At most so many messages of a host stand before the first answer. */
+const MOST_FIRST = 16
+
+/** The texts of a content, without those of results. */
+function textsIn(content: unknown): string[] {
+  if (typeof content === 'string') return [content]
+  return listOf(content).flatMap((block) => (isFields(block) && typeof block['text'] === 'string' ? [block['text']] : []))
 }
 
-/** Codex, Qwen Code and others name servers whose tools are loaded later in one of the first messages. */
-function namesServer(messages: readonly Fields[]): boolean {
-  return messages.slice(0, 16).some(({ role, content }) => role !== 'assistant' && role !== 'tool' && JSON.stringify(content ?? '').includes(`mcp__${SERVER_NAME}`))
-}
-
-/** The folder that the agent says it works in, if it says so. */
+/** The folder that the agent says it works in, if it says so: in its system prompt, or in what it puts before the first answer. */
 export function folderOf({ body, messages }: ModelRequest): string | undefined {
-  const texts = [body['system'], body['instructions'], ...(messages as Fields[]).slice(0, 12).filter(({ role }) => role !== 'assistant')]
-  for (const text of texts) {
-    const found = FOLDER.exec(typeof text === 'string' ? text : JSON.stringify(text ?? ''))
+  for (const text of beforeAnswers(body, messages as Fields[])) {
+    const found = FOLDER.exec(text)
     const path = found?.[1] ?? found?.[2]
     if (path !== undefined) return path
   }

@@ -7,13 +7,14 @@ import { engineCall, outputAlone, shownBy, shownLines } from '../host-tools.ts'
 import type { EngineCall } from '../host-tools.ts'
 import type { EngineMessage, Fields } from '../harness/message.ts'
 import { resultText } from '../harness/message.ts'
+import { RECALL } from '../harness/recall.ts'
 import type { Shape } from '../harness/shape.ts'
 import { anthropic } from '../harness/shapes/anthropic.ts'
 import { chat } from '../harness/shapes/openai-chat.ts'
 import { responses } from '../harness/shapes/openai-responses.ts'
 import { translated } from '../harness/shapes.ts'
 import type { Api } from './request.ts'
-import { isRecallName } from './request.ts'
+import { isRecallCall } from './recall-tool.ts'
 
 const SHAPES: Readonly<Record<Api, Shape>> = { messages: anthropic, responses, chat }
 
@@ -23,6 +24,8 @@ export interface CallFacts {
   readonly calls: Map<string, EngineCall>
   /** Reads whose lines differ from the file's, character for character; of the shell's, also those that show other lines. */
   readonly altered: Set<string>
+  /** True if a tool that is called `activate` and nothing else is ours. */
+  isPlainRecall: boolean
   /** Notices that were made since they were last taken. */
   readonly notices: object[]
 }
@@ -34,8 +37,8 @@ export function shapeOf(api: Api): Shape {
 
 /** The shape of a format. Calls are added to `facts` as they are read. */
 export function hostShape(api: Api, facts: CallFacts): Shape {
-  const base = translated(shapeOf(api), (name, args, id) => {
-    const call = callOf(name, args)
+  const base = translated(shapeOf(api), (name, args, id, namespace) => {
+    const call = callOf(name, args, namespace, facts.isPlainRecall)
     facts.calls.set(id, call)
     return call
   })
@@ -55,12 +58,19 @@ export function hostShape(api: Api, facts: CallFacts): Shape {
   }
 }
 
-/** The engine's call for a host's; our own tool has one name everywhere. */
-export function callOf(name: string, args: object): EngineCall {
-  if (isRecallName(name)) return { tool: 'activate', args: args as Fields }
+/**
+ * The engine's call for a host's; our own tool has one name everywhere. Tools of others that are called as ours get a name
+ * that the engine does not know.
+ */
+export function callOf(name: string, args: object, namespace = '', isPlainRecall = false): EngineCall {
+  if (isRecallCall(name, namespace, isPlainRecall)) return { tool: RECALL, args: args as Fields }
+  if (CONTROLS.has(name)) return { tool: `${namespace === '' ? 'agent' : namespace}.${name}`, args: args as Fields }
   const call = engineCall(name, args as Fields)
   return READS_BY_SHELL.has(name) && call.tool === 'bash' ? (readBy(call) ?? call) : call
 }
+
+/** Names that the engine has for tools of ours. */
+const CONTROLS: ReadonlySet<string> = new Set([RECALL, 'deactivate', 'pin', 'unpin', 'search_context'])
 
 /** The shell of Codex, which has no other tool to read files. */
 const READS_BY_SHELL: ReadonlySet<string> = new Set(['shell', 'shell_command', 'exec_command', 'container.exec', 'local_shell'])
@@ -75,9 +85,13 @@ function readBy({ args }: EngineCall): EngineCall | undefined {
 }
 
 function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
-  const { role, toolCallId = '' } = message
-  if (role !== 'toolResult') return message
-  const call = facts.calls.get(toolCallId)
+  if (message.role !== 'toolResult') return message
+  const call = facts.calls.get(message.toolCallId ?? '')
+  return withFacts(CONTROLS.has(message.toolName ?? '') && call !== undefined ? { ...message, toolName: call.tool } : message, call, facts)
+}
+
+function withFacts(message: EngineMessage, call: EngineCall | undefined, facts: CallFacts): EngineMessage {
+  const { toolCallId = '' } = message
   if (call?.shell === undefined || message.isError === true) return withLines(message, call, facts)
   const alone = { ...message, content: [{ type: 'text', text: outputAlone(resultText(message)) }] }
   // An output that is not the file's own lines is the command's.

@@ -16,9 +16,19 @@ export class GatewayTools implements Tools {
   readonly #conversations: Conversations
   /** Which conversation has called, by the ID of the call. Answers name it while they stream by. */
   readonly #callers = new Map<string, Conversation>()
+  #isConnected = false
 
   constructor(conversations: Conversations) {
     this.#conversations = conversations
+  }
+
+  /** True once a host has asked for our tools, or called one. */
+  get isConnected(): boolean {
+    return this.#isConnected
+  }
+
+  listed(): void {
+    this.#isConnected = true
   }
 
   /** An answer to a conversation calls one of our tools. */
@@ -28,6 +38,7 @@ export class GatewayTools implements Tools {
   }
 
   async recall(input: RecallInput, call: ToolCall): Promise<string[]> {
+    this.#isConnected = true
     if (typeof input.id !== 'string' || input.id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
     const asked = this.#askers(call)
     for (const one of asked) {
@@ -46,6 +57,7 @@ export class GatewayTools implements Tools {
   }
 
   async search(query: string, call: ToolCall): Promise<string> {
+    this.#isConnected = true
     if (query.trim() === '') return 'pass the words to look for'
     const found: string[] = []
     for (const one of this.#askers(call)) {

@@ -19,6 +19,8 @@ export interface ToolCallBlock {
   type: 'toolCall'
   id: string
   name: string
+  /** The namespace in which the host has declared its tool. Shapes leave it out of what the engine gets. */
+  namespace?: string
   /** As the model gave them. They are recorded like this. */
   arguments: object
   /** The same under the names that the engine knows (`path`, `content`, `oldText`, `newText`), if the host's differ. */

@@ -72,8 +72,8 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
   return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`)
 }
 
-/** A translation of a call into the form that the engine knows. `id` is the call's. */
-type Translate = (name: string, args: Fields, id: string) => EngineCall
+/** A translation of a call into the form that the engine knows. `id` is the call's, `namespace` the one that its tool is in. */
+type Translate = (name: string, args: Fields, id: string, namespace: string) => EngineCall
 
 /** The shape with the engine's names. What is edited goes back under the host's. */
 export function translated(base: Shape, translate: Translate = engineCall): Shape {
@@ -98,8 +98,10 @@ function underEngineNames(message: EngineMessage, translate: Translate): EngineM
 }
 
 function translatedBlock(block: ToolCallBlock, translate: Translate): Block {
-  const { tool, args } = translate(block.name, block.arguments as Fields, block.id)
-  return tool === block.name && isEqual(args, block.arguments) ? block : { ...block, name: tool, engineArguments: args }
+  const { namespace = '', ...own } = block
+  const { tool, args } = translate(block.name, block.arguments as Fields, block.id, namespace)
+  if (tool !== block.name || !isEqual(args, block.arguments)) return { ...own, name: tool, engineArguments: args }
+  return namespace === '' ? block : own
 }
 
 /** Translates the arguments of an edit's calls back. `part` is what the base shape reads, with the host's names. */

@@ -126,5 +126,5 @@ function partsOf({ api }: Conversation, messages: readonly object[], facts: Call
 }
 
 function newFacts(): CallFacts {
-  return { calls: new Map(), altered: new Set(), notices: [] }
+  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [] }
 }

@@ -80,7 +80,8 @@ function isAnswer(item: Fields): boolean {
 function answered(item: Fields): readonly Block[] {
   const { type } = item
   if (type === 'function_call') {
-    return [{ type: 'toolCall', id: callId(item) ?? '', name: textOf(item['name']), arguments: argumentsOf(item['arguments']) }]
+    const namespace = typeof item['namespace'] === 'string' ? { namespace: item['namespace'] } : {}
+    return [{ type: 'toolCall', id: callId(item) ?? '', name: textOf(item['name']), arguments: argumentsOf(item['arguments']), ...namespace }]
   }
   if (type === 'custom_tool_call') {
     const args = { input: textOf(item['input']) }
