@@ -36,10 +36,10 @@ export class Browser {
     })
   }
 
-  /** Starts one with an empty page. */
-  static async start(): Promise<Browser> {
+  /** Starts one with an empty page. `more` are further flags. */
+  static async start(...more: string[]): Promise<Browser> {
     const profile = folder()
-    const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-background-networking', '--remote-debugging-pipe', `--user-data-dir=${profile}`]
+    const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-background-networking', '--remote-debugging-pipe', `--user-data-dir=${profile}`, ...more]
     const child = spawn(CHROMIUM as string, [...flags, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
     onCleanUp(async () => {
       const closed = once(child, 'close')
@@ -75,9 +75,14 @@ export class Browser {
 
   /** Goes to an address, and waits until it is loaded. */
   async open(url: string): Promise<void> {
-    const loaded = new Promise<void>((resolve) => this.on((method) => method === 'Page.loadEventFired' && resolve()))
+    const loaded = this.loaded()
     await this.send('Page.navigate', { url })
     await loaded
+  }
+
+  /** Resolves when a document has been loaded. */
+  loaded(): Promise<void> {
+    return new Promise((resolve) => this.on((method) => method === 'Page.loadEventFired' && resolve()))
   }
 
   /** The value of an expression in the page; of its promise, if it is one. */

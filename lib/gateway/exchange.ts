@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { AnswerReader } from './answer.ts'
 import type { Answered } from './answer.ts'
 import { decoderOf } from './body.ts'
-import { passedOn, valuesOf, withValue } from './headers.ts'
+import { ORIGIN_WIDE, passedOn, valuesOf, withValue } from './headers.ts'
 import type { Api } from './request.ts'
 import { redirectFor } from './routes.ts'
 import type { Upstream } from './upstream.ts'
@@ -100,7 +100,7 @@ function answerTo(request: ClientRequest, body: Buffer | undefined, rest: Incomi
 /** Sends an answer on. Resolves when both sides are done with it. */
 function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (location: string) => string, api: Api | undefined): Promise<Answered | undefined> {
   return new Promise((resolve) => {
-    const headers = passedOn(answer.rawHeaders)
+    const headers = passedOn(answer.rawHeaders, ORIGIN_WIDE)
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect))
     response.flushHeaders()
     const watched = api === undefined || answer.statusCode !== 200 ? undefined : watch(answer, api)

@@ -7,6 +7,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
+import { browserRefusal, isFrontDoor, isNavigation, nameOf, wantsHtml } from './access.ts'
 import type { HostName } from '../host-tools.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { GatewayBills, hostSession } from './bills.ts'
@@ -31,9 +32,11 @@ import { modelOf, withBinding } from './models.ts'
 import type { ModelOverrides } from './models.ts'
 import { apiOf, folderOf, listEdit, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
-import { ANTHROPIC, isSame, routeOf } from './routes.ts'
+import { ANTHROPIC, isSame, OWN, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
 import { Page } from './page/page.ts'
+import { PageServer } from './page/server.ts'
+import { refuse, say } from './refusal.ts'
 import { spliced } from '../harness/splice.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
@@ -73,6 +76,9 @@ export interface GatewayOptions {
   now?: () => number
 }
 
+/** The page's port follows the gateway's at this distance: far enough for a second gateway on the next port. */
+const PAGE_PORT = 10_000
+
 /** A running gateway. Make one with {@link startGateway}. */
 export class Gateway {
   /** The secret of our own tools. */
@@ -81,6 +87,7 @@ export class Gateway {
   readonly conversations: Conversations
   /** The page on which a user sees it. */
   readonly page: Page
+  readonly #pageServer: PageServer
   readonly #options: GatewayOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -111,6 +118,7 @@ export class Gateway {
     this.conversations = new Conversations(conversation, new Forms(options.open.redact === undefined || options.open.redact === false ? options.formsPath : undefined), options.cwd)
     this.#tools = new GatewayTools(this.conversations)
     this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
+    this.#pageServer = new PageServer(this.page)
     this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => void this.#serve(request, response))
     // A model may think for long before its first byte, and clients keep their connections.
     this.#server.requestTimeout = 0
@@ -142,11 +150,15 @@ export class Gateway {
     return `${this.url}/_context/mcp`
   }
 
-  /** The address of the page, with its key; undefined if the gateway does not listen on loopback. */
+  /** The address of the page, with its key. It has an origin of its own, on loopback; undefined if it could not listen there. */
   get pageUrl(): string | undefined {
-    const { port, address } = this.#server.address() as AddressInfo
-    const host = address === '::1' ? '[::1]' : isLoopback(address) ? address : /^(?:0\.0\.0\.0|::)$/.test(address) ? '127.0.0.1' : undefined
-    return host === undefined ? undefined : `http://${host}:${port}/_context/?key=${this.page.key}`
+    const address = this.#pageAddress
+    return address === undefined ? undefined : `${address}?key=${this.page.key}`
+  }
+
+  get #pageAddress(): string | undefined {
+    const { origin } = this.#pageServer
+    return origin === undefined ? undefined : `${origin}${OWN}/`
   }
 
   /** Listens. Rejects with the error of the system if the port is taken. */
@@ -159,6 +171,10 @@ export class Gateway {
         resolve()
       })
     })
+    // Without the page, the agents still have their gateway.
+    await this.#pageServer.listen(host === '::1' ? '::1' : '127.0.0.1', port === 0 || port + PAGE_PORT > 65_535 ? 0 : port + PAGE_PORT).catch((error: unknown) => {
+      this.#tell('page', `there is no page: ${sentenceOf(error)}`)
+    })
   }
 
   /** Ends all connections and closes all sessions. */
@@ -166,7 +182,7 @@ export class Gateway {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const socket of this.#sockets) socket.destroy()
     this.page.close()
-    await closed
+    await Promise.all([closed, this.#pageServer.close()])
     await this.conversations.close()
     await this.#bills?.flush()
     this.#upstream.close()
@@ -181,17 +197,24 @@ export class Gateway {
     } catch (error) {
       if (response.destroyed) return
       if (response.headersSent) response.destroy()
-      else refuse(response, 502, sentenceOf(error))
+      else refuse(request.headers, response, 502, sentenceOf(error))
     }
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { url = '/', headers } = request
-    if (!this.#isAddressed(headers.host)) return refuse(response, 421, `this gateway is not ${headers.host ?? 'without a name'}`)
-    const route = routeOf(url, headers, this.#upstreams, this.#options.token)
+    const { url = '/', headers, method } = request
+    const { token } = this.#options
+    const { port } = this.#server.address() as AddressInfo
+    if (!this.#isAddressed(headers.host)) return refuse(headers, response, 421, `this gateway is not ${headers.host ?? 'without a name'}`)
+    const where = `the gateway is for coding agents; ${this.#pageAddress === undefined ? 'it has no page' : `its page is at ${this.#pageAddress} with the key that the terminal shows`}`
+    const isFront = method === 'GET' && isFrontDoor(url, headers)
+    if (isFront && (token === undefined || wantsHtml(headers))) return say(headers, response, 200, where)
+    const why = browserRefusal(headers, port, token !== undefined)
+    if (why !== undefined) return refuse(headers, response, 403, isNavigation(headers) ? where : why)
+    const route = routeOf(url, headers, this.#upstreams, token)
     switch (route.kind) {
       case 'refused':
-        return refuse(response, route.status, route.sentence)
+        return refuse(headers, response, route.status, route.sentence)
       case 'own':
         return this.#own(request, response, route.path)
       case 'upstream':
@@ -206,20 +229,15 @@ export class Gateway {
     return isLoopback(name) || name === this.#options.host || (this.#options.host !== undefined && !isLoopback(this.#options.host))
   }
 
-  /** Our own tools, for the program that has their secret, and our page. */
+  /** Our own tools, for the program that has their secret. The page is elsewhere. */
   async #own(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    const { authorization, origin, host = '' } = request.headers
-    if (path !== '/mcp') {
-      const { port } = this.#server.address() as AddressInfo
-      const name = isLoopback(nameOf(host)) ? nameOf(host) : '127.0.0.1'
-      return this.page.serve(request, response, path, `http://${name}:${port}`)
-    }
-    const bearer = /^Bearer (.+)$/.exec(authorization ?? '')?.[1] ?? ''
-    if (origin !== undefined && origin !== new URL(this.url).origin) return refuse(response, 403, 'this is not for pages of another origin')
-    if (!isSame(bearer, this.secret)) return refuse(response, 401, 'this needs the secret that the gateway has printed')
+    const { headers } = request
+    if (path !== '/mcp') return refuse(headers, response, 404, `there is no ${OWN}${path.split('?')[0]} here`)
+    const bearer = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? ''
+    if (!isSame(bearer, this.secret)) return refuse(headers, response, 401, 'this needs the secret that the gateway has printed')
     if (request.method !== 'POST') {
       response.setHeader('allow', 'POST')
-      return refuse(response, 405, 'this MCP server has no streams')
+      return refuse(headers, response, 405, 'this MCP server has no streams')
     }
     const { bytes } = await readBody(request, 1024 * 1024)
     const { status, body } = await answerMcp(bytes.toString('utf8'), this.#tools, version())
@@ -353,18 +371,6 @@ function withoutThread(body: Record<string, unknown>): Record<string, unknown> {
 
 function withoutThreads(betas: string): string {
   return betas.split(',').filter((one) => !one.trim().startsWith('message-threads-')).join(',')
-}
-
-/** An error in a form that all three APIs' clients show. */
-function refuse(response: ServerResponse, status: number, sentence: string): void {
-  const message = `pi-context-manager: ${sentence}`
-  response.writeHead(status, { 'content-type': 'application/json' })
-  response.end(JSON.stringify({ type: 'error', error: { type: 'gateway_error', message } }))
-}
-
-/** The name in a `Host` header. */
-function nameOf(host: string): string {
-  return host.replace(/:\d+$/, '')
 }
 
 function version(): string {

@@ -17,6 +17,33 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'expect',
 ])
 
+/**
+ * Headers of an answer that act on the origin or the host that it comes from, beyond the answer itself. A client takes this
+ * machine for that host: such a header would hold for everything else on it.
+ */
+export const ORIGIN_WIDE: readonly string[] = [
+  'set-cookie',
+  'set-cookie2',
+  'service-worker-allowed',
+  'clear-site-data',
+  'strict-transport-security',
+  'public-key-pins',
+  'public-key-pins-report-only',
+  'expect-ct',
+  'alt-svc',
+  'nel',
+  'report-to',
+  'reporting-endpoints',
+  'accept-ch',
+  'critical-ch',
+  'origin-agent-cluster',
+  'origin-trial',
+  'permissions-policy',
+  'set-login',
+  'speculation-rules',
+  'use-as-dictionary',
+]
+
 /** The headers to pass on. `drop` names further ones, in lower case. */
 export function passedOn(raw: RawHeaders, drop: readonly string[] = []): string[] {
   const named = valuesOf(raw, 'connection').flatMap((value) => value.split(',').map((name) => name.trim().toLowerCase()))

@@ -11,6 +11,7 @@ import type { Conversation } from '../conversation.ts'
 import { sentenceOf } from '../../errors.ts'
 import type { Conversations } from '../conversations.ts'
 import type { BillLedger } from '../ledger.ts'
+import { COMMON, refuse } from '../refusal.ts'
 import { isSame } from '../routes.ts'
 import { isLoopback } from '../upstream.ts'
 import { act, open, searchIn } from './act.ts'
@@ -57,16 +58,16 @@ export class Page {
 
   /** Answers a request. `path` is what follows our own prefix, `origin` the gateway's own with the name that was asked for. */
   async serve(request: IncomingMessage, response: ServerResponse, path: string, origin: string): Promise<void> {
-    const { pathname, searchParams } = new URL(path, 'http://page')
+    const { pathname, searchParams } = new URL(`http://page${path}`)
     const why = refusalOf(request, origin)
-    if (why !== undefined) return refuse(response, 403, why)
+    if (why !== undefined) return refuse(request.headers, response, 403, why)
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
     const isShell = pathname === '/' && request.method === 'GET'
     const given = bearer ?? (isShell ? (searchParams.get('key') ?? '') : '')
-    if (!isSame(given, this.key)) return refuse(response, 401, 'this needs the key that the terminal shows')
+    if (!isSame(given, this.key)) return refuse(request.headers, response, 401, 'this needs the key that the terminal shows; each start of the gateway makes a new one')
     if (isShell) return this.#shell(response)
     if (pathname === '/events' && request.method === 'GET') return this.#watch(response, searchParams.get('session') ?? '')
-    if (request.method !== 'POST') return refuse(response, 404, `there is no ${pathname}`)
+    if (request.method !== 'POST') return refuse(request.headers, response, 404, `there is no ${pathname}`)
     await this.#ask(request, response, pathname)
   }
 
@@ -128,7 +129,7 @@ export class Page {
   async #ask(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const { bytes, isWhole } = await readBody(request, LARGEST_ASKED)
     const asked = isWhole ? parsed(bytes.toString('utf8')) : undefined
-    if (asked === undefined) return refuse(response, 400, 'the body is no JSON object, or too large')
+    if (asked === undefined) return refuse(request.headers, response, 400, 'the body is no JSON object, or too large')
     const conversation = this.#conversation(textOf(asked['session']))
     if (conversation === undefined) return answer(response, { said: 'No conversation of this session is open.' })
     const id = textOf(asked['id'])
@@ -136,7 +137,7 @@ export class Page {
       switch (path) {
         case '/act': {
           const action = textOf(asked['action'])
-          if (!isAction(action)) return refuse(response, 400, `there is no action "${action}"`)
+          if (!isAction(action)) return refuse(request.headers, response, 400, `there is no action "${action}"`)
           const said = await act(conversation, action, id)
           this.#changed()
           return answer(response, { said })
@@ -146,7 +147,7 @@ export class Page {
         case '/search':
           return answer(response, { html: await searchIn(conversation, textOf(asked['query'])) })
         default:
-          return refuse(response, 404, `there is no ${path}`)
+          return refuse(request.headers, response, 404, `there is no ${path}`)
       }
     } catch (error) {
       answer(response, { said: `That was not possible: ${sentenceOf(error)}` })
@@ -160,15 +161,6 @@ export class Page {
   #changed(): void {
     for (const changed of this.#watchers) changed()
   }
-}
-
-/** Headers of all answers: nothing is stored, framed, guessed or sent on. */
-const COMMON = {
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-resource-policy': 'same-origin',
-  'cross-origin-opener-policy': 'same-origin',
 }
 
 /** Why a request is refused that may not come from the page or its own address; undefined if it may. */
@@ -213,8 +205,4 @@ function parsed(json: string): Record<string, unknown> | undefined {
 
 function answer(response: ServerResponse, body: object): void {
   response.writeHead(200, { ...COMMON, 'content-type': 'application/json' }).end(JSON.stringify(body))
-}
-
-function refuse(response: ServerResponse, status: number, sentence: string): void {
-  response.writeHead(status, { ...COMMON, 'content-type': 'application/json' }).end(JSON.stringify({ error: `pi-context-manager: ${sentence}` }))
 }
