@@ -5,8 +5,9 @@ import { fingerprint, isEqual, keep, likeness } from '../lib/harness/identity.ts
 import { shapeNamed } from '../lib/harness/shapes.ts'
 import { engineCall, hostArguments } from '../lib/host-tools/tools.ts'
 import { folder, opened } from './core/setup.ts'
+import type { ContextManager } from '../lib/index.ts'
 import { shapes, written } from './hosts/conversation.ts'
-import type { Step } from './hosts/conversation.ts'
+import type { Call, Step } from './hosts/conversation.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -66,5 +67,67 @@ describe('fields that are called like what every object inherits', () => {
       await projection.transform(messages.map((message) => JSON.parse(JSON.stringify(message))))
     }
     expect(reads).toBeLessThanOrEqual(messages.length)
+  })
+})
+
+/** What came of a call, with words that nothing else has. */
+const output = (words: string): string => Array.from({ length: 60 }, (_, line) => `${words} line ${line}, and what else it says`).join('\n')
+
+/** The objects that a request names in place of text, with what each brings back. */
+async function recalled(manager: ContextManager, sent: unknown): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for (const [, id] of JSON.stringify(sent).matchAll(/(?:\bid=|#)([0-9a-f]{8,11})\b/g)) {
+    const { ok, content } = await manager.activate(id as string)
+    expect(ok).toBe(true)
+    found.set(id as string, String(content))
+  }
+  return found
+}
+
+describe.each(shapes)('call IDs that come again: %s', (shape) => {
+  const args: Record<string, (words: string) => Record<string, unknown>> = {
+    custom: (words) => ({ query: words }),
+    bash: (words) => ({ command: words }),
+    // The engine has other names for these.
+    Read: (words) => ({ file_path: `/w/${words}` }),
+    Bash: (words) => ({ command: words, description: 'looks' }),
+    none: () => ({}),
+  }
+  const call = (tool: string, words: string): Call => ({ id: 'call_0', name: tool, args: args[tool]!(words), output: output(words) })
+  const pairs = [['custom', 'bash'], ['bash', 'bash'], ['Read', 'Read'], ['bash', 'Bash'], ['none', 'none']] as const
+
+  /** What the host does to the newest call before it sends the conversation again. */
+  const edits: [name: string, edit: (call: Call) => Call][] = [
+    ['an argument is redacted', (call) => ({ ...call, args: { ...call.args, token: '***' } })],
+    ['all arguments are gone', (call) => ({ ...call, args: {} })],
+    ['an argument is called __proto__', (call) => ({ ...call, args: { ...call.args, ...having('__proto__', '***') } })],
+    ['the tool has another name', (call) => ({ ...call, name: 'renamed' })],
+    ['nothing', (call) => call],
+  ]
+
+  test.each(edits)('%s: its reference brings back its own output', async (_, edit) => {
+    for (const [older, newer] of pairs) {
+      const manager = await opened({ cwd: folder() })
+      let now = 0
+      const projection = new Projection(manager, { model: MODEL, shortens: true, now: () => now })
+      const write = (steps: readonly Step[]): object[] => steps.flatMap((step, at) => written[shape](step, at))
+      await projection.transform(write([{ user: 'begin' }, { calls: [call(older, 'old')] }]))
+      // All of it leaves, and the host goes on from here.
+      const before: Step[] = [{ user: 'summary' }, { text: 'yes', calls: [] }, { user: 'on' }]
+      await projection.transform(write([...before, { calls: [call(newer, 'fresh')] }]))
+      const steps: Step[] = [...before, { calls: [edit(call(newer, 'fresh'))] }]
+      let sent: object[] = []
+      for (let round = 0; round < 6; round += 1) {
+        steps.push({ user: `on ${round}` }, { calls: [call('bash', `round ${round}`)] })
+        // Nothing is in the provider's cache, so that whatever may leave does.
+        now += 3_600_000
+        sent = await projection.transform(write(steps))
+      }
+      const back = [...(await recalled(manager, sent)).values()]
+      expect(back.length).toBeGreaterThan(0)
+      expect(back.filter((text) => text.includes('old line'))).toEqual([])
+      expect(JSON.stringify(sent).includes('fresh line 30') || back.includes(output('fresh'))).toBe(true)
+      await manager.close()
+    }
   })
 })

@@ -2,7 +2,8 @@
 import type { ContextManager } from '../../index.js'
 import { invalid } from '../errors.ts'
 import { handed, recordable } from './message.ts'
-import { isReworded, objectFor } from './objects.ts'
+import type { EngineMessage } from './message.ts'
+import { objectFor, standingOf } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
 import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
@@ -58,14 +59,30 @@ export class CallBoundary {
     return boundary
   }
 
-  /** The results that the record has under the same call ID, but with different text. */
-  async reworded(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<Set<Part>> {
-    const found = new Set<Part>()
+  /**
+   * The results that the record does not have as they are: under their call ID it has another text or other arguments, or, before
+   * the boundary, nothing at all. `changed` returns the arguments of a result's call if the host has changed the answer with it.
+   */
+  async unrecorded(
+    units: readonly Unit[],
+    seen: ReadonlyMap<Unit, number>,
+    boundary: number,
+    changed: (message: EngineMessage) => object | undefined,
+  ): Promise<{ reworded: Set<Part>; unknown: Set<Part> }> {
+    const found = { reworded: new Set<Part>(), unknown: new Set<Part>() }
     const objects = await this.#index()
-    const parts = units.flatMap((unit) => (seen.has(unit) ? [] : unit.parts))
+    const parts = units.flatMap((unit, at) =>
+      unit.parts.flatMap((part) => {
+        const args = changed(part.message)
+        return seen.has(unit) && args === undefined ? [] : [{ part, args, isBefore: at < boundary }]
+      }),
+    )
     for (const group of groupsOf(parts, AT_ONCE)) {
-      const verdicts = await Promise.all(group.map(({ message }) => isReworded(this.#manager, message, objects)))
-      for (const [place, part] of group.entries()) if (verdicts[place] === true) found.add(part)
+      const standings = await Promise.all(group.map(({ part, args }) => standingOf(this.#manager, part.message, objects, args)))
+      for (const [place, { part, isBefore }] of group.entries()) {
+        if (standings[place] === 'reworded') found.reworded.add(part)
+        if (standings[place] === 'unknown' && isBefore) found.unknown.add(part)
+      }
     }
     return found
   }

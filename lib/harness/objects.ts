@@ -4,6 +4,7 @@ import { callsOf, MARK, wasBorn } from './results.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { isForgottenForm } from './recorded.ts'
+import { isEqual } from './identity.ts'
 
 /** The session's objects that are recorded under a call ID. `index` contains the IDs of all its objects. */
 export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
@@ -22,17 +23,27 @@ export async function objectFor(manager: ContextManager, message: EngineMessage,
   return undefined
 }
 
-/** Returns whether the record has a result under the same call ID, but with different text. */
-export async function isReworded(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<boolean> {
+/**
+ * How the record has a result: as it is, under the same call ID but with another text, or not at all. `args` are the arguments
+ * of its call where these were changed: with others, it is another call.
+ */
+export type Standing = 'recorded' | 'reworded' | 'unknown'
+
+export async function standingOf(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>, args?: object): Promise<Standing> {
   const { role, toolCallId = '' } = message
-  if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return false
+  if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return 'recorded'
   const text = resultText(message)
-  let isKnown = false
+  let standing: Standing = 'unknown'
   for await (const document of objectsOf(manager, toolCallId, index)) {
-    if (await standsFor(manager, text, document)) return false
-    isKnown = true
+    if ((await standsFor(manager, text, document)) && (args === undefined || hasArguments(document, args))) return 'recorded'
+    standing = 'reworded'
   }
-  return isKnown
+  return standing
+}
+
+/** Returns whether a call was recorded with these arguments, apart from what was taken out of the record. */
+function hasArguments(document: ObjectDocument, args: object): boolean {
+  return document['redacted'] !== undefined || isEqual(document['args'], args) || isForgottenForm(document['args'], args)
 }
 
 /** Removes from the pool and the active set the objects of calls that may not be brought back. */

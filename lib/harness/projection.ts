@@ -10,8 +10,9 @@ import { ask } from '../driver/withheld.ts'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { CallBoundary } from './boundary.ts'
-import { callsOf, Results } from './results.ts'
+import { callsIn, callsOf, Results } from './results.ts'
 import { incoming } from './message.ts'
+import type { EngineMessage } from './message.ts'
 import { fingerprint, guarded } from './identity.ts'
 import { standsFor, withdraw } from './objects.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -308,10 +309,11 @@ export class Projection {
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
       (await this.#boundary.of(units, seen))
-    pass.reworded = await this.#boundary.reworded(units, seen)
-    if (boundary <= same && pass.reworded.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
+    const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, this.#changedArguments(units, seen))
+    pass.reworded = reworded
+    if (boundary <= same && reworded.size === 0 && unknown.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) {
-      if (pass.reworded.has(part)) await this.#results.record(part.message)
+      if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     }
     const known = units.slice(0, boundary)
     pass.fresh = units.slice(boundary)
@@ -319,11 +321,22 @@ export class Projection {
     await pass.table.add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
     const visible = await inPieces(known, ({ shape, parts, notices }) => [
-      ...parts.map(incoming),
+      ...parts.map((part) => this.#results.incoming(part)),
       ...notices.map((notice) => ({ key: 'notice', message: noticeOf(shape, notice) })),
     ])
     const messages = visible.flat()
     return { messages, recorded: messages.length }
+  }
+
+  /** Returns the arguments of a result's call where the host has changed the answer since the last call. */
+  #changedArguments(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): (message: EngineMessage) => object | undefined {
+    const isFirst = this.#table.units.length === 0
+    const fresh = isFirst ? [] : units.filter((unit) => !seen.has(unit))
+    const calls = new Set(fresh.flatMap(({ parts }) => parts.flatMap(({ message }) => callsIn(message))))
+    return (message) => {
+      const call = this.#results.callOf(message)
+      return call !== undefined && calls.has(call) ? call.arguments : undefined
+    }
   }
 
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
@@ -346,6 +359,7 @@ export class Projection {
       else {
         used.add(found)
         const one = renewed(found, unit.raw)
+        for (const [number, { message }] of one.parts.entries()) this.#results.takeOver(message, (unit.parts[number] as Part).message)
         seen.set(one, places.get(found) as number)
         units.push(one)
       }

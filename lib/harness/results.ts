@@ -2,10 +2,12 @@
  * The calls of one conversation: their IDs there and in the record, which of them the harness recorded itself, and their results on
  * the way into the record.
  */
-import type { ContextManager, Toolcall } from '../../index.js'
-import { isTranslated, resultText } from './message.ts'
+import type { ContextManager, IncomingMessage, Toolcall } from '../../index.js'
+import { flattened } from '../json.ts'
+import { incoming, isTranslated, resultText } from './message.ts'
 import type { Block, EngineMessage, ToolCallBlock } from './message.ts'
 import { isCopy } from './reasoning.ts'
+import type { Part } from './unit.ts'
 
 export class Results {
   readonly #manager: ContextManager
@@ -29,12 +31,12 @@ export class Results {
    * read in their order: providers repeat call IDs, also within an answer.
    */
   named(message: EngineMessage, model: string): EngineMessage {
-    const { role, content, toolCallId = '', toolName = '' } = message
+    const { role, toolCallId = '', toolName = '' } = message
     // What the last answer has left without a result will have none.
     if (role === 'assistant' && !this.#isInAnswer) this.#waiting.clear()
     this.#isInAnswer = role === 'assistant'
-    if (role === 'assistant' && typeof content !== 'string') {
-      for (const call of (content ?? []).filter(isCall)) this.#waiting.set(call.id, [...(this.#waiting.get(call.id) ?? []), call])
+    if (role === 'assistant') {
+      for (const call of callsIn(message)) this.#waiting.set(call.id, [...(this.#waiting.get(call.id) ?? []), call])
     }
     if (role === 'toolResult') {
       const call = this.#next(toolCallId)
@@ -53,6 +55,25 @@ export class Results {
     const call = this.#waiting.get(callId)?.shift() ?? this.#answered.get(callId)
     if (call !== undefined) this.#answered.set(callId, call)
     return call
+  }
+
+  /** The call that a result answers; undefined if the conversation does not have it. */
+  callOf(message: EngineMessage): ToolCallBlock | undefined {
+    return this.#callOf.get(message)
+  }
+
+  /** A result that was read before has been read again behind another call: the host has changed the answer. */
+  takeOver(message: EngineMessage, again: EngineMessage): void {
+    const call = this.#callOf.get(again)
+    if (call !== undefined) this.#callOf.set(message, call)
+  }
+
+  /** A message in the form that the engine takes, with what it needs to find a result in the record. */
+  incoming(part: Part): IncomingMessage {
+    const { key, message } = incoming(part)
+    const call = this.#callOf.get(part.message)
+    if (call === undefined || !isTranslated(call)) return { key, message }
+    return { key, message: { ...message, recordedArguments: flattened(call.arguments) } }
   }
 
   /** Returns whether the engine gets a result, or the arguments of its call, in another form than the record. */
@@ -98,6 +119,11 @@ export class Results {
       status: isError === true ? 'fail' : 'ok',
     }
   }
+}
+
+/** The calls of an answer. */
+export function callsIn({ role, content }: EngineMessage): ToolCallBlock[] {
+  return role !== 'assistant' || typeof content === 'string' ? [] : (content ?? []).filter(isCall)
 }
 
 function isCall(block: Block): block is ToolCallBlock {

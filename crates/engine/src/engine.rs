@@ -28,6 +28,7 @@ use context_store::{AsOf, KnownAt, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
+use crate::identity::Namesakes;
 use crate::job::{Queue, Unread};
 use crate::view::Assembled;
 use crate::view::sections::View;
@@ -74,6 +75,8 @@ pub(crate) struct State {
     pub view: View,
     /// Messages that a call took in before it failed.
     pub taken: Vec<context_projection::request::plan::IncomingMessage>,
+    /// The recorded calls that share a call ID, for the results of the transcript that is being read.
+    pub namesakes: Namesakes,
     /// The lines of notices that no plan has carried yet. The archive has what each of them says.
     pub pending: Vec<String>,
     /// Reads of files that nobody has stored yet.

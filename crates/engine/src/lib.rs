@@ -18,6 +18,7 @@ mod engine;
 mod events;
 mod evidence;
 mod guard;
+mod identity;
 mod index;
 mod inferred;
 mod inflight;

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
+use crate::identity::Namesakes;
 use crate::results::Taking;
 
 /// Milliseconds for which the writes of other machines are not fetched again.
@@ -134,6 +135,7 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         state.request.forget();
+        state.namesakes = Namesakes::default();
         state.known.forget();
         state.unread.clear();
         state.pending.clear();

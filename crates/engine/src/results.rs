@@ -12,7 +12,7 @@ use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{has_image, message_tokens, result_text, text_of};
 use context_projection::request::prose::is_rules_file;
 use context_projection::request::segment::{Carried, Form, Output};
-use context_secrets::{is_args, is_content};
+use context_secrets::is_content;
 use context_session::Session;
 use context_session::catalog::is_handle_of;
 use context_session::client::Fsync;
@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
+use crate::identity::UNKNOWN_TOOL;
 use crate::job::fingerprint;
 
 /// How messages are taken in.
@@ -58,7 +59,11 @@ impl Inner {
         let call_id = text_of(message, "toolCallId");
         let text = result_text(message);
         let input = input_of(state, message, &text);
-        let object = match self.recorded_as(state, &input, &text, taking).await? {
+        let recorded = message.get("recordedArguments").and_then(Value::as_object);
+        // Where the engine has other names for the arguments, the record has those of the harness.
+        let translated = recorded.map(|args| Toolcall { args: args.clone(), ..input.clone() });
+        let known = self.recorded_as(state, translated.as_ref().unwrap_or(&input), &text, taking).await?;
+        let object = match known {
             Some(object) => {
                 if taking.record && !state.session.stays.contains_key(&object) {
                     self.rejoin(state, &object).await?;
@@ -166,50 +171,6 @@ impl Inner {
         Ok(())
     }
 
-    /// The object as which a result was recorded before it arrived as a message.
-    async fn recorded_as(
-        &self,
-        state: &mut State,
-        input: &Toolcall,
-        text: &str,
-        taking: Taking,
-    ) -> Result<Option<ObjectId>> {
-        let call_id = &input.id;
-        if let Some(object) = state.session.object_in(call_id, text) {
-            let waiting = state.request.received.get_mut(call_id);
-            if let Some(waiting) = waiting {
-                waiting.retain(|one| *one != object);
-            }
-            return Ok(Some(object));
-        }
-        if let Some(object) = state.request.expected(call_id) {
-            return Ok(Some(object));
-        }
-        let is_free =
-            |id: &ObjectId| state.session.sets.index().contains(id) && !state.request.segments.knows(id);
-        let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
-        if is_free(&marked) {
-            return Ok(Some(marked));
-        }
-        let plain = ObjectId::toolcall(call_id);
-        if !is_free(&plain) {
-            return Ok(None);
-        }
-        if !taking.record {
-            return Ok(Some(plain));
-        }
-        // A repeated call ID means another call, unless it is the very same call.
-        let stored = self.store().get(&plain, AsOf::default()).await?;
-        let is_same = stored.is_some_and(|stored| {
-            let document = &stored.document;
-            is_content(document, &input.content)
-                && document.text("tool") == Some(&input.tool)
-                // What a hook recorded before the process ended may have other arguments than the message.
-                && (taking.again || is_args(document, &input.args))
-        });
-        Ok(is_same.then_some(plain))
-    }
-
     /// The excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the excerpt,
     /// unless the tool has only added something to each line.
     async fn excerpt_of(&self, object: &ObjectId, shown: &str) -> Result<Option<String>> {
@@ -293,7 +254,7 @@ fn input_of(state: &State, message: &Value, text: &str) -> Toolcall {
         ..Toolcall::new(
             call_id.to_owned(),
             match text_of(message, "toolName") {
-                "" => "unknown".to_owned(),
+                "" => UNKNOWN_TOOL.to_owned(),
                 name => name.to_owned(),
             },
             state.request.segments.args_of(call_id).cloned().unwrap_or_default(),

@@ -83,6 +83,13 @@ impl ObjectId {
         *self == first || unmarked(&self.0) == first.as_str()
     }
 
+    /// The ID without the mark of [`ObjectId::repeated_toolcall`], which all calls with one call ID have in common.
+    #[must_use]
+    pub fn without_mark(&self) -> Self {
+        let base = unmarked(&self.0);
+        if base.len() == self.0.len() { self.clone() } else { Self::new(base) }
+    }
+
     /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0

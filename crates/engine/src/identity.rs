@@ -1,0 +1,217 @@
+//! Which recorded call a result is of. Call IDs are not unique: providers repeat them, so what was called, with what and what came
+//! of it has to be the same, too.
+
+use std::collections::HashMap;
+
+use context_knowledge::passage::adorns;
+use context_model::id::ObjectId;
+use context_model::object::{Document, Toolcall};
+use context_secrets::{is_args, is_content};
+use context_session::Session;
+use context_session::catalog::MetaKind;
+use context_session::error::Result;
+use context_store::AsOf;
+
+use crate::engine::{Inner, State};
+use crate::job::fingerprint;
+use crate::results::Taking;
+
+/// The recorded calls under each call ID that several have, as far as they were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Namesakes {
+    /// By the object ID without a mark: the objects in the order in which they were recorded, and the place behind the one
+    /// that was found last. Results come in that order.
+    known: HashMap<ObjectId, (Vec<ObjectId>, usize)>,
+    /// How many of the session's objects were looked at.
+    looked: usize,
+}
+
+/// How a result is like a recorded call, the best last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    /// The tool is the same, and a host may have cut the output after it was recorded.
+    Cut,
+    /// The same output of the same tool. A host may have changed the arguments.
+    Output,
+    /// The same call.
+    Call,
+}
+
+impl Namesakes {
+    /// Takes in what the session has recorded since the last time.
+    fn look(&mut self, session: &Session) {
+        let index = session.sets.index();
+        for id in index.iter().skip(self.looked) {
+            if session.is_toolcall(id) {
+                self.known.entry(id.without_mark()).or_default().0.push(id.clone());
+            }
+        }
+        self.looked = index.len();
+    }
+
+    /// The objects of a call ID, from the one behind the last that was found, and then the others.
+    fn of(&mut self, call_id: &str, session: &Session) -> Vec<ObjectId> {
+        self.look(session);
+        let named = self.known.get(&ObjectId::toolcall(call_id).without_mark());
+        let (all, next) = named.map_or((&[][..], 0), |(all, next)| (all.as_slice(), *next));
+        let is_own = |id: &&ObjectId| id.is_toolcall(call_id);
+        all[next..].iter().chain(&all[..next]).filter(is_own).cloned().collect()
+    }
+
+    /// The next result under this call ID is probably of the object behind this one.
+    fn found(&mut self, object: &ObjectId) {
+        if let Some((all, next)) = self.known.get_mut(&object.without_mark())
+            && let Some(at) = all.iter().position(|one| one == object)
+        {
+            *next = at + 1;
+        }
+    }
+}
+
+impl Inner {
+    /// The object as which a result was recorded before it arrived as a message.
+    pub(crate) async fn recorded_as(
+        &self,
+        state: &mut State,
+        input: &Toolcall,
+        text: &str,
+        taking: Taking,
+    ) -> Result<Option<ObjectId>> {
+        let call_id = &input.id;
+        if let Some(object) = state.session.object_in(call_id, text) {
+            let waiting = state.request.received.get_mut(call_id);
+            if let Some(waiting) = waiting {
+                waiting.retain(|one| *one != object);
+            }
+            return Ok(Some(object));
+        }
+        let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
+        if let Some(object) = expected(state, input, &marked) {
+            return Ok(Some(object));
+        }
+        let is_free = |state: &State, id: &ObjectId| {
+            state.session.sets.index().contains(id) && !state.request.segments.knows(id)
+        };
+        if is_free(state, &marked) {
+            return Ok(Some(marked));
+        }
+        if taking.record && !taking.again {
+            // A repeated call ID means another call, unless it is the very same call.
+            let plain = ObjectId::toolcall(call_id);
+            if !is_free(state, &plain) {
+                return Ok(None);
+            }
+            let stored = self.store().get(&plain, AsOf::default()).await?;
+            let like = stored.and_then(|stored| likeness(&stored.document, input, false));
+            return Ok((like == Some(Likeness::Call)).then_some(plain));
+        }
+        let named = state.namesakes.of(call_id, &state.session);
+        let is_only = named.len() == 1;
+        let mut best: Option<(Likeness, ObjectId)> = None;
+        for id in named {
+            if !is_free(state, &id) {
+                continue;
+            }
+            let Some(stored) = self.store().get(&id, AsOf::default()).await? else { continue };
+            let Some(like) = likeness(&stored.document, input, is_only) else { continue };
+            // What is recorded now was never cut.
+            if like == Likeness::Cut && taking.record {
+                continue;
+            }
+            if best.as_ref().is_none_or(|(before, _)| *before < like) {
+                best = Some((like, id));
+            }
+            if like == Likeness::Call {
+                break;
+            }
+        }
+        let object = best.map(|(_, id)| id);
+        if let Some(object) = &object {
+            state.namesakes.found(object);
+        }
+        Ok(object)
+    }
+}
+
+/// Of the objects that were recorded for results that have not come yet, the one that this result is of. A harness may have cut
+/// the output since, and a hook may have changed the arguments, but another tool's output it is not.
+fn expected(state: &mut State, input: &Toolcall, marked: &ObjectId) -> Option<ObjectId> {
+    let State { request, session, .. } = state;
+    let waiting = request.received.get_mut(&input.id)?;
+    let is_same_tool = |id: &ObjectId| match session.catalog.get(id).map(|meta| &meta.kind) {
+        Some(MetaKind::Toolcall { tool, .. }) => *tool == input.tool || input.tool == UNKNOWN_TOOL,
+        _ => false,
+    };
+    let at = waiting.iter().position(|id| id == marked).or_else(|| waiting.iter().position(is_same_tool))?;
+    let object = waiting.remove(at);
+    if waiting.is_empty() {
+        request.received.remove(&input.id);
+    }
+    object
+}
+
+/// The name of a tool of which only the result is left.
+pub(crate) const UNKNOWN_TOOL: &str = "unknown";
+
+/// How a result is like a recorded call; `None` if it is of another one. `is_only`: there is no other one under its call ID.
+fn likeness(document: &Document, input: &Toolcall, is_only: bool) -> Option<Likeness> {
+    if document.text("tool") != Some(&input.tool) && input.tool != UNKNOWN_TOOL {
+        return None;
+    }
+    let has_args = is_args(document, &input.args);
+    let Some(content) = document.content() else {
+        // Of what was forgotten only this is left. A call without an output has not ended.
+        let is_forgotten = document.field("status").is_some();
+        return is_forgotten.then_some(if has_args { Likeness::Call } else { Likeness::Output });
+    };
+    // Some hosts show the lines of a file beside something of their own.
+    if is_content(document, &input.content) || adorns(content, &input.content) {
+        return Some(if has_args { Likeness::Call } else { Likeness::Output });
+    }
+    let is_cut = has_line_of(content, &input.content);
+    (if is_only { has_args || is_cut } else { has_args && is_cut }).then_some(Likeness::Cut)
+}
+
+/// Returns whether what is left of an output has a line of it: its longest one, because a host may have added some words.
+fn has_line_of(output: &str, left: &str) -> bool {
+    left.lines().max_by_key(|line| line.len()).is_none_or(|line| output.contains(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn args(command: &str) -> Map<String, Value> {
+        json!({ "command": command }).as_object().cloned().unwrap_or_default()
+    }
+
+    fn input(tool: &str, command: &str, content: &str) -> Toolcall {
+        Toolcall::new("call_0", tool, args(command), content.to_owned())
+    }
+
+    #[rstest]
+    #[case::itself("bash", "ls", "one\ntwo", Some(Likeness::Call), Some(Likeness::Call))]
+    #[case::other_arguments("bash", "***", "one\ntwo", Some(Likeness::Output), Some(Likeness::Output))]
+    #[case::other_tool("grep", "ls", "one\ntwo", None, None)]
+    #[case::lost_tool(UNKNOWN_TOOL, "", "one\ntwo", Some(Likeness::Output), Some(Likeness::Output))]
+    #[case::cut("bash", "ls", "one\n[cut]", Some(Likeness::Cut), None)]
+    #[case::cut_with_a_line("bash", "ls", "two\n.", Some(Likeness::Cut), Some(Likeness::Cut))]
+    #[case::cut_and_other_arguments("bash", "***", "two\n.", Some(Likeness::Cut), None)]
+    #[case::other_output("bash", "***", "fresh", None, None)]
+    #[case::other_output_of_the_same("bash", "ls", "fresh", Some(Likeness::Cut), None)]
+    fn a_result_is_of_a_call_with_its_tool_and_output(
+        #[case] tool: &str,
+        #[case] command: &str,
+        #[case] content: &str,
+        #[case] alone: Option<Likeness>,
+        #[case] among_others: Option<Likeness>,
+    ) {
+        let (id, chat) = (ObjectId::toolcall("call_0"), ObjectId::new("chat:s"));
+        let recorded = Document::toolcall(id, &chat, input("bash", "ls", "one\ntwo"));
+        let given = input(tool, command, content);
+        assert_eq!([true, false].map(|only| likeness(&recorded, &given, only)), [alone, among_others]);
+    }
+}
