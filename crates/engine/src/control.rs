@@ -242,7 +242,7 @@ impl Inner {
         };
         let place = self.place_of(source).await?;
         if place.disk == Disk::Inside {
-            return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
+            return Ok("it is inside a sandbox, or on another machine, so its text is not here; read it with a tool and use that output".into());
         }
         let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
         let reason = seen.state.reason().map_or_else(String::new, |reason| format!("the file {reason}"));

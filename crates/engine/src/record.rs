@@ -7,8 +7,11 @@ use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
 use context_files::observed::{Observed, ObservedFile};
 use context_files::reading::FileState;
 use context_knowledge::evidence::Evidence;
+use context_knowledge::passage::passage_of;
 use context_knowledge::statement::Content;
+use context_knowledge::wrapped::Tool;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
@@ -152,12 +155,35 @@ impl Inner {
             None => self.shown_by_shell(&input, &observed),
             found => found,
         };
+        self.leave_known(&mut observed, content, is_late).await?;
         observed.is_late = is_late;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         let (reply, answer) = Reply::new();
         // Whether the store has it, or another call under this ID, is asked when it is recorded.
         let object = CallObject { id: ObjectId::toolcall(&input.id), is_new: true };
         Ok((Job::Toolcall(Box::new(input), observed, object, reply), answer))
+    }
+
+    /// Takes the text that a call tells of a file in a sandbox only where there is no better source: the host has passed in the
+    /// bytes, or the text that is stored is what the output shows. A late call tells an old text, which counts if there is none.
+    async fn leave_known(&self, observed: &mut Observed, output: &str, is_late: bool) -> Result<()> {
+        let is_passed_in = observed.evidence.is_some();
+        for (seen, entry) in &mut observed.files {
+            if seen.place.disk != Disk::Inside || seen.state.text().is_none() {
+                continue;
+            }
+            let stored = if is_passed_in { None } else { self.text_at(&seen.id, None).await? };
+            let is_shown = |text: &String| {
+                let content = Content::lost(Digest::of(text.as_bytes()));
+                let shown = passage_of(text, content, 1, output, Tool::Reader);
+                *entry == FileEntry::Read && shown.is_some_and(|(lines, _)| lines.whole)
+            };
+            if is_passed_in || stored.is_some_and(|text| is_late || is_shown(&text)) {
+                *seen = ObservedFile::discovered(seen.place.clone());
+                *entry = FileEntry::Discovered;
+            }
+        }
+        Ok(())
     }
 
     /// Runs a job together with the others that are waiting.

@@ -2,6 +2,7 @@
 //! in every harness.
 
 use context_knowledge::evidence::Evidence;
+use context_knowledge::told::{whole_read, whole_write};
 use context_model::hash::identity_hash;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType, Status};
@@ -118,24 +119,36 @@ impl FileReader {
             [(found.reads, read), (found.writes, written), (found.discovered, FileEntry::Discovered)];
         // What a command shows as a read would counts as read; see `Inner::shown_by_shell`.
         let is_shown = observe::shown_by_shell(tool, args).is_some();
+        let told =
+            (own.then(|| whole_read(args, output)).flatten(), own.then(|| whole_write(args)).flatten());
+        let told = (told.0.map(str::to_owned), told.1.map(str::to_owned));
         let file_reader = self.clone();
         let files = blocking(tool, move || {
             let candidates =
                 touched.into_iter().flat_map(|(list, entry)| list.into_iter().map(move |c| (c, entry)));
             candidates
-                .filter_map(|(candidate, entry)| file_reader.read_candidate(&candidate, entry, is_shown))
+                .filter_map(|(candidate, entry)| {
+                    let told = match entry {
+                        FileEntry::Read => told.0.as_deref(),
+                        FileEntry::Written => told.1.as_deref(),
+                        _ => None,
+                    };
+                    file_reader.read_candidate(&candidate, entry, is_shown, told)
+                })
                 .collect::<Vec<_>>()
         })
         .await?;
         Ok(Observed { files, ..Observed::default() })
     }
 
-    /// Looks at one candidate; `None` where there is no regular file that the client can see.
+    /// Looks at one candidate; `None` where there is no regular file that the client can see. `told`: the whole text that the
+    /// call shows or leaves.
     fn read_candidate(
         &self,
         candidate: &Candidate,
         entry: FileEntry,
         is_shown: bool,
+        told: Option<&str>,
     ) -> Option<(ObservedFile, FileEntry)> {
         let paths = &self.client.paths;
         let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
@@ -145,9 +158,16 @@ impl FileReader {
         }
         .ok()?;
         let Disk::At(path) = &place.disk else {
-            // Files in a sandbox can't be looked at, so the tool's word is enough to know the path.
+            // Files in a sandbox can't be looked at, so the tool's word is enough to know the path, and the text.
             let certain = candidate.kind == Certainty::Named && place.disk == Disk::Inside;
-            return certain.then(|| (ObservedFile::discovered(place), FileEntry::Discovered));
+            return certain.then(|| match told {
+                Some(text) => {
+                    let limit = self.client.options.max_text_bytes;
+                    let state = FileState::of_bytes(text.as_bytes().to_vec(), limit);
+                    (ObservedFile::of(place, state, None), entry)
+                }
+                None => (ObservedFile::discovered(place), FileEntry::Discovered),
+            });
         };
         if entry == FileEntry::Discovered {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());

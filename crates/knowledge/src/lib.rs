@@ -31,5 +31,6 @@ mod known_tests;
 pub mod notices;
 pub mod passage;
 pub mod statement;
+pub mod told;
 pub mod wrapped;
 pub mod written;

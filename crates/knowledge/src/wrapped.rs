@@ -123,7 +123,7 @@ impl Beside {
 }
 
 /// The texts in an output that is JSON.
-fn strings(output: &str) -> Vec<String> {
+pub(crate) fn strings(output: &str) -> Vec<String> {
     fn collect(value: &Value, all: &mut Vec<String>) {
         match value {
             Value::String(text) if text.contains('\n') => all.push(text.clone()),

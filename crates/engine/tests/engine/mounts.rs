@@ -6,11 +6,12 @@ use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::mounts::MountMapping;
 use rstest::rstest;
+use serde_json::{Value, json};
 
 use crate::bench::Backend::{Memory, Sqlite};
 #[cfg(unix)]
 use crate::bench::not_run;
-use crate::bench::{Backend, Bench, FILESYSTEM, refused};
+use crate::bench::{Backend, Bench, FILESYSTEM, refused, tool};
 
 fn mount(agent: &str, canonical: &str) -> MountMapping {
     MountMapping {
@@ -96,6 +97,52 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
     let other = Engine::open(sandbox(&bench, "another")).await.unwrap();
     let theirs = other.index_file(&path, Some(b"of the sandbox".to_vec()), None).await.unwrap();
     assert_ne!(theirs.id, inside.id);
+}
+
+/// A whole read tells the text of a file that the client can't look at; other outputs only tell that there is a file.
+#[rstest]
+#[case::whole("read", json!({ "path": "/etc/a" }), "one\ntwo\n", Some("one\ntwo\n"))]
+#[case::other_harness("Read", json!({ "file_path": "/etc/a" }), "one\ntwo\n", Some("one\ntwo\n"))]
+#[case::written("write", json!({ "path": "/etc/a", "content": "one" }), "ok", Some("one"))]
+#[case::part("read", json!({ "path": "/etc/a", "limit": 1 }), "one\n", None)]
+#[case::cut("read", json!({ "path": "/etc/a" }), "one\n\n[1 more lines in file]", None)]
+#[case::numbered("read", json!({ "path": "/etc/a" }), "     1\tone\n     2\ttwo\n", None)]
+#[case::edited("edit", json!({ "path": "/etc/a", "oldText": "a", "newText": "b" }), "ok", None)]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_output_of_a_whole_read_is_the_text_of_a_file_inside_the_sandbox(
+    #[case] name: &str,
+    #[case] args: Value,
+    #[case] output: &str,
+    #[case] expected: Option<&str>,
+) {
+    let bench = Bench::new(Memory);
+    let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let id = boxed.discover(&["/etc/a".to_owned()]).await.unwrap().remove(0).id;
+    boxed.record_toolcall(tool("call", name, args, output)).await.unwrap();
+    assert_eq!(bench.latest(&id).await.unwrap().content(), expected);
+    let answer = boxed.activate(id.as_str(), None).await.unwrap();
+    assert_eq!(answer.content.as_deref(), expected);
+    if expected.is_none() {
+        assert_eq!(answer.code, Some(ErrorCode::NullContent));
+        assert!(answer.message.contains("use that output"), "{}", answer.message);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_replaces_the_text_of_a_file_inside_the_sandbox_only_if_that_has_changed() {
+    let bench = Bench::new(Memory);
+    let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let read = |id: &str, output: &str| tool(id, "read", json!({ "path": "/etc/a" }), output);
+    let id = boxed.index_file("/etc/a", Some(b"one\ntwo\n".to_vec()), Some("first")).await.unwrap().id;
+    // The host's tool leaves out the last line break; the bytes that the host has passed in are the better source.
+    boxed.record_toolcall(read("first", "one\ntwo")).await.unwrap();
+    assert_eq!(bench.contents(&id).await, [Some("one\ntwo\n".to_owned())]);
+    boxed.record_toolcall(read("again", "one\ntwo\n")).await.unwrap();
+    boxed.record_toolcall(read("numbered", "1: one\n2: two\n")).await.unwrap();
+    assert_eq!(bench.contents(&id).await, [Some("one\ntwo\n".to_owned())]);
+    boxed.record_toolcall(read("changed", "one\nthree\n")).await.unwrap();
+    let contents = [Some("one\ntwo\n".to_owned()), Some("one\nthree\n".to_owned())];
+    assert_eq!(bench.contents(&id).await, contents);
 }
 
 #[tokio::test(flavor = "multi_thread")]

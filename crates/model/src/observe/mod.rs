@@ -23,6 +23,10 @@ pub const MAX_LISTED: usize = 1_000;
 /// How many paths are taken from one `bash` call at most, starting with its command.
 pub const MAX_FROM_BASH: usize = 50;
 
+/// The names of the argument in which the file tools of Pi and of other harnesses take a path.
+pub const PATH_ARGUMENTS: [&str; 6] =
+    ["path", "file_path", "filePath", "filepath", "absolute_path", "target_file"];
+
 /// The files that a tool call with these arguments and this output touched. `ok` is false if the tool failed.
 ///
 /// Tools are recognized by Pi's names, ignoring case; a tool with any other name touches nothing. A path argument is
@@ -50,9 +54,7 @@ pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) ->
 
 /// The path argument of a file tool, without the leading `@` that Pi allows.
 fn path_argument(args: &Map<String, Value>) -> Option<String> {
-    let path = ["path", "file_path", "filePath", "filepath", "absolute_path", "target_file"]
-        .iter()
-        .find_map(|name| args.get(*name)?.as_str())?;
+    let path = PATH_ARGUMENTS.iter().find_map(|name| args.get(*name)?.as_str())?;
     let path = path.strip_prefix('@').unwrap_or(path);
     (looks::can_be_path(path) && !looks::is_object(path)).then(|| path.to_owned())
 }
