@@ -21,7 +21,7 @@ async function echo(host = '127.0.0.1'): Promise<string> {
     request.on('end', () => {
       const headers = request.rawHeaders.flatMap((name, at) => (at % 2 === 0 && !OF_CONNECTION.includes(name.toLowerCase()) ? [`${name}: ${request.rawHeaders[at + 1]}`] : []))
       const { method = '', url = '' } = request
-      response.writeHead(299, 'Echoed', { 'x-method': method, 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] })
+      response.writeHead(299, 'Echoed', { 'x-method': method, 'content-type': 'application/json', 'x-twice': ['a=1', 'b=2'] })
       response.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString('base64') }))
     })
   }
@@ -77,7 +77,7 @@ describe('through a gateway', () => {
     ['the models', [head('GET /v1/models?limit=1000 HTTP/1.1', { 'x-api-key': 'k' })]],
     ['the models of the other provider', [head('GET /v1/models HTTP/1.1', { Authorization: 'Bearer t' })]],
     ['HEAD', [head('HEAD / HTTP/1.1', { 'x-api-key': 'k' })]],
-    ['OPTIONS', [head('OPTIONS /v1/messages HTTP/1.1', { Origin: 'https://a.example', 'Access-Control-Request-Method': 'POST' })]],
+    ['OPTIONS', [head('OPTIONS /v1/messages HTTP/1.1', { 'Access-Control-Request-Method': 'POST' })]],
     ['a long address', [head(`GET /v1/files?after=${'a'.repeat(30_000)} HTTP/1.1`, { 'x-api-key': 'k' })]],
     ['long headers', posted('/v1/messages', MESSAGES, { 'X-Long': 'a'.repeat(60_000) })],
     ['a header twice', [`GET /v1/models HTTP/1.1\r\nHost: HOST\r\nx-api-key: k\r\nX-A: 1\r\nx-a: 2\r\nConnection: close\r\n\r\n`]],

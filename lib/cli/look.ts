@@ -106,7 +106,7 @@ function sessionLines(
   paint: Paint,
 ): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
-  const paid = bill === undefined || bill.unpricedCalls === bill.calls ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, ${savingText(bill.saved, dollars)}`}`
+  const paid = bill === undefined || bill.unpricedCalls + bill.unbilledCalls === bill.calls ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, ${savingText(bill.saved, dollars)}`}`
   const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(hostOfSession(id)).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
 }

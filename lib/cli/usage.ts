@@ -148,10 +148,11 @@ async function unbilledIn(
   }
 }
 
-function tellNotes({ calls, unpricedCalls, savedTokens }: Sum, unbilled: number | undefined): void {
+function tellNotes({ calls, unpricedCalls, unbilledCalls, savedTokens }: Sum, unbilled: number | undefined): void {
   if (calls === 0) tell('there is no model call to sum up; "--since" and "--project" may leave out all of them')
   const saving = Math.round(savedTokens) === 0 ? '' : `; in tokens, all calls together ${savingText(savedTokens, (some) => `${tokens(some)} of fresh input`)}`
   if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0${saving}`)
+  if (unbilledCalls > 0) tell(`${unbilledCalls} of ${calls} calls ${unbilledCalls === 1 ? 'has' : 'have'} no bill: nothing in the answer tells what it cost, so it counts as $0`)
   if (unbilled !== undefined && unbilled > 0)
     tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
 }

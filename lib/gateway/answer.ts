@@ -2,9 +2,10 @@
  * Looks at an answer while it streams by, without holding it up: what was billed, what the provider did to the request, and
  * which of our tools the model calls.
  */
-import { StringDecoder } from 'node:string_decoder'
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
+import { Lines } from './lines.ts'
+import type { Line } from './lines.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
 
@@ -26,64 +27,84 @@ export interface Answered {
   recalls: readonly string[]
 }
 
-/** A whole answer that is not a stream is read up to this size, in bytes. */
-const LARGEST_WHOLE = 8 * 1024 * 1024
-
 /** Events without any of these words are not parsed. */
-const WORTH = /"usage"|"input_transformations"|activate/
+const WORTH = ['"usage"', '"input_transformations"', 'activate']
+
+/** How many calls of our tool are noted in one answer. */
+const MOST_RECALLS = 1_000
 
 /** Reads one answer. Feed it the decoded bytes in order; damaged ones are skipped. */
 export class AnswerReader {
   readonly #api: Api
-  readonly #isStream: boolean
-  readonly #text = new StringDecoder('utf8')
-  #line = ''
-  #size = 0
+  /** Undefined until the first byte has told whether it is a stream or one object. */
+  #lines: Lines | undefined
   #usage: Usage | undefined
   #transformations: Fields[] = []
   readonly #recalls: string[] = []
+  #isRead = false
 
-  constructor(api: Api, contentType: string) {
+  constructor(api: Api) {
     this.#api = api
-    this.#isStream = contentType.includes('event-stream')
+  }
+
+  /** Returns whether anything of a known form has come. */
+  get isRead(): boolean {
+    return this.#isRead
   }
 
   /** Takes the next bytes. */
   write(bytes: Buffer): void {
-    this.#size += bytes.length
-    if (!this.#isStream && this.#size > LARGEST_WHOLE) return
-    const text = this.#line + this.#text.write(bytes)
-    if (!this.#isStream) {
-      this.#line = text
-      return
+    if (this.#lines === undefined) {
+      const first = bytes.find((byte) => !SPACES.has(byte))
+      if (first === undefined) return
+      // Some providers name no type of content, or a wrong one.
+      this.#lines = first === BRACE ? new Lines((line) => this.#whole(line), false) : new Lines((line) => this.#event(line), true)
     }
-    const lines = text.split('\n')
-    this.#line = lines.pop() ?? ''
-    for (const line of lines) if (line.startsWith('data:') && WORTH.test(line)) this.#take(line.slice(5))
+    this.#lines.write(bytes)
   }
 
   /** Returns what the answer has said. */
   end(): Answered {
-    if (this.#isStream ? this.#line.startsWith('data:') : this.#line !== '') this.#take(this.#isStream ? this.#line.slice(5) : this.#line)
-    this.#line = ''
+    this.#lines?.end()
+    this.#lines = undefined
     return { usage: this.#usage, transformations: this.#transformations, recalls: this.#recalls }
   }
 
-  #take(json: string): void {
-    let event: unknown
-    try {
-      event = JSON.parse(json)
-    } catch {
+  #event({ bytes, isWhole, beginning }: Line): void {
+    if (!beginning.startsWith('data:')) return
+    this.#isRead = true
+    if (!isWhole) return this.#takeEnd(bytes)
+    if (WORTH.some((word) => bytes.includes(word))) this.#take(bytes.toString('utf8', 'data:'.length))
+  }
+
+  #whole({ bytes, isWhole }: Line): void {
+    if (isWhole) return this.#take(bytes.toString('utf8'))
+    this.#isRead = true
+    this.#takeEnd(bytes)
+  }
+
+  /** Takes the end of an object that is too long: the last figures in it. */
+  #takeEnd(bytes: Buffer): void {
+    const text = bytes.toString('utf8')
+    for (let at = text.lastIndexOf(USAGE); at >= 0; at = at === 0 ? -1 : text.lastIndexOf(USAGE, at - 1)) {
+      const usage = objectAt(text, at + USAGE.length)
+      if (usage === undefined || !FIGURES.some((name) => typeof usage[name] === 'number')) continue
+      this.#bill(usage)
       return
     }
-    if (!isFields(event)) return
+  }
+
+  #take(json: string): void {
+    const event = fieldsIn(json)
+    if (event === undefined) return
+    this.#isRead = true
     // Where each format has the answer itself: in its first or last event, or as the whole body.
     for (const one of [event, event['message'], event['response']]) {
       if (!isFields(one)) continue
       if (isFields(one['usage'])) this.#bill(one['usage'])
       if (Array.isArray(one['input_transformations'])) this.#transformations = one['input_transformations'].filter(isFields)
     }
-    for (const call of callsIn(event)) if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
+    if (this.#recalls.length < MOST_RECALLS) for (const call of callsIn(event)) if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
   }
 
   #bill(given: Fields): void {
@@ -105,6 +126,46 @@ export class AnswerReader {
     const cacheWrite = count('cache_write_tokens', details) ?? 0
     const input = Math.max(0, all - cacheRead - cacheWrite)
     this.#usage = { input, cacheRead, cacheWrite, output: count('output_tokens') ?? count('completion_tokens') ?? 0 }
+  }
+}
+
+const USAGE = '"usage"'
+
+/** What each format calls its figures. */
+const FIGURES = ['input_tokens', 'output_tokens', 'prompt_tokens', 'completion_tokens']
+
+/** In characters, with the space before it. */
+const LONGEST_USAGE = 4096
+
+const BRACE = 0x7b
+
+/** Space, tab and ends of lines, and the mark of UTF-8 at the beginning of a file. */
+const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf])
+
+/** The object behind a name in JSON, from its colon on; undefined if there is none, or not all of it. */
+function objectAt(text: string, from: number): Fields | undefined {
+  const start = /^\s*:\s*\{/.exec(text.slice(from, from + 100))?.[0].length
+  if (start === undefined) return undefined
+  let [depth, isText] = [1, false]
+  const end = Math.min(text.length, from + LONGEST_USAGE)
+  for (let at = from + start; at < end; at += 1) {
+    const one = text[at]
+    if (isText && one === '\\') at += 1
+    else if (one === '"') isText = !isText
+    else if (!isText && one === '{') depth += 1
+    else if (!isText && one === '}') depth -= 1
+    if (depth > 0) continue
+    return fieldsIn(text.slice(from + start - 1, at + 1))
+  }
+  return undefined
+}
+
+function fieldsIn(json: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    return isFields(value) ? value : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -17,9 +17,10 @@ export interface BilledCall {
   /** The folder that the agent worked in. */
   folder: string
   model: string
-  billed: Usage
-  /** Estimate of what the host's own request would have been billed. */
-  plain: Usage
+  /** Undefined for a call whose bill is not known: its answer has no figures, or could not be read. */
+  billed?: Usage
+  /** Estimate of what the host's own request would have been billed. Undefined together with the bill. */
+  plain?: Usage
   isHeldOut: boolean
 }
 

@@ -1,8 +1,10 @@
 /** One request on its way: upstream with its headers, and the answer back, byte for byte and as it comes. */
+import { Transform } from 'node:stream'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { AnswerReader } from './answer.ts'
 import type { Answered } from './answer.ts'
-import { decoderOf } from './body.ts'
+import { canDecode, codingsOf, Decoding } from './coding.ts'
+import { Gathered } from './gather.ts'
 import { ORIGIN_WIDE, passedOn, valuesOf, withValue } from './headers.ts'
 import type { Api } from './request.ts'
 import { redirectFor } from './routes.ts'
@@ -21,14 +23,21 @@ export interface Outgoing {
   prefix?: string
 }
 
+/** What is to be read along of an answer. */
+export interface Watched {
+  api: Api
+  /** Gets the text of an answer with the status 400, or its beginning, before the client has all of it. */
+  onRefusal: (text: string) => void
+}
+
 /** How an exchange ended. */
 export interface Outcome {
   /** The upstream's status; 0 if there was no answer. */
   status: number
   /** The facts read from the answer; undefined unless a format was given and the answer was complete. */
   answered: Answered | undefined
-  /** The text of an answer with the status 400. */
-  refusal: string | undefined
+  /** Why nothing could be read of an answer that may have been billed; undefined if something could. */
+  unread: string | undefined
   /** The client left before the end. */
   isAborted: boolean
   /** Milliseconds until the answer's head. */
@@ -39,7 +48,7 @@ export interface Outcome {
  * Carries out an exchange. Rejects only if the upstream can't be reached; then nothing has been answered. If either side
  * leaves in the middle, the other side's connection ends in the same way.
  */
-export async function exchange(upstream: Upstream, client: IncomingMessage, response: ServerResponse, outgoing: Outgoing, api?: Api): Promise<Outcome> {
+export async function exchange(upstream: Upstream, client: IncomingMessage, response: ServerResponse, outgoing: Outgoing, watched?: Watched): Promise<Outcome> {
   const started = performance.now()
   const { target, body, rest, headers = client.rawHeaders, prefix = '' } = outgoing
   const isWhole = rest === undefined
@@ -58,11 +67,10 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
       return answerTo(request, body, rest)
     })
     const headMs = performance.now() - started
-    const refused = answer.statusCode === 400 && api !== undefined ? beginningOf(answer) : undefined
-    const answered = await passBack(answer, response, (location) => redirectFor(location, target, prefix), api)
-    return { status: answer.statusCode ?? 0, answered, refusal: refused?.(), isAborted: left.isGone, headMs }
+    const read = await passBack(answer, response, (location) => redirectFor(location, target, prefix), watched)
+    return { status: answer.statusCode ?? 0, answered: read?.answered, unread: read?.unread, isAborted: left.isGone, headMs }
   } catch (error) {
-    if (left.isGone) return { status: 0, answered: undefined, refusal: undefined, isAborted: true, headMs: performance.now() - started }
+    if (left.isGone) return { status: 0, answered: undefined, unread: undefined, isAborted: true, headMs: performance.now() - started }
     throw error
   } finally {
     left.stop()
@@ -98,12 +106,12 @@ function answerTo(request: ClientRequest, body: Buffer | undefined, rest: Incomi
 }
 
 /** Sends an answer on. Resolves when both sides are done with it. */
-function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (location: string) => string, api: Api | undefined): Promise<Answered | undefined> {
+function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (location: string) => string, watched: Watched | undefined): Promise<Read | undefined> {
   return new Promise((resolve) => {
     const headers = passedOn(answer.rawHeaders, ORIGIN_WIDE)
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect))
     response.flushHeaders()
-    const watched = api === undefined || answer.statusCode !== 200 ? undefined : watch(answer, api)
+    const read = watched !== undefined && answer.statusCode === 200 ? watch(answer, watched.api) : undefined
     let isComplete = false
     answer.once('end', () => (isComplete = answer.complete))
     // What breaks off must not look complete: the client gets a broken connection, as it would have.
@@ -113,42 +121,59 @@ function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (
     answer.once('error', broken)
     answer.once('close', broken)
     response.once('error', () => answer.destroy())
-    response.once('close', () => void Promise.resolve(watched?.()).then(resolve, () => resolve(undefined)))
-    answer.pipe(response)
+    response.once('close', () => void Promise.resolve(read?.()).then(resolve, () => resolve(undefined)))
+    if (watched === undefined || answer.statusCode !== 400) answer.pipe(response)
+    else answer.pipe(untilHeard(answer, watched.onRefusal)).pipe(response)
   })
 }
 
-/** Reads the beginning of a plain answer along. Returns a function that tells it. */
-function beginningOf(answer: IncomingMessage): () => string {
-  let text = ''
-  answer.on('data', (chunk: Buffer) => {
-    if (text.length < LONGEST_REFUSAL) text += chunk.toString('utf8')
-  })
-  return () => text
-}
-
-/** In UTF-16 units. */
+/** The part of a refusal that is looked at, in bytes. */
 const LONGEST_REFUSAL = 64 * 1024
 
-/** Reads along. Returns a function that tells what was read once everything has come. */
-function watch(answer: IncomingMessage, api: Api): (() => Promise<Answered>) | undefined {
-  const reader = new AnswerReader(api, String(answer.headers['content-type'] ?? ''))
-  const decoder = decoderOf(valuesOf(answer.rawHeaders, 'content-encoding')[0])
-  if (decoder === null) return undefined
-  if (decoder === undefined) {
-    answer.on('data', (chunk: Buffer) => reader.write(chunk))
-    return async () => reader.end()
-  }
-  decoder.on('data', (chunk: Buffer) => reader.write(chunk))
-  // A damaged answer is the client's to judge.
-  const done = new Promise<void>((resolve) => void decoder.on('error', () => resolve()).once('close', resolve))
-  answer.on('data', (chunk: Buffer) => {
-    if (decoder.writable) decoder.write(chunk)
+/** Lets a refusal pass, and holds its last piece until its text has been heard: the client's next request may come at once. */
+function untilHeard(answer: IncomingMessage, hear: (text: string) => void): Transform {
+  const text = new Gathered()
+  const codings = codingsOf(valuesOf(answer.rawHeaders, 'content-encoding'))
+  const decoding = canDecode(codings)
+    ? new Decoding(codings, (bytes) => {
+        text.add(bytes)
+        if (text.size > LONGEST_REFUSAL) decoding?.stop()
+      })
+    : undefined
+  let last: Buffer | undefined
+  return new Transform({
+    transform(bytes: Buffer, _encoding, done) {
+      decoding?.write(bytes)
+      done(null, last)
+      last = bytes
+    },
+    flush(done) {
+      void Promise.resolve(decoding?.end()).then(() => {
+        hear(text.bytes.toString('utf8', 0, LONGEST_REFUSAL))
+        done(null, last)
+      })
+    },
   })
-  answer.once('close', () => (decoder.writable ? decoder.end() : undefined))
-  decoder.once('end', () => decoder.destroy())
+}
+
+/** What was read along of an answer. */
+type Read = Pick<Outcome, 'answered' | 'unread'>
+
+/** Reads along what was billed. Returns a function that tells it once everything has come. */
+function watch(answer: IncomingMessage, api: Api): () => Promise<Read> {
+  const reader = new AnswerReader(api)
+  const codings = codingsOf(valuesOf(answer.rawHeaders, 'content-encoding'))
+  const named = codings.map((name) => name.slice(0, 40)).join(', ')
+  let size = 0
+  answer.on('data', (bytes: Buffer) => (size += bytes.length))
+  if (!canDecode(codings)) return async () => ({ answered: reader.end(), unread: size === 0 ? undefined : `it is in the coding "${named}"` })
+  const decoding = new Decoding(codings, (bytes) => reader.write(bytes))
+  answer.on('data', (bytes: Buffer) => decoding.write(bytes))
   return async () => {
-    await done
-    return reader.end()
+    const isSound = await decoding.end()
+    const answered = reader.end()
+    // An answer that broke off, or that has said what it cost, is no riddle.
+    const isUnread = size > 0 && answer.complete && answered.usage === undefined && !(isSound && reader.isRead)
+    return { answered, unread: isUnread ? (isSound ? 'it is no stream of events and no JSON' : `it is not in the coding "${named}" that it names`) : undefined }
   }
 }

@@ -11,8 +11,9 @@ import { browserRefusal, isFrontDoor, isNavigation, nameOf, wantsHtml } from './
 import type { HostName } from '../host-tools.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { GatewayBills, hostSession } from './bills.ts'
-import { canDecode, decoded, readBody, textOf } from './body.ts'
+import { readBody, textOf } from './body.ts'
 import type { Body } from './body.ts'
+import { canDecode, codingsOf, decoded } from './coding.ts'
 import { sentenceOf } from '../errors.ts'
 import type { Conversation } from './conversation.ts'
 import { Conversations } from './conversations.ts'
@@ -76,6 +77,9 @@ export interface GatewayOptions {
   now?: () => number
 }
 
+/** The time for the last notes of a gateway that is closed, in milliseconds. */
+const LAST_NOTES_MS = 1_000
+
 /** The page's port follows the gateway's at this distance: far enough for a second gateway on the next port. */
 const PAGE_PORT = 10_000
 
@@ -98,6 +102,8 @@ export class Gateway {
   readonly #bills: GatewayBills | undefined
   readonly #seen = new ObservedBinding()
   readonly #told = new Set<string>()
+  /** Requests that are being served. */
+  readonly #serving = new Set<Promise<void>>()
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -119,7 +125,10 @@ export class Gateway {
     this.#tools = new GatewayTools(this.conversations)
     this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
     this.#pageServer = new PageServer(this.page)
-    this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => void this.#serve(request, response))
+    this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => {
+      const serving = this.#serve(request, response).finally(() => this.#serving.delete(serving))
+      this.#serving.add(serving)
+    })
     // A model may think for long before its first byte, and clients keep their connections.
     this.#server.requestTimeout = 0
     this.#server.keepAliveTimeout = 65_000
@@ -183,6 +192,8 @@ export class Gateway {
     for (const socket of this.#sockets) socket.destroy()
     this.page.close()
     await Promise.all([closed, this.#pageServer.close()])
+    // What has been billed is noted only once an answer has been read to its end.
+    await Promise.race([Promise.all(this.#serving), new Promise((resolve) => setTimeout(resolve, LAST_NOTES_MS).unref())])
     await this.conversations.close()
     await this.#bills?.flush()
     this.#upstream.close()
@@ -258,21 +269,21 @@ export class Gateway {
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
     const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
-    const outcome = await exchange(this.#upstream, client, response, outgoing, api)
+    const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited?.request.model, text) })
     if (edited !== undefined) this.#note(edited, outcome)
   }
 
   /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
   async #edited(client: IncomingMessage, body: Body, api: Api, look: ConversationLook | undefined): Promise<Edited | undefined> {
-    const coding = client.headers['content-encoding']
-    if (!canDecode(coding)) {
-      this.#tell('coding', `bodies in the coding "${coding}" pass unread; Node 22.15 or newer reads zstd`)
+    const codings = codingsOf(client.headers['content-encoding'])
+    if (!canDecode(codings)) {
+      this.#tell('coding', `bodies in the coding "${codings.join(', ')}" pass unread; Node 22.15 or newer reads zstd`)
       return undefined
     }
     let request: ModelRequest | undefined
     let plain: Plain
     try {
-      const bytes = await decoded(body.bytes, coding)
+      const bytes = await decoded(body.bytes, codings)
       plain = { text: textOf(bytes), bytes: bytes.length }
       request = readRequest(api, JSON.parse(plain.text), this.#tools.isConnected)
     } catch {
@@ -309,20 +320,24 @@ export class Gateway {
   }
 
   #note({ request, sender, placed, bytes, plainBytes }: Edited, outcome: Outcome): void {
-    const { answered, refusal } = outcome
+    const { answered } = outcome
     if (answered !== undefined && answered.transformations.length > 0) this.#seen.answered(request.model, answered.transformations)
-    if (refusal !== undefined && isBindingRefusal(refusal)) {
-      this.#seen.refused(request.model)
-      this.#tell('binding', `the provider has refused reasoning of ${request.model} because something before it has changed; from now on nothing changes there within a turn`)
-    }
     const conversation = placed?.conversation
     if (conversation !== undefined && request.canRecall) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
     const isHeldOut = placed === undefined
     const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
-    if (usages === undefined) return
+    if (outcome.unread !== undefined) this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
+    // What has been answered was billed, also where nothing says how much.
+    if (usages === undefined && outcome.status !== 200) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
     this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut })
+  }
+
+  #refused(model: string | undefined, text: string): void {
+    if (model === undefined || !isBindingRefusal(text)) return
+    this.#seen.refused(model)
+    this.#tell('binding', `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`)
   }
 
   #tell(kind: string, sentence: string): void {

@@ -21,7 +21,10 @@ export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, s
   const asked = askedOf(request.body) ?? (named.binding === 'refuses' && mayAsk(request) ? 'drops' : named.binding)
   // A gateway may serve other models in Anthropic's format; their cache is taken for Anthropic's.
   const lookback = request.api === 'messages' && named.lookbackBlocks === undefined ? { lookbackBlocks: 20 } : {}
-  return { ...named, ...lookback, binding: seen?.binding(request.model, asked) ?? asked, ...overrides[request.model] }
+  const told = Object.hasOwn(overrides, request.model) ? overrides[request.model] : undefined
+  // A provider that has refused knows best.
+  const binding = seen?.binding(request.model, asked, told?.binding) ?? told?.binding ?? asked
+  return { ...named, ...lookback, ...told, binding }
 }
 
 /**

@@ -21,6 +21,8 @@ export interface Charge {
   tokens: { input: number; cacheRead: number; cacheWrite: number; output: number }
   /** Dollars; undefined for a model without known prices. */
   cost: number | undefined
+  /** True for a call whose answer did not tell what it was billed. */
+  isUnbilled?: true
   /** Dollars saved against plain Pi since the charge before; below zero if a roll has not paid for itself yet. */
   saved: number
   /** The same in fresh input tokens. */

@@ -15,12 +15,15 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 }
 
 function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
+  const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
+  if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
   const prices = pricesOf(readName(model))
   const unit = (prices?.input ?? 1) / 1_000_000
   const saved = isHeldOut ? 0 : plainCost(plain, billed, model) - inputCost(billed, model)
   const cost = prices === undefined ? undefined : callCost(prices, billed)
   return {
-    ...{ at, session, folder, model, calls: 1, tokens: billed, cost, isHeldOut, isManaged: !isHeldOut },
+    ...call,
+    ...{ tokens: billed, cost },
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
   }
@@ -29,7 +32,7 @@ function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: Bill
 function isBilled(value: unknown): value is BilledCall {
   if (!isFields(value)) return false
   const { at, session, folder, model, billed, plain } = value
-  return typeof at === 'number' && [session, folder, model].every((one) => typeof one === 'string') && isUsage(billed) && isUsage(plain)
+  return typeof at === 'number' && [session, folder, model].every((one) => typeof one === 'string') && ((isUsage(billed) && isUsage(plain)) || (billed === undefined && plain === undefined))
 }
 
 function isUsage(value: unknown): boolean {

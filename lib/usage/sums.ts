@@ -19,6 +19,8 @@ export interface Sum {
   cost: number
   /** Calls of models without known prices; they are not in `cost`. */
   unpricedCalls: number
+  /** Calls whose answers did not tell what they were billed; they are not in `tokens` and `cost`. */
+  unbilledCalls: number
   /** Dollars that the context manager saved by its own account. */
   saved: number
   /** The same in fresh input tokens, also for models without known prices. */
@@ -58,7 +60,7 @@ export class Sums {
     return { ...(this.#sums.get(TOTAL) ?? noSum(TOTAL)), key: 'total' }
   }
 
-  #add(key: string, { session, folder, calls, tokens, cost, saved, savedTokens, at }: Charge): void {
+  #add(key: string, { session, folder, calls, tokens, cost, isUnbilled, saved, savedTokens, at }: Charge): void {
     let sum = this.#sums.get(key)
     if (sum === undefined) this.#sums.set(key, (sum = noSum(key)))
     let sessions = this.#sessions.get(key)
@@ -66,7 +68,8 @@ export class Sums {
     sum.sessions = sessions.add(session).size
     sum.calls += calls
     for (const name of ['input', 'cacheRead', 'cacheWrite', 'output'] as const) sum.tokens[name] += tokens[name]
-    if (cost === undefined) sum.unpricedCalls += calls
+    if (isUnbilled === true) sum.unbilledCalls += calls
+    else if (cost === undefined) sum.unpricedCalls += calls
     sum.cost += cost ?? 0
     sum.saved += saved
     sum.savedTokens += savedTokens
@@ -81,7 +84,7 @@ const TOTAL = '\0'
 
 function noSum(key: string): Sum {
   const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
-  return { key, sessions: 0, calls: 0, tokens, cost: 0, unpricedCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
+  return { key, sessions: 0, calls: 0, tokens, cost: 0, unpricedCalls: 0, unbilledCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
 }
 
 function keyOf({ at, folder, model, session }: Charge, group: Group): string {
