@@ -1,11 +1,12 @@
 /** One request on its way: upstream with its headers, and the answer back, byte for byte and as it comes. */
 import { Transform } from 'node:stream'
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { AnswerReader } from './answer.ts'
 import type { Answered } from './answer.ts'
 import { canDecode, codingsOf, Decoding } from './coding.ts'
 import { Gathered } from './gather.ts'
-import { ORIGIN_WIDE, passedOn, valuesOf, withValue } from './headers.ts'
+import { framingOf, ORIGIN_WIDE, passedOn, valuesOf, withValue } from './headers.ts'
 import type { Api } from './request.ts'
 import { redirectFor } from './routes.ts'
 import type { Upstream } from './upstream.ts'
@@ -40,40 +41,92 @@ export interface Outcome {
   unread: string | undefined
   /** The client left before the end. */
   isAborted: boolean
+  /** All of the request has left: the upstream may have worked on it. */
+  isSent: boolean
+  /** Why there was no answer; undefined if there was one, or if the client left. */
+  failure?: unknown
   /** Milliseconds until the answer's head. */
   headMs: number
 }
 
+/** A connection that is closed within this time after a request began to leave on it was closed before, in milliseconds. */
+const CLOSING_MS = 100
+
 /**
- * Carries out an exchange. Rejects only if the upstream can't be reached; then nothing has been answered. If either side
+ * Carries out an exchange. Never rejects: what went wrong before anything was answered is in the outcome. If either side
  * leaves in the middle, the other side's connection ends in the same way.
  */
 export async function exchange(upstream: Upstream, client: IncomingMessage, response: ServerResponse, outgoing: Outgoing, watched?: Watched): Promise<Outcome> {
   const started = performance.now()
   const { target, body, rest, headers = client.rawHeaders, prefix = '' } = outgoing
-  const isWhole = rest === undefined
-  const passed = passedOn(headers, ['host', ...(isWhole ? ['content-length'] : [])])
-  const hasBody = body !== undefined && (body.length > 0 || client.headers['content-length'] !== undefined)
-  const length = isWhole && hasBody ? ['content-length', String(body.length)] : []
-  const method = client.method ?? 'GET'
-  const begin = (): ClientRequest => upstream.request(target, method, ['Host', target.host, ...passed, ...length])
-  let request = begin()
-  const left = onLeave(response, () => request.destroy())
+  const passed = ['Host', target.host, ...passedOn(headers, ['host', 'content-length']), ...framingOf(client, body, rest)]
+  const begin = (): Attempt => new Attempt(upstream.request(target, client.method ?? 'GET', passed))
+  let attempt = begin()
+  const left = onLeave(response, () => attempt.request.destroy())
+  const outcome = (more: Partial<Outcome>): Outcome => ({ status: 0, answered: undefined, unread: undefined, isAborted: left.isGone, isSent: attempt.request.writableFinished, headMs: performance.now() - started, ...more })
   try {
-    const answer = await answerTo(request, body, rest).catch((error: unknown) => {
-      // The upstream has closed an idle connection in the moment in which it was used again; it has seen nothing.
-      if (!isWhole || left.isGone || !request.reusedSocket || (error as { code?: string }).code !== 'ECONNRESET') throw error
-      request = begin()
-      return answerTo(request, body, rest)
-    })
-    const headMs = performance.now() - started
-    const read = await passBack(answer, response, (location) => redirectFor(location, target, prefix), watched)
-    return { status: answer.statusCode ?? 0, answered: read?.answered, unread: read?.unread, isAborted: left.isGone, headMs }
-  } catch (error) {
-    if (left.isGone) return { status: 0, answered: undefined, unread: undefined, isAborted: true, headMs: performance.now() - started }
-    throw error
+    for (;;) {
+      try {
+        const answer = await attempt.answer(body, rest)
+        const headMs = performance.now() - started
+        const read = await passBack(answer, response, (location) => redirectFor(location, target, prefix), watched)
+        return outcome({ status: answer.statusCode ?? 0, ...read, headMs })
+      } catch (error) {
+        if (left.isGone) return outcome({})
+        if (rest !== undefined || !attempt.wasInVain(error)) {
+          // The upstream may have worked on it. Only the client can know whether to ask again, as it would have without us.
+          if (attempt.request.reusedSocket) response.destroy()
+          return outcome({ failure: error })
+        }
+        attempt = begin()
+      }
+    }
   } finally {
     left.stop()
+  }
+}
+
+/** A request on its way to the upstream. */
+class Attempt {
+  readonly request: ClientRequest
+  #socket: Socket | undefined
+  #read = 0
+  #since = 0
+
+  constructor(request: ClientRequest) {
+    this.request = request
+    request.once('socket', (socket: Socket) => {
+      this.#socket = socket
+      this.#read = socket.bytesRead
+      this.#since = performance.now()
+    })
+  }
+
+  /** Sends it. Rejects if no answer comes. */
+  answer(body: Buffer | undefined, rest: IncomingMessage | undefined): Promise<IncomingMessage> {
+    const { request } = this
+    return new Promise((resolve, reject) => {
+      request.once('response', resolve)
+      // Also after the answer has begun; the answer itself tells then.
+      request.on('error', reject)
+      // An answer such as 101 or a tunnel is not asked for here.
+      request.once('close', () => reject(new Error('the connection was closed before an answer came')))
+      if (rest === undefined) request.end(body)
+      else {
+        if (body !== undefined) request.write(body)
+        rest.pipe(request)
+      }
+    })
+  }
+
+  /**
+   * Returns whether the upstream can't have seen it: it had closed an idle connection while this was on its way. Then not a
+   * byte comes back, and the end comes at once. What is closed later may have been worked on, and would be billed again.
+   */
+  wasInVain(error: unknown): boolean {
+    const { code } = error as { code?: string }
+    const isClosed = this.request.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')
+    return isClosed && this.#socket?.bytesRead === this.#read && performance.now() - this.#since < CLOSING_MS
   }
 }
 
@@ -88,21 +141,6 @@ function onLeave(response: ServerResponse, leave: () => void): { isGone: boolean
   if (response.destroyed) closed()
   else response.on('close', closed)
   return state
-}
-
-function answerTo(request: ClientRequest, body: Buffer | undefined, rest: IncomingMessage | undefined): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    request.once('response', resolve)
-    // Also after the answer has begun; the answer itself tells then.
-    request.on('error', reject)
-    // An answer such as 101 or a tunnel is not asked for here.
-    request.once('close', () => reject(new Error('the connection was closed before an answer came')))
-    if (rest === undefined) request.end(body)
-    else {
-      if (body !== undefined) request.write(body)
-      rest.pipe(request)
-    }
-  })
 }
 
 /** Sends an answer on. Resolves when both sides are done with it. */

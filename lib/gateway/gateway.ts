@@ -259,7 +259,11 @@ export class Gateway {
   async #forward(client: IncomingMessage, response: ServerResponse, target: URL): Promise<void> {
     const api = client.method === 'POST' ? apiOf(target.pathname) : undefined
     if (api === undefined) {
-      await exchange(this.#upstream, client, response, { target, body: undefined, rest: client, prefix: this.#prefix })
+      // Without a body there is nothing to wait for, and the request can be made again.
+      const { headers } = client
+      const isBare = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+      const { failure } = await exchange(this.#upstream, client, response, { target, body: undefined, rest: isBare ? undefined : client, prefix: this.#prefix })
+      if (failure !== undefined) throw failure
       return
     }
     // While the body comes and is parsed, the trackers can look at the disk.
@@ -271,6 +275,7 @@ export class Gateway {
     const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
     const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited?.request.model, text) })
     if (edited !== undefined) this.#note(edited, outcome)
+    if (outcome.failure !== undefined) throw outcome.failure
   }
 
   /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
@@ -327,8 +332,8 @@ export class Gateway {
     const isHeldOut = placed === undefined
     const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
     if (outcome.unread !== undefined) this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
-    // What has been answered was billed, also where nothing says how much.
-    if (usages === undefined && outcome.status !== 200) return
+    // What has been answered was billed, also where nothing says how much; and perhaps what has left and was never answered.
+    if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
     this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut })

@@ -1,4 +1,5 @@
 /** Headers on their way through: all are kept, except those that belong to one connection. */
+import type { IncomingMessage } from 'node:http'
 
 /** Flat, as node has them in `rawHeaders`: name, value, name, value. */
 export type RawHeaders = readonly string[]
@@ -44,9 +45,16 @@ export const ORIGIN_WIDE: readonly string[] = [
   'use-as-dictionary',
 ]
 
+/**
+ * Headers that are for the other end, whatever `Connection` says: those that frame, route and describe a message, and those
+ * by which a client proves who it is. Left out, one request would become another one.
+ */
+const END_TO_END = /^(?:host|content-.*|cookie|cache-control|accept(?:-.*)?|user-agent|location|retry-after|.*(?:key|auth|token|secret|session).*|anthropic-.*|openai-.*|chatgpt-.*)$/
+
 /** The headers to pass on. `drop` names further ones, in lower case. */
 export function passedOn(raw: RawHeaders, drop: readonly string[] = []): string[] {
-  const named = valuesOf(raw, 'connection').flatMap((value) => value.split(',').map((name) => name.trim().toLowerCase()))
+  const options = valuesOf(raw, 'connection').flatMap((value) => value.split(',').map((name) => name.trim().toLowerCase()))
+  const named = options.filter((name) => !END_TO_END.test(name))
   const out = new Set([...drop, ...named])
   const kept: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -54,6 +62,22 @@ export function passedOn(raw: RawHeaders, drop: readonly string[] = []): string[
     if (!HOP_BY_HOP.has(name) && !out.has(name)) kept.push(raw[at] as string, raw[at + 1] as string)
   }
   return kept
+}
+
+/** Methods whose requests have a length even if they have no body (RFC 9110, 8.6). */
+const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
+/**
+ * The headers that frame a request's body upstream as the client has framed it: one request stays one, whatever its method
+ * is. `body` is all of it unless a `rest` follows.
+ */
+export function framingOf(client: Pick<IncomingMessage, 'headers' | 'method'>, body: Buffer | undefined, rest: object | undefined): string[] {
+  const { 'transfer-encoding': transfer, 'content-length': length } = client.headers
+  // Node has taken the chunks apart, and nothing but the chunks.
+  if (transfer !== undefined && (rest !== undefined || transfer.trim().toLowerCase() !== 'chunked')) return ['Transfer-Encoding', transfer]
+  const size = rest === undefined ? String(body?.length ?? 0) : length
+  const isNeeded = transfer !== undefined || length !== undefined || WITH_BODY.has(client.method ?? '') || (body?.length ?? 0) > 0
+  return isNeeded ? ['Content-Length', size ?? '0'] : []
 }
 
 /** All values of a header. */

@@ -1,0 +1,192 @@
+/** One request of a client is one request upstream, and none is sent twice that the upstream may have seen. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { connect, createServer as createTcp } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Gateway } from '../../lib/gateway/gateway.ts'
+import { folder } from '../core/setup.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
+import type { Got } from './support.ts'
+
+afterEach(cleanUp)
+
+/** A body that is a request, if its frame is lost. */
+const SMUGGLED = 'POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
+
+const METHODS = ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE', 'POST', 'PUT', 'PATCH', 'PROPFIND', 'LINK']
+
+/** Headers of a body, and its bytes on the wire. */
+const FRAMES: [name: string, headers: string[], wire: (body: string) => string][] = [
+  ['a length', ['Content-Length: LENGTH'], (body) => body],
+  ['chunks', ['Transfer-Encoding: chunked'], chunked],
+  ['chunks, in capital letters', ['transfer-encoding: CHUNKED'], chunked],
+  ['a length that Connection names', ['Content-Length: LENGTH', 'Connection: content-length, x-other'], (body) => body],
+  ['a length that Connection names twice', ['Connection: Content-Length', 'Content-Length: LENGTH', 'Connection: keep-alive , CONTENT-LENGTH'], (body) => body],
+  ['chunks that Connection names', ['Transfer-Encoding: chunked', 'Connection: transfer-encoding'], chunked],
+]
+
+function chunked(text: string): string {
+  return `${(text.match(/[^]{1,17}/g) ?? []).map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join('')}0\r\n\r\n`
+}
+
+/** Sends bytes, and waits until the other side has answered and closes, or answers a second request. */
+async function raw(gateway: Gateway, text: string): Promise<string> {
+  const { port } = new URL(gateway.url)
+  const socket = connect(Number(port), '127.0.0.1')
+  socket.on('error', () => {})
+  let got = ''
+  socket.on('data', (data: Buffer) => (got += data.toString('latin1')))
+  // The second request is served after the first one, and closes.
+  socket.write(`${text}GET /v1/end HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\n\r\n`)
+  await once(socket, 'close')
+  return got
+}
+
+describe('one request is one request', () => {
+  test.each(METHODS.flatMap((method) => FRAMES.map(([name, headers, wire]) => [method, name, headers, wire] as const)))('%s with %s', async (method, _name, headers, wire) => {
+    const { url, seen } = await upstream((_, response) => response.end('{}'))
+    const { gateway } = await gatewayTo(url)
+    for (const path of ['/v1/messages', '/v1/files', '/openai/responses/r']) {
+      for (const body of [SMUGGLED, '']) {
+        seen.length = 0
+        const head = headers.map((header) => `${header.replace('LENGTH', String(body.length))}\r\n`).join('')
+        await raw(gateway, `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${head}\r\n${wire(body)}`)
+        // Those on one connection are on their way at the same time.
+        const arrived = seen.map(({ request, body: bytes }) => [request.url!.endsWith('/end'), request.method, bytes.toString()]).toSorted()
+        expect([path, arrived]).toEqual([path, [[false, method, body], [true, 'GET', '']]])
+      }
+    }
+  })
+
+  test.each(['host', 'authorization', 'x-api-key', 'cookie', 'content-type', 'content-encoding', 'anthropic-version', 'anthropic-beta', 'chatgpt-account-id'])('%s passes, though Connection names it', async (name) => {
+    const { url, seen } = await upstream((_, response) => response.end('{}'))
+    const { gateway } = await gatewayTo(url)
+    const value = name === 'content-encoding' ? 'identity' : 'v'
+    const header = name === 'host' ? '' : `${name}: ${value}\r\n`
+    await raw(gateway, `POST /anthropic/v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n${header}Connection: ${name}\r\nContent-Length: 2\r\n\r\n{}`)
+    expect(seen.find(({ request }) => request.method === 'POST')!.request.headers[name]).toBe(name === 'host' ? new URL(url).host : value)
+  })
+
+  test('what is of one connection stays on it', async () => {
+    const { url, seen } = await upstream((_, response) => response.end('{}'))
+    const { gateway } = await gatewayTo(url)
+    await raw(gateway, 'POST /v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\nHop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nConnection: Hop, keep-alive\r\nContent-Length: 2\r\n\r\n{}')
+    expect(Object.keys(seen.find(({ request }) => request.method === 'POST')!.request.headers).filter((name) => ['hop', 'keep-alive', 'te'].includes(name))).toEqual([])
+  })
+
+  test('an answer whose Connection names its length or its coding keeps both', async () => {
+    const server = createTcp((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: identity\r\nContent-Length: 2\r\nConnection: content-length, content-encoding, content-type, close\r\n\r\n{}'))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onCleanUp(() => void server.close())
+    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
+    expect([got.text, got.headers['content-length'], got.headers['content-encoding'], got.headers['content-type']]).toEqual(['{}', '2', 'identity', 'application/json'])
+  })
+})
+
+/** The ways in which an upstream ends a connection. */
+const ENDS: [name: string, end: (socket: Socket) => void][] = [
+  ['a reset', (socket) => void socket.resetAndDestroy()],
+  ['an end', (socket) => void socket.end()],
+  ['an end after half a head', (socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Ty')],
+  ['an end after a sign of life', (socket) => void socket.end('HTTP/1.1 102 Processing\r\n\r\n')],
+]
+
+describe('a connection that is kept', () => {
+  /** A server that answers the first request of a connection; at the second one it does as it is told. */
+  async function closing(end: (socket: Socket) => void, afterMs: number) {
+    const requests: string[] = []
+    const server = createServer((request, response) => {
+      let body = ''
+      request.setEncoding('utf8').on('data', (text: string) => (body += text))
+      request.on('end', () => {
+        requests.push(body)
+        if (requests.length === 1) return void response.end('{}')
+        const { socket } = request
+        setTimeout(() => end(socket), afterMs)
+      })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onCleanUp(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const billsPath = join(folder(), 'bills.jsonl')
+    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { billsPath })
+    const send = (n: number): Promise<Got | 'broken'> =>
+      ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' }, body: JSON.stringify({ model: 'm', n, messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] }) }).catch(() => 'broken' as const)
+    const bills = async (): Promise<any[]> => {
+      await gateway.close()
+      return readFileSync(billsPath, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+    }
+    return { gateway, requests, send, bills }
+  }
+
+  test.each(ENDS.flatMap(([name, end]) => [300, 1000].map((ms) => [name, ms, end] as const)))('%s after %i ms of work: nothing is sent again, the client sees it, and it is counted', async (_name, ms, end) => {
+    const { gateway, requests, send, bills } = await closing(end, ms)
+    expect(await send(1)).toMatchObject({ status: 200 })
+    expect(await send(2)).toBe('broken')
+    expect(requests.map((body) => JSON.parse(body).n)).toEqual([1, 2])
+    const [session] = gateway.ledger.sessions
+    expect(session).toMatchObject({ requests: 2, failures: 1 })
+    expect(session!.calls.map(({ status }) => status)).toEqual([200, 0])
+    expect((await bills()).length).toBe(2)
+  })
+
+  test('a first sign of life means that the upstream has seen it, at once, too', async () => {
+    const { requests, send } = await closing((socket) => void socket.end('HTTP/1.1 102 Processing\r\n\r\n'), 0)
+    await send(1)
+    expect(await send(2)).toBe('broken')
+    expect(requests.length).toBe(2)
+  })
+
+  test('several that are closed while they are idle: each request arrives once', async () => {
+    const bodies: string[] = []
+    let isClosing = false
+    const server = createServer((request, response) => {
+      const { socket } = request
+      let body = ''
+      request.setEncoding('utf8').on('data', (text: string) => (body += text))
+      request.on('end', () => {
+        bodies.push(body)
+        response.end('{}')
+      })
+      response.on('finish', () => {
+        if (isClosing) return
+        // The next bytes on it meet a closed door; nothing reads them.
+        socket.removeAllListeners('data')
+        socket.once('readable', () => socket.resetAndDestroy())
+      })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onCleanUp(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const send = (n: number): Promise<Got> => ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: `{"n":${n}}` })
+    await Promise.all([1, 2, 3, 4].map(send))
+    isClosing = true
+    expect((await send(5)).status).toBe(200)
+    expect(bodies.filter((body) => body === '{"n":5}').length).toBe(1)
+  })
+
+  test('a call that never left is a failure without a bill to wait for', async () => {
+    const billsPath = join(folder(), 'bills.jsonl')
+    const { gateway } = await gatewayTo('http://127.0.0.1:1', { billsPath })
+    const got = await ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' }, body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] }) })
+    expect(got.status).toBe(502)
+    expect(gateway.ledger.sessions[0]).toMatchObject({ requests: 1, failures: 1 })
+    await gateway.close()
+    expect(() => readFileSync(billsPath)).toThrow('ENOENT')
+  })
+})
