@@ -1,6 +1,6 @@
 /**
- * The one question of the first start on a new store: whether secrets are recorded. It is asked in a terminal only, once,
- * and not at all if the user's settings already say.
+ * The one question of the first start: whether secrets are recorded. It is asked in a terminal only, at each start until it is
+ * answered, and not at all if the settings already say.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,13 +10,18 @@ import type { StoreOptions } from '../lib/index.ts'
 import { SETTINGS_FILE } from './settings.ts'
 
 const QUESTION =
-  'Context manager: files and tool outputs are now recorded on this machine. Leave out passwords and API keys of known shapes?'
+  'Context manager: files and tool outputs are now recorded on this machine. Leave out passwords and API keys of known shapes? (The setting "redact" keeps your answer.)'
 const YES = 'Leave them out: what the model sees stays as it is'
 const NO = 'Record everything: nothing is ever lost'
 
-/** Returns whether a store is a database file that does not exist yet. */
-export function isNewStore(options: StoreOptions): boolean {
-  return options.kind === 'sqlite' && !existsSync(options.path)
+/** Returns whether anything outlives the process in a store, so that there is something to ask about. */
+export function isKept(options: StoreOptions): boolean {
+  return options.kind !== 'memory'
+}
+
+/** The sentence for a user who closed the question: what holds now, and where to answer. */
+export function unanswered(folder: string): string {
+  return `Everything is recorded, passwords and API keys included, until you answer: Pi asks again at its next start, or set "redact" in ${join(folder, SETTINGS_FILE)}.`
 }
 
 /**

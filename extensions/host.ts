@@ -10,7 +10,7 @@ import { Circumstances } from './circumstances.ts'
 import { exemptions, NestedCalls } from './results.ts'
 import type { Exempt } from './results.ts'
 import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, tell } from './guard.ts'
-import { askAboutSecrets, isNewStore } from './first-start.ts'
+import { askAboutSecrets, isKept, unanswered } from './first-start.ts'
 import { HOLDOUT, isHeldOut, isMarked } from './holdout.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
@@ -54,8 +54,10 @@ export class Host {
   readonly nested = new NestedCalls()
   /** Characters that answered reads have spared in results that have not come yet. */
   spared = 0
-  /** True if the session is the first one of its store. */
-  #isFirst = false
+  /** True if the store outlives the process. */
+  #isKept = false
+  /** Whether the user was asked about secrets; once in a process is enough. */
+  #hasAsked = false
   /** The session that was given up. */
   #given: Boundary | undefined
   /** Why there is no context manager in this session. */
@@ -203,16 +205,18 @@ export class Host {
       this.#register(ctx, settings)
       await bounded(boundary.synchronize(ctx), HANDLER_LIMIT_MS, 'reading the session')
       // Pi starts whether or not it is answered.
-      if (this.#isFirst && ctx.mode === 'tui' && !given.has('redact')) void this.#askAboutSecrets(ctx)
+      if (this.#isKept && !this.#hasAsked && ctx.mode === 'tui' && !given.has('redact')) void this.#askAboutSecrets(ctx)
     } catch (error) {
       await this.#give(error, ctx, 'could not start')
     }
   }
 
-  /** The first start on a new store: asks, and opens the session again if secrets are to be left out. Never rejects. */
+  /** Asks, and opens the session again if secrets are to be left out. Never rejects. */
   async #askAboutSecrets(ctx: ExtensionContext): Promise<void> {
+    this.#hasAsked = true
     try {
       const redact = await askAboutSecrets(ctx, getAgentDir())
+      if (redact === undefined) tell(ctx, unanswered(getAgentDir()), 'warning')
       if (redact !== true) return
       await this.restart(ctx)
       tell(ctx, 'Secrets of known shapes are left out of what is recorded from now on.', 'info')
@@ -238,7 +242,7 @@ export class Host {
     const kept = sessionManager.getSessionFile() !== undefined
     const place = placeOf(kept, settings.store, process.env, native.defaultStorePath)
     this.place = place.name
-    this.#isFirst = isNewStore(place.options)
+    this.#isKept = isKept(place.options)
     // A session that goes on has the prompt of its last run, which other extensions may have had a part in. They say so
     // with the next prompt; until then what Pi has here is only where they begin.
     const isEmpty = !sessionManager.getEntries().some(({ type }) => type === 'message')

@@ -1,10 +1,10 @@
-/** The question of the first start on a new store: asked once, kept in the settings, and never in the way. */
+/** The question of the first start: asked until it is answered, kept in the settings, and never in the way. */
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import { afterEach, expect } from 'vitest'
-import { cleanUp, MODEL } from '../rig/pi.ts'
+import { cleanUp, MODEL, runPrint } from '../rig/pi.ts'
 import { PiProcess } from '../rig/process.ts'
 import { calls } from '../rig/reply.ts'
 import { KEYS, startTerminal } from '../rig/terminal.ts'
@@ -59,10 +59,26 @@ only('no is kept, too, and an escape keeps nothing', async () => {
   const second = await other.start()
   await second.sees(QUESTION)
   // Escape and the next key could be read as one.
-  await second.redraws('\x03')
+  await second.press('\x03', /Everything is recorded, passwords and API keys included, until you answer.*"redact" in/s)
   await second.press(`one${KEYS.enter}`, /answer 1\./)
   await second.close()
   expect(existsSync(settingsOf(other.setting))).toBe(false)
+  const third = await other.start()
+  await third.sees(QUESTION)
+  await third.redraws(KEYS.enter)
+  await third.close()
+  expect(JSON.parse(readFileSync(settingsOf(other.setting), 'utf8'))).toEqual({ redact: true })
+})
+
+only('a store that a run without a terminal has made is asked about', async () => {
+  const { setting, start } = await started()
+  await runPrint({ ...setting.load, prompts: ['one'] })
+  expect(isStored(setting)).toBe(true)
+  const terminal = await start()
+  expect(await terminal.sees(QUESTION)).toMatch(/"redact"/)
+  await terminal.redraws(KEYS.enter)
+  await terminal.close()
+  expect(JSON.parse(readFileSync(settingsOf(setting), 'utf8'))).toEqual({ redact: true })
 })
 
 only("installed as a package, it has its name on Pi's start screen", async () => {
