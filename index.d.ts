@@ -197,6 +197,13 @@ export interface Damage {
   what: string
 }
 
+/**
+ * The filesystem namespace of this machine's own files, as their `source.filesystemId` names it: SHA-256 of the machine's ID in
+ * hexadecimal digits (Linux: of the trimmed `/etc/machine-id`; Windows: of the `MachineGuid`). Null on a machine without an
+ * ID, such as macOS: there each store keeps a random one.
+ */
+export declare function defaultFilesystemId(): string | null
+
 /** One message to replace in what the model sees. */
 export type Edit =
   | { kind: 'result'; /** The message. */
@@ -358,8 +365,11 @@ export interface MountMapping {
   agentPrefix: string
   /** The prefix on the filesystem that `filesystemId` names, for instance `/home/me/project`. */
   canonicalPrefix: string
-  /** The filesystem namespace of everything below the prefix. */
-  filesystemId: string
+  /**
+   * The filesystem namespace of everything below the prefix. Default: that of this machine's own files
+   * (`defaultFilesystemId()`), as it is right for a folder of the host that a container mounts.
+   */
+  filesystemId?: string
 }
 
 /** How a session is opened. */

@@ -773,11 +773,12 @@ if (
   }
 }
 
-const { ContextManager, Store, checkExport, contentHash, redactedText, textPart } = nativeBinding
+const { ContextManager, Store, checkExport, contentHash, defaultFilesystemId, redactedText, textPart } = nativeBinding
 export { ContextManager }
 export { Store }
 export { checkExport }
 export { contentHash }
+export { defaultFilesystemId }
 export { redactedText }
 export { textPart }
 export const __napiBindingTarget = __napiLoadedBindingTarget

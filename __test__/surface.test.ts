@@ -24,7 +24,7 @@ describe('classes', () => {
   })
 
   test('entry_exports_only_what_is_public', () => {
-    expect(Object.keys(entry).sort()).toEqual(['ContextManager', 'DrivenSession', 'Projection', 'Store', 'defaultStorePath'])
+    expect(Object.keys(entry).sort()).toEqual(['ContextManager', 'DrivenSession', 'Projection', 'Store', 'defaultFilesystemId', 'defaultStorePath'])
   })
 
   test('instance_made_with_new_is_closed', async () => {

@@ -12,6 +12,7 @@ import type { Exempt } from './results.ts'
 import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, tell } from './guard.ts'
 import { askAboutSecrets, isKept, unanswered } from './first-start.ts'
 import { HOLDOUT, isHeldOut, isMarked } from './holdout.ts'
+import { pathsOf } from './mounts.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
@@ -249,8 +250,7 @@ export class Host {
     const opening = native.open({
       ...(isNew || isEmpty ? { systemPrompt: ctx.getSystemPrompt() } : {}),
       sessionId: sessionManager.getSessionId(),
-      cwd: ctx.cwd,
-      home: homedir(),
+      ...pathsOf(ctx.cwd, homedir(), settings),
       store: place.options,
       window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },
       stay: staysOf(settings),

@@ -9,6 +9,8 @@ import { suggestion } from '../lib/cli/suggest.ts'
 import { reasonOf } from '../lib/cli/terminal.ts'
 import { BINDINGS } from '../lib/models/rules.ts'
 import type { Binding } from '../lib/models/rules.ts'
+import { areMounts, isWithin, mountsIn, MOUNTS_WANTED } from './mounts.ts'
+import type { Mount } from './mounts.ts'
 import type { XtdbPlace } from './place.ts'
 
 /** The settings, with a value for each. */
@@ -64,6 +66,13 @@ export interface Settings {
    * without the context manager. Default 0.
    */
   holdout: number
+  /**
+   * How the paths that the agent's tools see map to folders of this machine, where the tools run inside a sandbox. Default: no
+   * sandbox. A project can only name its own folder and what is in it.
+   */
+  mounts: readonly Mount[]
+  /** The filesystem namespace of paths that no mount covers, such as a container's ID. Default: one for each session. */
+  filesystemId: string | undefined
   /** True if files that were read are watched for changes from outside. Default true. */
   watch: boolean
   /**
@@ -112,6 +121,8 @@ export const DEFAULTS: Settings = {
   debtCap: undefined,
   neverCollapse: {},
   holdout: 0,
+  mounts: [],
+  filesystemId: undefined,
   watch: true,
   redact: false,
   rollOnlyAtUserTurn: false,
@@ -145,7 +156,8 @@ export const SETTINGS_FILE = 'context-manager.json'
 export function readSettings({ user, project, over = process.env['CONTEXT_SETTINGS'] }: Sources): ReadSettings {
   const problems: string[] = []
   const fields: Partial<Settings> = {}
-  const take = (name: string, text: string, isProject = false): void => {
+  /** `root`: the folder of the project whose file it is. */
+  const take = (name: string, text: string, root?: string): void => {
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -156,7 +168,7 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
     const checked = checkSettings(value)
     problems.push(...checked.problems.map((problem) => `${name}: ${problem}`))
     for (const field of checked.given) {
-      const reason = isProject ? refusedOfProject(field, checked.settings) : undefined
+      const reason = root === undefined ? undefined : refusedOfProject(field, checked.settings, root)
       if (reason === undefined) Object.assign(fields, { [field]: checked.settings[field] })
       else problems.push(`${name}: ${reason}`)
     }
@@ -168,7 +180,7 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
       // A project is trusted for what is in it.
       if (isProject && relative(realpathSync(dirname(folder)), real).startsWith('..')) problems.push(`${path} leads out of the project, to ${real}, so it is not read; copy the file`)
       else if (!statSync(real).isFile()) problems.push(`${path} is not a file, so no settings are read from it`)
-      else take(path, readFileSync(real, 'utf8'), isProject)
+      else take(path, readFileSync(real, 'utf8'), isProject ? dirname(folder) : undefined)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push(`${path} can't be read: ${reasonOf(error)}`)
     }
@@ -179,8 +191,10 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
   return { settings: { ...DEFAULTS, ...fields }, given: new Set(Object.keys(fields) as (keyof Settings)[]), problems }
 }
 
-/** Why a project's file can't say this; undefined if it can. Where the data goes and what is kept of it is the user's choice. */
-function refusedOfProject(field: keyof Settings, { redact }: Settings): string | undefined {
+/** Why a project's file can't say this; undefined if it can. Where data goes, what is kept and what is read is the user's choice. */
+function refusedOfProject(field: keyof Settings, { redact, mounts }: Settings, root: string): string | undefined {
+  if (field === 'mounts' && !mounts.every(({ canonicalPrefix }) => isWithin(root, canonicalPrefix)))
+    return '"mounts" of a project can only name its own folder and what is in it; name other folders in your own settings'
   if (field === 'store') return '"store" can only be set in your own settings, because a project must not say where your data goes'
   if (field === 'redact' && !redact) return '"redact" can only be switched off in your own settings'
   return undefined
@@ -198,11 +212,16 @@ export function checkSettings(value: unknown): ReadSettings {
     if (check === undefined) problems.push(`there is no setting "${name}"${suggestion(name, Object.keys(CHECKS))}`)
     else if (!check.test(one)) problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(one)}`)
     else {
-      settings[name] = name === 'store' ? storeOf(one as string | XtdbPlace) : one
+      settings[name] = valueOf(name, one)
       given.add(name as keyof Settings)
     }
   }
   return { settings: settings as unknown as Settings, given, problems }
+}
+
+function valueOf(name: string, value: unknown): unknown {
+  if (name === 'store') return storeOf(value as string | XtdbPlace)
+  return name === 'mounts' ? mountsIn(value as Mount[], expandHome) : value
 }
 
 interface Check {
@@ -253,6 +272,8 @@ const CHECKS: Record<keyof Settings, Check> = {
     wanted: 'a share of sessions from 0 to 1',
     test: (value) => typeof value === 'number' && value >= 0 && value <= 1,
   },
+  mounts: { wanted: MOUNTS_WANTED, test: areMounts },
+  filesystemId: { wanted: 'a text of at least one character', test: (value) => value === undefined || (typeof value === 'string' && value !== '') },
   watch: YES_OR_NO,
   redact: YES_OR_NO,
   rollOnlyAtUserTurn: YES_OR_NO,

@@ -5,6 +5,7 @@
  * @module
  */
 export { DrivenSession } from './driven.ts'
+export { defaultFilesystemId } from './filesystem.ts'
 export { Projection } from './harness.ts'
 export type { ProjectedModel, ProjectionOptions, Shape, ShapeName } from './harness.ts'
 export { ContextManager } from './manager.ts'

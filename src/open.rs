@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use context_engine::{Engine, Options};
+use context_engine::{Engine, Options, machine_identity, machine_namespace};
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;
+use context_platform::MACHINE_ID_FILE;
 use context_store::Store;
+use napi_derive::napi;
 use tracing::Span;
 
 use crate::convert;
@@ -39,6 +41,15 @@ impl Held for Open {
     }
 }
 
+/// The filesystem namespace of this machine's own files, as their `source.filesystemId` names it: SHA-256 of the machine's ID in
+/// hexadecimal digits (Linux: of the trimmed `/etc/machine-id`; Windows: of the `MachineGuid`). Null on a machine without an
+/// ID, such as macOS: there each store keeps a random one.
+#[napi]
+#[cfg_attr(test, allow(dead_code, reason = "the addon exports it, and a test build has no addon"))]
+pub fn default_filesystem_id() -> Option<String> {
+    machine_identity(MACHINE_ID_FILE)
+}
+
 /// Returns the span under which the log files the steps of a session's calls.
 pub fn span(id: &str) -> Span {
     tracing::debug_span!(target: "context", "session", id)
@@ -66,10 +77,15 @@ async fn open_session(
 ) -> Outcome<Engine> {
     let window = convert::window(options.window)?;
     let stays = convert::stays(options.stay)?;
-    let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {
-        agent_prefix: m.agent_prefix,
-        canonical_prefix: m.canonical_prefix,
-        filesystem_id: m.filesystem_id,
+    let mounts = options.mounts.unwrap_or_default();
+    let host = match mounts.iter().all(|mount| mount.filesystem_id.is_some()) {
+        true => String::new(),
+        false => machine_namespace(&**store, MACHINE_ID_FILE).await?,
+    };
+    let mounts = mounts.into_iter().map(|mount| MountMapping {
+        agent_prefix: mount.agent_prefix,
+        canonical_prefix: mount.canonical_prefix,
+        filesystem_id: mount.filesystem_id.unwrap_or_else(|| host.clone()),
     });
     let options = Options {
         home: options.home,

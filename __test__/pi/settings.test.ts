@@ -3,6 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { MOUNTS_WANTED, pathsOf } from '../../extensions/mounts.ts'
 import { longWait, placeOf, storeLine } from '../../extensions/place.ts'
 import type { XtdbPlace } from '../../extensions/place.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extensions/settings.ts'
@@ -58,6 +59,28 @@ describe('settings', () => {
       {},
       [`"neverCollapse" must be { "tools": names, "files": globs }, each a list of texts, not ${JSON.stringify(value)}`],
     ]),
+    [
+      'mounts',
+      { mounts: [{ agentPrefix: '/workspace', canonicalPrefix: '~/project/' }], filesystemId: 'container' },
+      { mounts: [{ agentPrefix: '/workspace', canonicalPrefix: join(homedir(), 'project') }], filesystemId: 'container' },
+      [],
+    ],
+    ...[
+      {},
+      [{}],
+      [{ agentPrefix: 'w', canonicalPrefix: '/p' }],
+      [{ agentPrefix: '/w', canonicalPrefix: 'p' }],
+      [{ agentPrefix: '/w', canonicalPrefix: '~other' }],
+      [{ agentPrefix: '/w', canonicalPrefix: '/p', filesystemId: '' }],
+      [{ agentPrefix: '/w', canonicalPrefix: '/p', readOnly: true }],
+      [{ agentPrefix: '/w', canonicalPrefix: '/p' }, { agentPrefix: '/w/', canonicalPrefix: '/q' }],
+    ].map((mounts): [string, unknown, object, string[]] => [
+      `mounts that can't be: ${JSON.stringify(mounts)}`,
+      { mounts },
+      {},
+      [`"mounts" must be ${MOUNTS_WANTED}, not ${JSON.stringify(mounts)}`],
+    ]),
+    ['an empty filesystem ID', { filesystemId: '' }, {}, ['"filesystemId" must be a text of at least one character, not ""']],
     ['a holdout', { holdout: 0.1 }, { holdout: 0.1 }, []],
     ['too large a holdout', { holdout: 10 }, {}, ['"holdout" must be a share of sessions from 0 to 1, not 10']],
     ['a name nobody knows', { toString: 1 }, {}, ['there is no setting "toString"']],
@@ -147,6 +170,34 @@ describe('settings', () => {
     writeFileSync(join(project, 'shared.json'), '{"perTurn": 3}')
     symlinkSync('../shared.json', join(project, '.pi', 'context-manager.json'))
     expect(readSettings({ user: temporaryFolder('settings-'), project: join(project, '.pi'), over: '' })).toMatchObject({ settings: { perTurn: 3 }, problems: [] })
+  })
+
+  test('a project mounts only its own folder and what is in it', () => {
+    const [user, root] = [temporaryFolder('settings-'), temporaryFolder('settings-')]
+    const project = join(root, '.pi')
+    mkdirSync(project)
+    const mounted = (canonicalPrefix: string) => {
+      writeFileSync(join(project, 'context-manager.json'), JSON.stringify({ mounts: [{ agentPrefix: '/w', canonicalPrefix }] }))
+      return readSettings({ user, project, over: '' })
+    }
+    symlinkSync(homedir(), join(root, 'link'))
+    for (const own of [root, join(root, 'src'), `${root}/`]) expect(mounted(own)).toMatchObject({ problems: [], settings: { mounts: [{ agentPrefix: '/w' }] } })
+    for (const other of [homedir(), '/', join(root, '..'), `${root}-other`, join(root, 'link')]) {
+      const { settings, problems } = mounted(other)
+      expect([settings.mounts, problems]).toEqual([[], [expect.stringContaining('can only name its own folder and what is in it')]])
+    }
+  })
+
+  test.each([
+    ['no mounts', [], '/p/src', { cwd: '/p/src', home: '/home/me' }],
+    ['the folder itself', [['/w', '/p']], '/p', { cwd: '/w' }],
+    ['below it', [['/w', '/p']], '/p/src', { cwd: '/w/src' }],
+    ['the nearest one', [['/w', '/p'], ['/s', '/p/src']], '/p/src/a', { cwd: '/s/a' }],
+    ['the root of the sandbox', [['/', '/p']], '/p/src', { cwd: '/src' }],
+    ['a similar name', [['/w', '/p']], '/paths', { cwd: '/paths' }],
+  ])('the working directory as the agent sees it: %s', (_name, pairs, cwd, expected) => {
+    const mounts = pairs.map(([agentPrefix = '', canonicalPrefix = '']) => ({ agentPrefix, canonicalPrefix }))
+    expect(pathsOf(cwd, '/home/me', { mounts, filesystemId: undefined })).toEqual(mounts.length === 0 ? expected : { ...expected, mounts })
   })
 
   test('a project takes precedence over the user, but does not say where data goes or that secrets are recorded', () => {

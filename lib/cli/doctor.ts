@@ -7,6 +7,7 @@ import type { Stray } from '../gateway/form-files.ts'
 import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
 import type { SecretPlace, StoreOptions } from '../../index.js'
+import { defaultFilesystemId } from '../filesystem.ts'
 import { exitHelp } from './exit.ts'
 import { LARGE_BYTES, size } from '../inspect/names.ts'
 import { inStore, reading, STORE_HELP } from './store.ts'
@@ -35,6 +36,8 @@ interface Findings {
   store: string
   /** Bytes of the database's files; empty for a node. */
   files: Record<string, number>
+  /** The filesystem namespace of this machine's own files; null where each store has a random one. */
+  filesystemId: string | null
   /** Files and folders that interrupted commands left on this machine. */
   leftovers: Leftover[]
   /** Problems among the gateway's forms. */
@@ -78,6 +81,7 @@ async function check(options: StoreOptions, name: string, top: number, isJson: b
   const findings: Findings = {
     store: name,
     files: options.kind === 'sqlite' ? filesOf(name) : {},
+    filesystemId: defaultFilesystemId(),
     leftovers: leftovers([...(options.kind === 'sqlite' ? [dirname(name)] : []), process.cwd()]),
     forms: strayForms(formsFolder(options), damages.length > 0 ? undefined : await sessionsOf(options)),
     damages,
@@ -143,9 +147,10 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
   return sums
 }
 
-function print({ store, files, leftovers: left, forms, damages, sessions, byType: types, orphans, largest }: Findings): void {
+function print({ store, files, filesystemId, leftovers: left, forms, damages, sessions, byType: types, orphans, largest }: Findings): void {
   out(plain(`store      ${store}`))
   for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
+  if (filesystemId !== null) out(`host       filesystem ID ${filesystemId}`)
   if (left.length > 0) {
     out('leftover   interrupted commands left texts of a store outside of it; delete what no running command needs:')
     for (const { path, bytes } of left) out(plain(`           ${size(bytes).padStart(9)}  ${path}`))

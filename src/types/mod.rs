@@ -18,8 +18,9 @@ pub struct MountMapping {
     pub agent_prefix: String,
     /// The prefix on the filesystem that `filesystemId` names, for instance `/home/me/project`.
     pub canonical_prefix: String,
-    /// The filesystem namespace of everything below the prefix.
-    pub filesystem_id: String,
+    /// The filesystem namespace of everything below the prefix. Default: that of this machine's own files
+    /// (`defaultFilesystemId()`), as it is right for a folder of the host that a container mounts.
+    pub filesystem_id: Option<String>,
 }
 
 /// How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays

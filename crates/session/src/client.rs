@@ -110,10 +110,7 @@ async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     Ok(match &options.filesystem_id {
         Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
         Some(id) => id.clone(),
-        None if shares_unmapped => match machine_identity(&options.machine_id_file) {
-            Some(id) => id,
-            None => options.store.local_value("machine", &random_id()?).await?,
-        },
+        None if shares_unmapped => machine_namespace(&*options.store, &options.machine_id_file).await?,
         None => {
             let name = format!("sandbox:{}", options.session_id);
             options.store.local_value(&name, &random_id()?).await?
@@ -121,8 +118,20 @@ async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     })
 }
 
-/// SHA-256 of the machine's ID; `None` if it has none, as in some containers and on macOS.
-fn machine_identity(file: &str) -> Option<String> {
+/// The namespace of a machine's own files: [`machine_identity`], or a random one that the store keeps.
+///
+/// # Errors
+/// What the store reports, `IO` without a source of random bytes.
+pub async fn machine_namespace(store: &dyn Store, file: &str) -> Result<String> {
+    Ok(match machine_identity(file) {
+        Some(id) => id,
+        None => store.local_value("machine", &random_id()?).await?,
+    })
+}
+
+/// SHA-256 of the machine's ID, in hexadecimal digits; `None` if it has none, as in some containers and on macOS. `file` holds
+/// the ID, normally [`context_platform::MACHINE_ID_FILE`].
+pub fn machine_identity(file: &str) -> Option<String> {
     context_platform::machine_id(file).map(|id| Digest::of(id.as_bytes()).to_string())
 }
 

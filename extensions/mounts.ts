@@ -1,0 +1,72 @@
+/** Paths of an agent whose tools run inside a sandbox, such as a container that mounts the project's folder. */
+import { realpathSync } from 'node:fs'
+import { isAbsolute, relative, resolve } from 'node:path'
+import type { MountMapping, OpenOptions } from '../index.js'
+
+/** A folder of this machine, and where the agent's tools see it. */
+export type Mount = MountMapping
+
+/** What the setting `mounts` must be, as the end of a sentence. */
+export const MOUNTS_WANTED =
+  'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID'
+
+/** Returns whether a value can be the setting `mounts`. `~` stands for the user's folder on this machine. */
+export function areMounts(value: unknown): boolean {
+  if (!Array.isArray(value) || !value.every(isMount)) return false
+  return new Set(value.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, ''))).size === value.length
+}
+
+/** The mounts with absolute paths; `expand` puts the user's folder in place of `~`. */
+export function mountsIn(mounts: readonly Mount[], expand: (path: string) => string): Mount[] {
+  return mounts.map((mount) => ({ ...mount, canonicalPrefix: resolve(expand(mount.canonicalPrefix)) }))
+}
+
+/** Returns whether a path is a folder or in it, links followed where they exist. */
+export function isWithin(folder: string, path: string): boolean {
+  const between = relative(realOf(folder), realOf(path))
+  return between === '' || (!isAbsolute(between) && between.split(/[\\/]/)[0] !== '..')
+}
+
+/**
+ * The options of a session about paths. Without mounts the agent sees this machine. With mounts its working directory is where
+ * it sees Pi's, and its home directory is not known.
+ */
+export function pathsOf(
+  cwd: string,
+  home: string,
+  { mounts, filesystemId }: { mounts: readonly Mount[]; filesystemId: string | undefined },
+): Pick<OpenOptions, 'cwd' | 'home' | 'mounts' | 'filesystemId'> {
+  const own = filesystemId === undefined ? {} : { filesystemId }
+  if (mounts.length === 0) return { cwd, home, ...own }
+  return { cwd: seenAs(cwd, mounts), mounts: [...mounts], ...own }
+}
+
+/** The path under which the agent sees a folder of this machine; the same path if no mount has it. */
+function seenAs(path: string, mounts: readonly Mount[]): string {
+  const [nearest] = mounts
+    .filter(({ canonicalPrefix }) => isWithin(canonicalPrefix, path))
+    .toSorted((left, right) => right.canonicalPrefix.length - left.canonicalPrefix.length)
+  if (nearest === undefined) return path
+  const below = relative(realOf(nearest.canonicalPrefix), realOf(path)).replaceAll('\\', '/')
+  return below === '' ? nearest.agentPrefix : `${nearest.agentPrefix.replace(/\/+$/, '')}/${below}`
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}
+
+function isMount(value: unknown): value is Mount {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { agentPrefix, canonicalPrefix, filesystemId, ...others } = value as Record<string, unknown>
+  const isText = (one: unknown): one is string => typeof one === 'string'
+  return (
+    isText(agentPrefix) && agentPrefix.startsWith('/') &&
+    isText(canonicalPrefix) && (isAbsolute(canonicalPrefix) || /^~(?:[\\/]|$)/.test(canonicalPrefix)) &&
+    (filesystemId === undefined || (isText(filesystemId) && filesystemId !== '')) &&
+    Object.keys(others).length === 0
+  )
+}
