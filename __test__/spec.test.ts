@@ -56,10 +56,12 @@ function tests(cell: string): { suite: string; name: string }[] {
 }
 
 describe.each([
+  ['1.4 Invariants', /^1\.4 /],
   ['2 Data model', /^2 /],
   ['3 Sessions', /^3 /],
   ['4 Context assembly', /^4 /],
   ['5 Clients, sources and tracking', /^5 /],
+  ['6.3 and 7.4 Isolation and deployment', /^6\.3 /],
   ['the test list', /^The test list/],
   ['what must not go wrong', /^What must not/],
 ])('%s', (_, heading) => {
