@@ -110,7 +110,7 @@ describe.each(shapes)('call IDs that come again: %s', (shape) => {
       const manager = await opened({ cwd: folder() })
       let now = 0
       const projection = new Projection(manager, { model: MODEL, shortens: true, now: () => now })
-      const write = (steps: readonly Step[]): object[] => steps.flatMap((step, at) => written[shape](step, at))
+      const write = (steps: readonly Step[]): object[] => steps.flatMap((step) => written[shape](step, 1))
       await projection.transform(write([{ user: 'begin' }, { calls: [call(older, 'old')] }]))
       // All of it leaves, and the host goes on from here.
       const before: Step[] = [{ user: 'summary' }, { text: 'yes', calls: [] }, { user: 'on' }]
@@ -128,6 +128,46 @@ describe.each(shapes)('call IDs that come again: %s', (shape) => {
       expect(back.filter((text) => text.includes('old line'))).toEqual([])
       expect(JSON.stringify(sent).includes('fresh line 30') || back.includes(output('fresh'))).toBe(true)
       await manager.close()
+    }
+  })
+})
+
+describe.each(shapes)('what a host puts into the past: %s', (shape) => {
+  const said = (words: string): string => output(`${words} says`)
+  const call = (words: string): Step => ({ text: said(`model with ${words}`), calls: [{ id: `id_${words}`, name: 'bash', args: { command: words }, output: output(words) }] })
+
+  const edits: [name: string, edit: (steps: Step[]) => void][] = [
+    ['a prompt is inserted', (steps) => void steps.splice(6, 0, { user: said('new') })],
+    ['a prompt is changed', (steps) => void (steps[7] = { user: said('new') })],
+    ['a prompt is inserted at the beginning', (steps) => void steps.unshift({ user: said('new') })],
+    ['an answer is inserted', (steps) => void steps.splice(6, 0, { text: said('new'), calls: [] }, { user: 'and' })],
+    ['an answer is changed', (steps) => void (steps[8] = { ...(steps[8] as { calls: Call[] }), text: said('new') })],
+    ['a call is inserted', (steps) => void steps.splice(6, 0, call('new'))],
+    ['an output is changed', (steps) => void ((steps[8] as { calls: Call[] }).calls[0] = { ...(steps[8] as { calls: Call[] }).calls[0]!, output: output('new') })],
+  ]
+
+  test.each(edits)('%s: it is sent whole, and what stands in its place later brings it back', async (_, edit) => {
+    const manager = await opened({ cwd: folder() })
+    let now = 0
+    const projection = new Projection(manager, { model: MODEL, shortens: true, now: () => now })
+    const write = (steps: readonly Step[]): object[] => steps.flatMap((step) => written[shape](step, 1))
+    const pass = async (steps: readonly Step[]): Promise<object[]> => ((now += 3_600_000), projection.transform(write(steps)))
+    const steps: Step[] = [{ user: 'begin' }]
+    for (let round = 0; round < 10; round += 1) {
+      steps.push({ user: said(`user ${round}`) }, call(`round ${round}`))
+      await pass(steps)
+    }
+    edit(steps)
+    const news = (messages: readonly object[]): string[] => [...JSON.stringify(messages).matchAll(/new[^"]*? line (\d+),/g)].map(([text]) => text)
+    const lines = news(write(steps))
+    expect(lines.length).toBeGreaterThan(50)
+    expect(news(await pass(steps))).toEqual(lines)
+    for (let round = 10; round < 22; round += 1) {
+      steps.push({ user: said(`user ${round}`) }, call(`round ${round}`))
+      const sent = await pass(steps)
+      if (round < 21) continue
+      const back = [...(await recalled(manager, sent)).values(), JSON.stringify(sent)]
+      expect(lines.filter((line) => !back.some((text) => text.includes(line)))).toEqual([])
     }
   })
 })

@@ -129,7 +129,8 @@ interface IncomingPart {
   message: EngineMessage
 }
 
-/** A part of a message in the form that the engine takes. */
-export function incoming({ key, message }: IncomingPart): IncomingMessage {
-  return { key, message: recordable(handed(message)) }
+/** A part of a message in the form that the engine takes. `isUnsent`: it stands in the past, and no request had it. */
+export function incoming({ key, message }: IncomingPart, isUnsent = false): IncomingMessage {
+  const taken = recordable(handed(message))
+  return { key, message: isUnsent ? { ...taken, unsent: true } : taken }
 }

@@ -9,10 +9,9 @@ import type { Keyed, Moment, Visible } from '../driver/port.ts'
 import { ask } from '../driver/withheld.ts'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
-import { CallBoundary } from './boundary.ts'
-import { callsIn, callsOf, Results } from './results.ts'
+import { CallBoundary, unsent } from './boundary.ts'
+import { callsOf, Results } from './results.ts'
 import { incoming } from './message.ts'
-import type { EngineMessage } from './message.ts'
 import { fingerprint, guarded } from './identity.ts'
 import { standsFor, withdraw } from './objects.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -49,6 +48,8 @@ interface Pass {
   isRepeated: boolean
   /** Results that the host has reworded. */
   reworded: ReadonlySet<Part>
+  /** What the host has put into the past, or changed there: no request had it. */
+  unsent: ReadonlySet<Part>
   /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
   sentMs?: number
 }
@@ -203,7 +204,7 @@ export class Projection {
     const fresh = follows ? await this.#read(messages, match.next, shape) : undefined
     const model = this.#model().name
     const isRepeated = fresh?.length === 0 && messages.length > 0 && model === this.#lastModel
-    const pass: Pass = { messages, shape, table: old, fresh, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set() }
+    const pass: Pass = { messages, shape, table: old, fresh, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set(), unsent: new Set() }
     this.#pass = pass
     try {
       const plan = (await this.#driver.take('end', true)) as Plan
@@ -279,13 +280,14 @@ export class Projection {
    * The new messages in the form that the engine takes. Results that the host has reworded are recorded as new objects
    * first, because the engine would take the object that it knows by the call ID.
    */
-  #keyed({ fresh = [], reworded }: Pass): Keyed[] {
+  #keyed({ fresh = [], reworded, unsent }: Pass): Keyed[] {
     return fresh
       .flatMap((unit) => unit.parts)
       .map((part) => {
         const apart = reworded.has(part)
-        if (!apart && !this.#results.isTranslated(part.message)) return incoming(part)
-        return { ...incoming(part), apart, record: () => this.#results.receive(part.message) }
+        const given = incoming(part, unsent.has(part))
+        if (!apart && !this.#results.isTranslated(part.message)) return given
+        return { ...given, apart, record: () => this.#results.receive(part.message) }
       })
   }
 
@@ -309,34 +311,23 @@ export class Projection {
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
       (await this.#boundary.of(units, seen))
-    const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, this.#changedArguments(units, seen))
+    const isFirst = old.units.length === 0
+    const changed = this.#results.changed(isFirst ? [] : units.filter((unit) => !seen.has(unit)))
+    const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
     if (boundary <= same && reworded.size === 0 && unknown.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
-    for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) {
-      if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
-    }
+    for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
+    pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
     const known = units.slice(0, boundary)
     pass.fresh = units.slice(boundary)
-    pass.table = new Table()
-    await pass.table.add(known)
+    await (pass.table = new Table()).add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
     const visible = await inPieces(known, ({ shape, parts, notices }) => [
-      ...parts.map((part) => this.#results.incoming(part)),
+      ...parts.map((part) => this.#results.incoming(part, pass.unsent.has(part))),
       ...notices.map((notice) => ({ key: 'notice', message: noticeOf(shape, notice) })),
     ])
     const messages = visible.flat()
     return { messages, recorded: messages.length }
-  }
-
-  /** Returns the arguments of a result's call where the host has changed the answer since the last call. */
-  #changedArguments(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): (message: EngineMessage) => object | undefined {
-    const isFirst = this.#table.units.length === 0
-    const fresh = isFirst ? [] : units.filter((unit) => !seen.has(unit))
-    const calls = new Set(fresh.flatMap(({ parts }) => parts.flatMap(({ message }) => callsIn(message))))
-    return (message) => {
-      const call = this.#results.callOf(message)
-      return call !== undefined && calls.has(call) ? call.arguments : undefined
-    }
   }
 
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */

@@ -7,7 +7,7 @@ import { flattened } from '../json.ts'
 import { incoming, isTranslated, resultText } from './message.ts'
 import type { Block, EngineMessage, ToolCallBlock } from './message.ts'
 import { isCopy } from './reasoning.ts'
-import type { Part } from './unit.ts'
+import type { Part, Unit } from './unit.ts'
 
 export class Results {
   readonly #manager: ContextManager
@@ -57,9 +57,13 @@ export class Results {
     return call
   }
 
-  /** The call that a result answers; undefined if the conversation does not have it. */
-  callOf(message: EngineMessage): ToolCallBlock | undefined {
-    return this.#callOf.get(message)
+  /** Returns the arguments of a result's call if it is in one of these units: the host has changed them since the last call. */
+  changed(units: readonly Unit[]): (message: EngineMessage) => object | undefined {
+    const calls = new Set(units.flatMap(({ parts }) => parts.flatMap(({ message }) => callsIn(message))))
+    return (message) => {
+      const call = this.#callOf.get(message)
+      return call !== undefined && calls.has(call) ? call.arguments : undefined
+    }
   }
 
   /** A result that was read before has been read again behind another call: the host has changed the answer. */
@@ -69,8 +73,8 @@ export class Results {
   }
 
   /** A message in the form that the engine takes, with what it needs to find a result in the record. */
-  incoming(part: Part): IncomingMessage {
-    const { key, message } = incoming(part)
+  incoming(part: Part, isUnsent: boolean): IncomingMessage {
+    const { key, message } = incoming(part, isUnsent)
     const call = this.#callOf.get(part.message)
     if (call === undefined || !isTranslated(call)) return { key, message }
     return { key, message: { ...message, recordedArguments: flattened(call.arguments) } }

@@ -29,6 +29,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
 use crate::identity::Namesakes;
+use crate::inserted::Unsent;
 use crate::job::{Queue, Unread};
 use crate::view::Assembled;
 use crate::view::sections::View;
@@ -75,6 +76,8 @@ pub(crate) struct State {
     pub view: View,
     /// Messages that a call took in before it failed.
     pub taken: Vec<context_projection::request::plan::IncomingMessage>,
+    /// What the harness has put into the past and was not sent yet.
+    pub unsent: Unsent,
     /// The recorded calls that share a call ID, for the results of the transcript that is being read.
     pub namesakes: Namesakes,
     /// The lines of notices that no plan has carried yet. The archive has what each of them says.

@@ -22,6 +22,7 @@ mod identity;
 mod index;
 mod inferred;
 mod inflight;
+mod inserted;
 mod job;
 mod notices;
 mod open;

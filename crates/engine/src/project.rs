@@ -18,6 +18,7 @@ use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
 use crate::identity::Namesakes;
+use crate::inserted::Unsent;
 use crate::results::Taking;
 
 /// Milliseconds for which the writes of other machines are not fetched again.
@@ -92,6 +93,8 @@ impl Engine {
             state.session.pulled_ms = call.now_ms;
             self.inner.refresh_at_turn(&mut state).await?;
         }
+        let State { request, unsent, .. } = &mut *state;
+        unsent.date(&mut request.segments);
         plan.edits.extend(state.request.lacking(call.rolls));
         if call.rolls {
             // An answer among the messages has warmed the cache again.
@@ -115,6 +118,9 @@ impl Engine {
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
+        if call.rolls {
+            state.unsent = Unsent::default();
+        }
         state.request.finish(&mut plan);
         // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
@@ -143,6 +149,7 @@ impl Engine {
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
+        self.inner.inserted(&mut state, &incoming[..recorded.min(incoming.len())], call).await?;
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
             self.inner
@@ -166,8 +173,9 @@ impl Engine {
                 state.taken.push(one);
             }
         }
-        let State { request, session, .. } = &mut *state;
+        let State { request, session, unsent, .. } = &mut *state;
         request.segments.count_calls(request.made);
+        unsent.date(&mut request.segments);
         request.repeat_call_digests(session);
         request.note_unbound();
         let turn = session.turns.saturating_sub(1);
@@ -214,10 +222,12 @@ impl Inner {
         let IncomingMessage { key, message } = incoming;
         let flat = is_deeper_than(message, MAX_DEPTH).then(|| flattened(message, MAX_DEPTH));
         let message = flat.as_ref().unwrap_or(message);
+        state.unsent.see(message);
         match text_of(message, "role") {
             "user" => {
                 if taking.record {
                     self.add_message(state, Fsync::WithSettle, message).await?;
+                    self.note_unrecorded(state, message);
                 } else {
                     let State { request, session, .. } = state;
                     request.segments.start_turn(session);
@@ -228,6 +238,7 @@ impl Inner {
             "assistant" => {
                 if taking.record {
                     self.add_message(state, Fsync::WithSettle, message).await?;
+                    self.note_unrecorded(state, message);
                 }
                 let State { request, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.

@@ -25,6 +25,7 @@ use tracing::instrument;
 
 use crate::engine::{Inner, State};
 use crate::identity::UNKNOWN_TOOL;
+use crate::inserted::is_unsent;
 use crate::job::fingerprint;
 
 /// How messages are taken in.
@@ -87,6 +88,9 @@ impl Inner {
                 return Ok(());
             }
         };
+        if is_unsent(message) {
+            state.unsent.objects.insert(object.clone());
+        }
         let State { request, session, .. } = &mut *state;
         let is_ok = input.status == Status::Ok;
         request.segments.answer(call_id, &object, is_ok, session, &self.client.options.cwd);

@@ -11,7 +11,8 @@
 //!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "words": ["0123456789a"],
 //!                 "pages": [["call_0", "call_1"]], "receipt": {} },
 //!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…", "line": "ef56…", "path": "/a" }] },
-//!               { "evidence": [{ "call": "call_1", "evidence": {} }] }]
+//!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
+//!               { "inserted": ["a text that the harness has put into the past"] }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"], "records_evidence": true }
 //! ```
@@ -37,7 +38,8 @@ use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
 use change::{
-    ACTIVATED_IDS, ASSISTANT, EVIDENCE, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text, texts,
+    ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text,
+    texts,
 };
 
 /// Hexadecimal digits of a [`said_id`]. More than object handles have, so that the two can't be confused.
@@ -112,11 +114,12 @@ impl<'a> Chat<'a> {
         self.texts().find(|text| said_id(text) == id)
     }
 
-    /// The user's texts, and the model's prose and reasoning.
-    fn texts(self) -> impl Iterator<Item = &'a str> {
+    /// The user's texts, and the model's prose and reasoning, also those that a harness has put into the past.
+    pub fn texts(self) -> impl Iterator<Item = &'a str> {
         self.turns().flat_map(|turn| {
             let users = turn.user().into_iter().flat_map(texts_in);
-            users.chain(turn.answers().flat_map(|answer| texts_in(answer.content())))
+            let answers = turn.answers().flat_map(|answer| texts_in(answer.content()));
+            users.chain(answers).chain(turn.inserted())
         })
     }
 
@@ -169,6 +172,11 @@ impl<'a> Turn<'a> {
     /// Returns what results say of files, where the calls themselves don't have it, oldest first.
     pub fn evidence(self) -> impl Iterator<Item = &'a Value> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, EVIDENCE))
+    }
+
+    /// The texts that the harness has put into the past of its conversation in this turn.
+    pub fn inserted(self) -> impl Iterator<Item = &'a str> {
+        list(self.0, ROLLS).flat_map(|entry| texts(entry, INSERTED))
     }
 
     /// Returns what the model was told about versions of files in this turn, oldest first.
@@ -267,9 +275,9 @@ pub fn begun(session: &SessionId) -> Result<Document, ModelError> {
     Document::new(id, object_type, source, payload)
 }
 
-/// Returns whether an entry among the rolls says what the model was told, and is no roll.
+/// Returns whether an entry among the rolls says what the model was told, or what was said, and is no roll.
 fn is_telling(entry: &Value) -> bool {
-    entry.get(NOTICES).is_some() || entry.get(EVIDENCE).is_some()
+    [NOTICES, EVIDENCE, INSERTED].iter().any(|name| entry.get(name).is_some())
 }
 
 /// Turns another session's chat document into one of this session, because a fork continues the conversation as its own.

@@ -97,6 +97,16 @@ impl ChatPatch {
         has_turn
     }
 
+    /// Records texts that the harness has put into the past of its conversation, so that they can be found there. They are stored
+    /// among the rolls, too. Returns whether there is a turn to add them to; otherwise nothing is added.
+    pub fn inserted(&mut self, texts: &[&str]) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            self.append(ROLLS, json!({ INSERTED: texts }));
+        }
+        has_turn
+    }
+
     /// How many turns the chat has with these changes.
     pub fn turns(&self) -> usize {
         self.turns
@@ -158,6 +168,7 @@ pub(super) const ACTIVATED_IDS: &str = "activated_ids";
 pub(super) const ROLLS: &str = "rolls";
 pub(super) const NOTICES: &str = "notices";
 pub(super) const EVIDENCE: &str = "evidence";
+pub(super) const INSERTED: &str = "inserted";
 
 /// The items of a list.
 pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {

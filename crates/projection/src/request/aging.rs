@@ -165,7 +165,7 @@ impl Segments {
             }
             SegmentKind::Prose(prose) => {
                 let (what, chars) = (prose.what, prose.chars as u64);
-                if !self.shortens || self.words_are_held(place, what) {
+                if !self.shortens || self.words_are_held(place, what) || self.unrecorded.contains(&prose.id) {
                     return Departure::Held;
                 }
                 if segment.form >= Form::Reference || prose.short == Short::Whole {

@@ -134,6 +134,26 @@ pub(crate) fn users(message: &Value) -> Vec<Prose> {
     }
 }
 
+/// The texts of a message of a user or the model in place of which the request may name their ID, with these IDs.
+pub fn named_texts(message: &Value) -> Vec<(String, &str)> {
+    let content = message.get("content");
+    let blocks: Vec<&Value> = content.and_then(Value::as_array).into_iter().flatten().collect();
+    let text_at =
+        |block: usize| blocks.get(block).map_or(content.and_then(Value::as_str), |one| one["text"].as_str());
+    let named: Vec<Prose> = match text_of(message, "role") {
+        "user" => users(message),
+        "assistant" => {
+            let texts = blocks.iter().enumerate().filter(|(_, block)| text_of(block, "type") == "text");
+            texts.filter_map(|(number, block)| prose(number, text_of(block, "text"), &blocks)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let is_named = |one: &Prose| {
+        one.short != Short::Whole || one.line.as_ref().is_some_and(|line| line.ends_with(&one.id))
+    };
+    named.into_iter().filter(is_named).filter_map(|one| Some((one.id, text_at(one.block)?))).collect()
+}
+
 /// The beginning of a text, and a mark that names it.
 fn shortened(text: &str, kept: usize, id: &str) -> String {
     let begin = beginning(text, kept);

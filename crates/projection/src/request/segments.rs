@@ -52,6 +52,8 @@ pub struct Segments {
     pub(super) binding: Binding,
     /// Text of an answer with calls is part of its reasoning.
     pub text_is_reasoning: bool,
+    /// The IDs of texts that the record can't give back. They stay whole.
+    pub unrecorded: HashSet<String>,
     /// The place of the first change that left the reasoning behind it, on a model that does not bind it.
     pub unbound: Option<usize>,
     /// The last answer has no calls, so that a user speaks next.
@@ -335,6 +337,29 @@ impl Segments {
         self.steps.iter_mut().for_each(|step| step.since += gone);
         // Forces everything to be judged again before the next decision.
         self.need = None;
+    }
+
+    /// These texts, and the calls of these objects, have not been sent yet, wherever in the transcript the harness has put
+    /// them: their age begins now.
+    pub fn date_now(&mut self, texts: &HashSet<String>, objects: &HashSet<ObjectId>) {
+        // Forces everything to be judged again before the next decision.
+        self.need = None;
+        for segment in &mut self.segments {
+            let is_fresh = match &segment.kind {
+                SegmentKind::Prose(prose) => texts.contains(&prose.id),
+                SegmentKind::Result(output) => objects.contains(&output.object),
+                SegmentKind::Arguments(all) => {
+                    all.calls.iter().filter_map(|call| call.object.as_ref()).any(|id| objects.contains(id))
+                }
+                SegmentKind::Fixed => false,
+            };
+            if is_fresh {
+                segment.since = self.calls;
+                if let Some(step) = segment.step {
+                    self.steps[step].since = self.calls;
+                }
+            }
+        }
     }
 
     /// Notes that what was rebuilt from a transcript was already sent by another process or branch. The provider may

@@ -1,0 +1,99 @@
+//! Texts that a harness has put into the past of its conversation: the record of the conversation does not have them, and no
+//! request had them.
+
+use std::collections::HashSet;
+
+use context_model::chat::{Chat, said_id};
+use context_model::id::ObjectId;
+use context_projection::request::plan::{Call, IncomingMessage};
+use context_projection::request::prose::named_texts;
+use context_projection::request::segments::Segments;
+use context_session::client::Fsync;
+use context_session::error::Result;
+use context_store::AsOf;
+use serde_json::Value;
+
+use crate::engine::{Inner, State};
+
+/// What the harness has put into the past, or changed there, since the last request.
+#[derive(Debug, Default)]
+pub(crate) struct Unsent {
+    /// The IDs of the texts.
+    texts: HashSet<String>,
+    /// The calls.
+    pub objects: HashSet<ObjectId>,
+}
+
+impl Unsent {
+    /// Takes in the texts of a message.
+    pub fn see(&mut self, message: &Value) {
+        if is_unsent(message) {
+            self.texts.extend(named_texts(message).into_iter().map(|(id, _)| id));
+        }
+    }
+
+    /// Lets the age of all of it begin now.
+    pub fn date(&self, segments: &mut Segments) {
+        if !self.texts.is_empty() || !self.objects.is_empty() {
+            segments.date_now(&self.texts, &self.objects);
+        }
+    }
+}
+
+/// Returns whether the harness says of a message in its past that no request had it.
+pub(crate) fn is_unsent(message: &Value) -> bool {
+    message.get("unsent") == Some(&Value::Bool(true))
+}
+
+impl Inner {
+    /// Records the texts of messages that count as recorded and are not, as far as the request may name them.
+    pub async fn inserted(&self, state: &mut State, messages: &[IncomingMessage], call: &Call) -> Result<()> {
+        if !call.shortens {
+            return Ok(());
+        }
+        let named: Vec<(String, &str)> = messages.iter().flat_map(|one| named_texts(&one.message)).collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let chat =
+            self.recorded(&self.client.chat_id, AsOf::default()).await?.map(|version| version.document);
+        let mut known: HashSet<String> =
+            chat.iter().flat_map(|chat| Chat::of(chat).texts()).map(said_id).collect();
+        let mut missing = Vec::new();
+        for (id, text) in named {
+            if self.keeps(text) {
+                if known.insert(id.clone()) {
+                    missing.push((id, text));
+                }
+            } else {
+                state.request.segments.unrecorded.insert(id);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<&str> = missing.iter().map(|(_, text)| *text).collect();
+        let is_recorded =
+            self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.inserted(&texts))).await?;
+        let ids: HashSet<String> = missing.into_iter().map(|(id, _)| id).collect();
+        if !is_recorded {
+            state.request.segments.unrecorded.extend(ids.iter().cloned());
+        }
+        state.unsent.texts.extend(ids);
+        Ok(())
+    }
+
+    /// Notes the texts of a new message that the record has without their secrets: nothing brings them back as they are.
+    pub fn note_unrecorded(&self, state: &mut State, message: &Value) {
+        if self.client.redaction().is_none() {
+            return;
+        }
+        let lost = named_texts(message).into_iter().filter(|(_, text)| !self.keeps(text));
+        state.request.segments.unrecorded.extend(lost.map(|(id, _)| id));
+    }
+
+    /// Returns whether the record keeps a text as it is.
+    fn keeps(&self, text: &str) -> bool {
+        self.client.redaction().is_none() || context_secrets::redacted(text, None).is_none()
+    }
+}
