@@ -4,8 +4,9 @@ import type { EngineMessage } from '../harness/message.ts'
 import { resultText } from '../harness/message.ts'
 import { objectsOf } from '../harness/objects.ts'
 import type { EngineCall } from '../host-tools.ts'
-import { showsLines } from '../host-tools.ts'
+import { placeholderOf, showsLines } from '../host-tools.ts'
 import type { ContextManager } from '../index.ts'
+import { notePointer } from './pointers.ts'
 import type { Api } from './request.ts'
 import { hostShape } from './shape.ts'
 import type { CallFacts } from './shape.ts'
@@ -35,6 +36,8 @@ async function meetResult(manager: ContextManager, { cwd, facts }: Known, part: 
   const call = facts.calls.get(toolCallId)
   if (call === undefined || isError === true) return
   const full = (path: string): string => (path.startsWith('~') ? path : resolve(cwd, path))
+  if (call.reads !== undefined) notePointer(facts.pointers, full(call.reads), part)
+  if (placeholderOf(resultText(part)) !== undefined) return
   for (const path of call.writes ?? []) await manager.indexWritten(full(path), null, toolCallId).catch(() => undefined)
   if (call.reads === undefined) return
   const found = await manager.indexFile(full(call.reads), null, toolCallId).catch(() => undefined)

@@ -13,6 +13,7 @@ import { anthropic } from '../harness/shapes/anthropic.ts'
 import { chat } from '../harness/shapes/openai-chat.ts'
 import { responses } from '../harness/shapes/openai-responses.ts'
 import { translated } from '../harness/shapes.ts'
+import type { Pointers } from './pointers.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
 
@@ -28,6 +29,13 @@ export interface CallFacts {
   isPlainRecall: boolean
   /** Notices that were made since they were last taken. */
   readonly notices: object[]
+  /** Results that point to earlier ones. */
+  readonly pointers: Pointers
+}
+
+/** The facts of a conversation of which nothing has been read. */
+export function newFacts(): CallFacts {
+  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [], pointers: { reads: new Map(), targets: new Map() } }
 }
 
 /** The shape of a format, with the host's own names. */

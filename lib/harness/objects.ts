@@ -1,5 +1,6 @@
 /** Finds the object that a tool result in the host's conversation stands for. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
+import { placeholderOf } from '../host-tools.ts'
 import { callsOf, MARK, wasBorn } from './results.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
@@ -83,11 +84,12 @@ function namedBy(text: string): string | undefined {
 }
 
 /**
- * Returns whether a text stands for an object: it is its whole content as it was recorded, or starts with our line that
- * names it. What was forgotten of a call is whatever the host still has of it.
+ * Returns whether a text stands for an object: it is its whole content as it was recorded, starts with our line that names it,
+ * or is what a host writes where it has cleared an output. What was forgotten of a call is whatever the host still has of it.
  */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
   const { content } = document
+  if (placeholderOf(text) === 'cleared') return document.type === 'toolcall'
   if (content === null ? isForgotten(document) : isForgottenForm(content, text)) return true
   if (document['redacted'] !== undefined && (await asRedacted(text)) === document.content) return true
   const name = namedBy(text)

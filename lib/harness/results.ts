@@ -4,6 +4,7 @@
  */
 import type { ContextManager, IncomingMessage, Toolcall } from '../../index.js'
 import { flattened } from '../json.ts'
+import { placeholderOf } from '../host-tools.ts'
 import { incoming, isTranslated, resultText } from './message.ts'
 import type { Block, EngineMessage, ToolCallBlock } from './message.ts'
 import { isCopy } from './reasoning.ts'
@@ -84,6 +85,8 @@ export class Results {
   isTranslated(message: EngineMessage): boolean {
     const { role, toolCallId = '', lines } = message
     if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
+    // What a host says in place of an output is recorded nowhere.
+    if (placeholderOf(resultText(message)) !== undefined) return false
     const call = this.#callOf.get(message)
     return lines !== undefined || (call !== undefined && isTranslated(call))
   }

@@ -131,6 +131,24 @@ impl Inner {
         }
         Ok(object)
     }
+
+    /// The recorded call whose output a host has cleared: of its tool, with its arguments.
+    pub(crate) async fn cleared_of(&self, state: &mut State, input: &Toolcall) -> Result<Option<ObjectId>> {
+        for id in state.namesakes.of(&input.id, &state.session) {
+            if state.request.segments.knows(&id) {
+                continue;
+            }
+            let stored = self.store().get(&id, AsOf::default()).await?;
+            let is_same = |document: &Document| {
+                document.text("tool") == Some(&input.tool) && is_args(document, &input.args)
+            };
+            if stored.is_some_and(|stored| is_same(&stored.document)) {
+                state.namesakes.found(&id);
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// Of the objects that were recorded for results that have not come yet, the one that this result is of. A harness may have cut

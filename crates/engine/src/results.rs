@@ -2,6 +2,7 @@
 
 use context_knowledge::evidence::Evidence;
 use context_knowledge::passage::{adorns, brings_back};
+use context_knowledge::placeholder::Placeholder;
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
@@ -63,7 +64,14 @@ impl Inner {
         let recorded = message.get("recordedArguments").and_then(Value::as_object);
         // Where the engine has other names for the arguments, the record has those of the harness.
         let translated = recorded.map(|args| Toolcall { args: args.clone(), ..input.clone() });
-        let known = self.recorded_as(state, translated.as_ref().unwrap_or(&input), &text, taking).await?;
+        let named = translated.as_ref().unwrap_or(&input);
+        // What a host says in place of an output is none, and no version of a file.
+        let placeholder = Placeholder::of(&text).filter(|_| !has_image(message));
+        let known = match placeholder {
+            None => self.recorded_as(state, named, &text, taking).await?,
+            Some(Placeholder::Cleared) => self.cleared_of(state, named).await?,
+            Some(Placeholder::Unchanged) => None,
+        };
         let object = match known {
             Some(object) => {
                 if taking.record && !state.session.stays.contains_key(&object) {
@@ -71,7 +79,7 @@ impl Inner {
                 }
                 object
             }
-            None if taking.record => {
+            None if taking.record && placeholder.is_none() => {
                 let excerpt = first_excerpt(&input.tool, &input.content);
                 let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
                 let before = file.as_ref().and_then(|file| state.known.get(file).copied());
@@ -99,12 +107,16 @@ impl Inner {
         }
         let is_reference = state.session.is_reference(&object, &text);
         let is_told = |outcome| is_said_by(outcome, &text);
-        if !taking.record && !is_reference && !state.session.outcome(&object).is_none_or(is_told) {
+        if !taking.record
+            && !is_reference
+            && placeholder.is_none()
+            && !state.session.outcome(&object).is_none_or(is_told)
+        {
             state.session.catalog.hush(&object);
         }
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
-        if is_reference {
+        if is_reference || placeholder.is_some() {
             if !taking.record {
                 self.note_left(state, &object, &input, taking).await?;
             }

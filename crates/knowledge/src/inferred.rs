@@ -7,6 +7,7 @@ use context_model::time::TxId;
 
 use crate::evidence::Evidence;
 use crate::passage::{Shows, adorns, beginning, lost, nothing_of, passage_of};
+use crate::placeholder::Placeholder;
 use crate::statement::{Content, Passage};
 use crate::wrapped::Tool::Reader;
 use crate::written::{Fit, Leaves};
@@ -144,6 +145,9 @@ impl<'a> ReadSearch<'a> {
     #[must_use]
     pub fn evidence(&self, file: &ObjectId, passed_in: Option<Passage>) -> Option<Evidence> {
         let ReadResult { first, output, is_bare, is_passed_in, at, .. } = self.read;
+        if Placeholder::of(output).is_some() {
+            return None;
+        }
         let shown = passed_in.map(|lines| (lines, true)).or_else(|| self.lines());
         let is_other = shown.as_ref().is_some_and(|(lines, _)| self.read.may_be_of_another(lines));
         let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
@@ -170,9 +174,13 @@ impl<'a> ReadSearch<'a> {
     }
 }
 
-/// Returns what a read from a line on has shown of a version that nobody has stored.
+/// Returns what a read from a line on has shown of a version that nobody has stored. What a host says in place of an
+/// output shows nothing.
 #[must_use]
 pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {
+    if Placeholder::of(output).is_some() {
+        return None;
+    }
     let lines = lost(Digest::of(output.as_bytes()), first, output).of(file)?;
     Some(Evidence::Unstored { lines, like: None })
 }

@@ -30,6 +30,7 @@ pub mod known;
 mod known_tests;
 pub mod notices;
 pub mod passage;
+pub mod placeholder;
 pub mod statement;
 pub mod told;
 pub mod wrapped;

@@ -3,7 +3,7 @@ import { shortName, subject } from '../../inspect/names.ts'
 import type { EngineMessage } from '../../harness/message.ts'
 import { resultText } from '../../harness/message.ts'
 import type { Conversation } from '../conversation.ts'
-import { hostShape } from '../shape.ts'
+import { hostShape, newFacts } from '../shape.ts'
 import type { CallFacts } from '../shape.ts'
 
 /** A part of the window. Tokens are estimated: characters / 4. */
@@ -123,8 +123,4 @@ function partsOf({ api }: Conversation, messages: readonly object[], facts: Call
     all.push(...parts)
   }
   return all
-}
-
-function newFacts(): CallFacts {
-  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [] }
 }

@@ -1,0 +1,107 @@
+//! What hosts write in place of an output: that they have cleared it, or that an earlier one has the same. It is neither
+//! the output nor a version of a file. `lib/host-tools/placeholders.ts` recognizes the same; both are tested with
+//! `fixtures/golden/placeholders.json`, which says who writes what.
+
+/// Longer texts are outputs, in bytes.
+const LONGEST: usize = 20_000;
+
+/// What stands in place of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    /// The output was here and is no longer sent.
+    Cleared,
+    /// A file was read once more, and an earlier result has it.
+    Unchanged,
+}
+
+impl Placeholder {
+    /// What a whole output says in place of one; `None` if it is an output.
+    #[must_use]
+    pub fn of(output: &str) -> Option<Self> {
+        if output.len() > LONGEST {
+            return None;
+        }
+        let text = output.trim();
+        let alone = without_reminder(text);
+        if is_cleared(text) || is_cleared(alone) {
+            return Some(Self::Cleared);
+        }
+        (is_unchanged(text) || is_unchanged(alone)).then_some(Self::Unchanged)
+    }
+}
+
+/// A text without what hosts append to an output for the model alone.
+fn without_reminder(text: &str) -> &str {
+    let begins = text.strip_suffix("</system-reminder>").and_then(|rest| rest.find("<system-reminder>"));
+    begins.map_or(text, |at| text[..at].trim_end())
+}
+
+fn is_cleared(text: &str) -> bool {
+    let between = |start: &str, end: &str| text.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+    let is_line = |text: &str| !text.contains('\n');
+    let is_count = |text: &str| {
+        let (count, words) = text.split_once(' ').unwrap_or_default();
+        !count.is_empty()
+            && count.bytes().all(|byte| byte.is_ascii_digit())
+            && matches!(words, "line" | "lines")
+    };
+    matches!(
+        text,
+        "[Old tool result content cleared]"
+            | "[Old assistant image content cleared]"
+            | "[Previous output omitted]"
+    ) || between("[[NOTE] This file read has been removed to save space", "]").is_some_and(is_line)
+        || between("Old environment output: (", " omitted)").is_some_and(is_count)
+        || between("<tool_output_masked>\n", "\n</tool_output_masked>").is_some()
+}
+
+fn is_unchanged(text: &str) -> bool {
+    if text.is_empty() || text.contains('\n') {
+        return false;
+    }
+    let wasted = text.strip_prefix("Wasted call ").and_then(|rest| rest.split_once(' '));
+    wasted.is_some_and(|(dash, rest)| {
+        dash.chars().count() == 1 && rest.starts_with("file unchanged since your last Read.")
+    }) || text.starts_with("File unchanged since last read. The content from the earlier ")
+        || text.starts_with("<system-reminder>This file is already in your context")
+        || text.strip_prefix("[File ").is_some_and(|rest| {
+            rest.ends_with(']')
+                && rest.find(" unchanged since last read in this session ").is_some_and(|at| at > 0)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_words_of_each_host_are_recognized() {
+        let corpus: Value =
+            serde_json::from_str(include_str!("../../../fixtures/golden/placeholders.json")).unwrap();
+        let texts = |name: &str| -> Vec<String> {
+            let groups = corpus[name].as_object().unwrap().values();
+            groups
+                .flat_map(|one| one.as_array().unwrap())
+                .map(|one| one.as_str().unwrap().to_owned())
+                .collect()
+        };
+        for text in texts("cleared") {
+            assert_eq!(Placeholder::of(&text), Some(Placeholder::Cleared), "{text:?}");
+        }
+        for text in texts("unchanged") {
+            assert_eq!(Placeholder::of(&text), Some(Placeholder::Unchanged), "{text:?}");
+        }
+        for text in corpus["none"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()) {
+            assert_eq!(Placeholder::of(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn longer_text_is_an_output() {
+        let masked = |length| format!("<tool_output_masked>\n{}\n</tool_output_masked>", "x".repeat(length));
+        assert_eq!(Placeholder::of(&masked(10_000)), Some(Placeholder::Cleared));
+        assert_eq!(Placeholder::of(&masked(30_000)), None);
+    }
+}
