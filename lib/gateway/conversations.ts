@@ -11,6 +11,7 @@ import type { Remembered, StoredForm } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
 import type { Sender } from './identity.ts'
+import { isEditOf } from './early.ts'
 import { chainOf, commonLength, linkOf } from './prefix.ts'
 import { isWhole } from '../harness/edit.ts'
 import type { EditedItem } from '../harness/edit.ts'
@@ -72,10 +73,10 @@ export class Conversations {
   async place(request: ModelRequest, sender: Sender, look?: ConversationLook): Promise<Placed> {
     const key = keyOf(request, sender)
     const chain = once(() => chainOf(request.messages))
-    const closest = this.#closest(key, request, chain)
-    const { found, common, left } = closest
+    const closest = this.#edited(key, request, sender) ?? this.#closest(key, request, chain)
+    const { found, common, left, isEdit } = closest
     if (found !== undefined && left === undefined) share(request, found.raw, common)
-    if (left === undefined && (found === undefined || common < found.raw.length)) {
+    if (left === undefined && isEdit !== true && (found === undefined || common < found.raw.length)) {
       const branched = this.#isBranch(key, request.messages, common)
       if (found !== undefined && !branched) {
         this.#remember(key, request.messages)
@@ -84,9 +85,9 @@ export class Conversations {
     }
     const isSmall = found === undefined && !request.hasTools
     if (isSmall) return { form: undefined, conversation: undefined, isAside: true }
-    const goesOn = left === undefined && this.#goesOn(found, common, sender)
+    const goesOn = isEdit === true || (left === undefined && this.#goesOn(found, common, sender))
     const conversation = goesOn ? (found as Conversation) : this.#begin(key, request, sender, chain(), closest)
-    if (goesOn && common < conversation.raw.length) this.#noteLeft(conversation)
+    if (goesOn && isEdit !== true && common < conversation.raw.length) this.#noteLeft(conversation)
     this.#use(key, conversation)
     const known = { ...(goesOn ? { common } : { chain: chain() }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
     const form = await conversation.next(request, known)
@@ -152,6 +153,19 @@ export class Conversations {
     if (closest.left !== undefined) return closest
     const stored = storedFor(this.#earlierOnes(key), chain())
     return stored?.isWhole === true && stored.common > closest.common ? { found: undefined, common: 0 } : closest
+  }
+
+  /**
+   * The conversation of a named session that a request goes on with although its host has changed something early in it. Another
+   * process decides the same from what is on disk.
+   */
+  #edited(key: string, { messages, hasTools }: ModelRequest, { session }: Sender): Closest | undefined {
+    const group = this.#groups.get(key) ?? []
+    if (session === undefined || !hasTools) return undefined
+    const near = group.toReversed().map((found) => ({ found, common: commonLength(found.raw, messages) }))
+    if (near.some(({ found, common }) => common === found.raw.length)) return undefined
+    const edited = near.find(({ found, common }) => isEditOf(found.raw, messages, common))
+    return edited === undefined || this.#forms.isForeign(key, edited.found.id) ? undefined : { ...edited, isEdit: true }
   }
 
   /** Another gateway may have gone on with a conversation. If so, this one goes on with what that one has sent. */
@@ -277,6 +291,8 @@ interface Closest {
   common: number
   /** The form of these messages, if the conversation has gone back since. */
   left?: StoredForm
+  /** The request is this conversation, in which the host has changed something early. */
+  isEdit?: boolean
 }
 
 /** The form that was sent for the first messages of a conversation. */
