@@ -2,7 +2,7 @@
  * The first messages of a conversation in the form in which they were sent, where the projection has another one: somebody
  * has gone back before a roll, another process has rolled, or a roll came too late for its request.
  */
-import { cutItems, placeOf } from '../harness/edit.ts'
+import { cutItems, placeOf, wholeLength } from '../harness/edit.ts'
 import type { EditedItem } from '../harness/edit.ts'
 import { isEqual } from '../harness/identity.ts'
 import type { Shape } from '../harness/shape.ts'
@@ -22,15 +22,18 @@ export const NO_BEGINNING: Beginning = { items: [], length: 0 }
 
 /**
  * A form with its first messages as they were sent. Undefined if the projection has changed something in them since: then its
- * own form is the new one.
+ * own form is the new one. Messages behind them that the projection summarizes in one of the first go out as they are.
  */
-export function behind(beginning: Beginning, items: readonly EditedItem[]): { beginning: Beginning; items: EditedItem[] } | undefined {
+export function behind(beginning: Beginning, items: readonly EditedItem[], count: number): { beginning: Beginning; items: EditedItem[] } | undefined {
   const { length, items: sent, own } = beginning
   const end = items.findLastIndex((item) => (placeOf(item) ?? length) < length) + 1
   const now = items.slice(0, end)
   if (own !== undefined && !isEqual(own, now)) return undefined
   const has = (item: EditedItem): boolean => placeOf(item) === undefined && sent.some((one) => isEqual(one, item))
-  return { beginning: { ...beginning, own: now }, items: [...sent, ...items.slice(end).filter((item) => !has(item))] }
+  const rest = items.slice(end)
+  const next = rest.map(placeOf).find((place) => place !== undefined) ?? count
+  const hidden = asTheyAre(length, Math.max(length, next))
+  return { beginning: { ...beginning, own: now }, items: [...sent, ...hidden, ...rest.filter((item) => !has(item))] }
 }
 
 /** The bindings with which reasoning is lost if something before it has changed. */
@@ -48,8 +51,7 @@ export function hasUser(shape: Shape, messages: readonly object[], from: number)
 
 /** The form of the first messages, up to `common` at most. Lines for messages behind that must not stay. */
 export function beginningOf(items: readonly EditedItem[], count: number, common: number): Beginning {
-  const place = cutItems(items, count, common).map(placeOf).findLast((one) => one !== undefined) ?? -1
-  const length = place === common - 1 ? common : Math.max(place, 0)
+  const length = wholeLength(items, count, common)
   return { items: cutItems(items, count, length), length }
 }
 

@@ -18,11 +18,12 @@ import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
+import { withTargets } from './pointers.ts'
 import { chainOf, commonLength, noticesIn, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
 import type { Api, ModelRequest } from './request.ts'
-import { hostShape, shapeOf } from './shape.ts'
+import { hostShape, newFacts, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
 
 /** How long a request waits for the projection, in milliseconds. */
@@ -90,7 +91,7 @@ export class Conversation {
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   readonly #options: ConversationOptions
-  readonly #facts: CallFacts = { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [] }
+  readonly #facts: CallFacts = newFacts()
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
@@ -139,7 +140,6 @@ export class Conversation {
     return { raw, sent: appliedItems(raw, items) }
   }
 
-  /** The host's messages in the last request. */
   get raw(): readonly object[] {
     return this.#last.raw
   }
@@ -312,7 +312,8 @@ export class Conversation {
     this.#old = [...this.#old, ...this.#waiting.splice(0).map((message) => ({ at: length, message }))]
     await this.#adopt(messages.slice(common), { manager, projection })
     const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
-    const items = itemsOf(messages, withNotices(sent, messages, this.#old)).map((item) =>
+    const shown = withTargets(withNotices(sent, messages, this.#old), messages, this.#facts.pointers, shapeOf(this.api))
+    const items = itemsOf(messages, shown).map((item) =>
       typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
     )
     // What others had collapsed in the first messages is not removed again.
@@ -334,15 +335,14 @@ export class Conversation {
     if (common < raw.length || isOfTurn) this.#beginning = { ...beginningOf(last, raw.length, common), isOfTurn: isOfTurn && common === raw.length }
     if (this.#beginning.length === 0) return items
     const isOver = this.#hasRolled || (this.#beginning.isOfTurn === true && hasUser(shapeOf(this.api), request.messages, common))
-    const found = isOver ? undefined : behind(this.#beginning, items)
+    const found = isOver ? undefined : behind(this.#beginning, items, request.messages.length)
     this.#beginning = found?.beginning ?? NO_BEGINNING
     return found?.items ?? items
   }
 
   /** The last form of the first `common` messages, with the others behind it as they are. */
   #oldForm(length: number, common: number): SentForm {
-    const { raw, items } = this.#last
-    return [...cutItems(items, raw.length, common), ...asTheyAre(common, length)]
+    return [...cutItems(this.#last.items, this.raw.length, common), ...asTheyAre(common, length)]
   }
 
   get #limitMs(): number {

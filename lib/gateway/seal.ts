@@ -3,7 +3,7 @@
  * to there. A host that goes on sends them; nobody else can read a text that has been forgotten out of a form.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { isEdited, nextsOf, placeOf } from '../harness/edit.ts'
+import { isEdited, nextsOf, placeOf, wholeLength } from '../harness/edit.ts'
 import type { JsonEdit, EditedItem } from '../harness/edit.ts'
 
 /** An item on disk. */
@@ -30,14 +30,16 @@ export function sealed(items: readonly EditedItem[], from: number, chain: readon
  */
 export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): EditedItem[] | undefined {
   const nexts = nextsOf(items as readonly EditedItem[], count)
+  const whole = wholeLength(items as readonly EditedItem[], count, length)
   try {
-    return items.flatMap((item, n): EditedItem[] => {
+    const own = items.flatMap((item, n): EditedItem[] => {
       const next = nexts[n] as number
-      if (placeOf(item as EditedItem) === undefined ? next > length : next >= length) return []
+      if (placeOf(item as EditedItem) === undefined ? next > whole : next >= whole) return []
       if (typeof item === 'number') return [item]
       if (Array.isArray(item)) return [[next, unlocked(item[1] as string, chain[next + 1]) as JsonEdit]]
       return [{ ...(item as { add: string }), add: unlocked((item as { add: string }).add, chain[next]) }]
     })
+    return [...own, ...Array.from({ length: length - whole }, (_, n) => whole + n)]
   } catch {
     return undefined
   }

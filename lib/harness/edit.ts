@@ -89,10 +89,30 @@ export function isWhole(items: readonly EditedItem[], count: number): boolean {
   return items.length === count && items.every((item, at) => item === at)
 }
 
-/** The items for the first `length` elements of a list of `count`. What is added stays if all before it does. */
+/**
+ * The items for the first `length` elements of a list of `count`. What is added stays if all before it does. An element whose
+ * lines stand for removed ones of which not all are among the first goes out as it is, and so do these.
+ */
 export function cutItems(items: readonly EditedItem[], count: number, length: number): EditedItem[] {
+  const whole = wholeLength(items, count, length)
   const nexts = nextsOf(items, count)
-  return items.filter((item, n) => (placeOf(item) === undefined ? (nexts[n] as number) <= length : (nexts[n] as number) < length))
+  const kept = items.filter((item, n) => (placeOf(item) === undefined ? (nexts[n] as number) <= whole : (nexts[n] as number) < whole))
+  return [...kept, ...Array.from({ length: length - whole }, (_, n) => whole + n)]
+}
+
+/**
+ * How many of the first `length` elements go out in the form of the whole list of `count`. Elements that are removed are
+ * summarized in the one before them, so they are cut off only together, with that one.
+ */
+export function wholeLength(items: readonly EditedItem[], count: number, length: number): number {
+  let last = -1
+  for (const item of items) {
+    const place = placeOf(item)
+    if (place === undefined) continue
+    if (place >= length) return place > length && place > last + 1 ? Math.max(last, 0) : length
+    last = place
+  }
+  return count > length && count > last + 1 ? Math.max(last, 0) : length
 }
 
 /** For each item, the index of the first element of a list of `count` that stands there or behind. */

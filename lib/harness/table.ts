@@ -154,24 +154,32 @@ export class Table {
 
   /**
    * A conversation in the form in which the table was last sent, as far as it goes on where the table began or was cut off
-   * at the front; everything after that as it is. Changes nothing.
+   * at the front; everything after that as it is. Units that are removed are summarized in the one before them: where one of
+   * them is missing, all of these go out as they are. Changes nothing.
    */
   lastForm(messages: readonly object[]): object[] {
     const first = messages.length === 0 ? -1 : this.units.findIndex((unit) => sizeAt(unit, messages, 0) !== undefined)
     const sent: { at: number; messages: readonly object[] }[] = []
-    let at = 0
-    for (const unit of first < 0 ? [] : this.units.slice(first)) {
+    let [at, number] = [0, first < 0 ? this.units.length : first]
+    const isRemoved = (unit: Unit | undefined): boolean => unit !== undefined && isEdited(unit) && (unit.written ?? write(unit)).length === 0
+    // The line for a removed unit was in one that was cut off.
+    let isFirst = first > 0
+    /** Where the last unit is that goes out: the one with the lines of those behind it. */
+    let place = 0
+    for (; number < this.units.length; number += 1) {
+      const unit = this.units[number] as Unit
       const size = sizeAt(unit, messages, at)
       if (size === undefined) break
-      sent.push({ at, messages: isEdited(unit) ? (unit.written ?? write(unit)) : messages.slice(at, at + size) })
+      isFirst &&= isRemoved(unit)
+      if (isFirst || !isRemoved(unit)) place = sent.length
+      sent.push({ at, messages: isEdited(unit) && !isFirst ? (unit.written ?? write(unit)) : messages.slice(at, at + size) })
       at += size
       if (unit.notices.length > 0) {
         sent.push({ at, messages: unit.notices })
         for (const notice of unit.notices) if (isEqual(notice, messages[at])) at += 1
       }
     }
-    // An answer leaves together with its results: where one of them does not, all stay.
-    if (at < messages.length) while (sent.at(-1)?.messages.length === 0) at = (sent.pop() as { at: number }).at
+    if (isRemoved(this.units[number])) at = sent.splice(place)[0]?.at ?? at
     return [...sent.flatMap((one) => one.messages), ...messages.slice(at)]
   }
 
