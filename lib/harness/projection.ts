@@ -33,7 +33,6 @@ const LIMIT_MS = 30_000
 const SAID = /^[0-9a-f]{11}$/
 
 const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
-
 /** A call of {@link Projection.transform} under way. */
 interface Pass {
   messages: readonly object[]
@@ -343,6 +342,7 @@ export class Projection {
     const places = new Map(old.units.map((unit, index) => [unit, index]))
     const candidates = await old.byFingerprint(same)
     const used = new Set<Unit>()
+    this.#results.goOnAfter(old.units.slice(0, same))
     await inPieces(await this.#read(messages, next, shape), (unit) => {
       const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
       const found = known?.find((one) => !used.has(one))

@@ -36,9 +36,7 @@ export class Results {
     // What the last answer has left without a result will have none.
     if (role === 'assistant' && !this.#isInAnswer) this.#waiting.clear()
     this.#isInAnswer = role === 'assistant'
-    if (role === 'assistant') {
-      for (const call of callsIn(message)) this.#waiting.set(call.id, [...(this.#waiting.get(call.id) ?? []), call])
-    }
+    if (role === 'assistant') this.#await(message)
     if (role === 'toolResult') {
       const call = this.#next(toolCallId)
       const result = call === undefined || toolName !== '' ? message : { ...message, toolName: call.name }
@@ -50,6 +48,23 @@ export class Results {
       return isCopy(model) ? { ...message, model } : message
     }
     return message
+  }
+
+  /** What is read next stands behind these units, which were read before. */
+  goOnAfter(units: readonly Unit[]): void {
+    const isAnswer = ({ parts }: Unit): boolean => parts.some(({ message }) => message.role === 'assistant')
+    let from = units.findLastIndex(isAnswer)
+    while (from > 0 && isAnswer(units[from - 1] as Unit)) from -= 1
+    this.#waiting.clear()
+    for (const { message } of units.slice(Math.max(from, 0)).flatMap(({ parts }) => parts)) {
+      this.#isInAnswer = message.role === 'assistant'
+      if (this.#isInAnswer) this.#await(message)
+      else if (message.role === 'toolResult') this.#next(message.toolCallId ?? '')
+    }
+  }
+
+  #await(answer: EngineMessage): void {
+    for (const call of callsIn(answer)) this.#waiting.set(call.id, [...(this.#waiting.get(call.id) ?? []), call])
   }
 
   #next(callId: string): ToolCallBlock | undefined {
