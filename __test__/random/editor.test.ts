@@ -1,0 +1,72 @@
+/** Random hosts on the library: see host.ts for what they do, and oracle.ts for what must be true. */
+import { readFileSync } from 'node:fs'
+import { afterEach, describe, expect, test } from 'vitest'
+import { folder, sqlite } from '../core/setup.ts'
+import { shapes } from '../hosts/conversation.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { events } from './host.ts'
+import type { Event } from './host.ts'
+import { LIBRARY, runLibrary } from './library.ts'
+import type { Found } from './library.ts'
+
+afterEach(cleanUp)
+
+/** Steps of all hosts together: some in `npm test`, ten thousand in CI, a million in the long run. */
+const STEPS = process.env['CONTEXT_LONG'] === '1' ? 1_000_000 : process.env['CONTEXT_FULL'] === '1' ? 10_000 : 1_000
+const LENGTH = 100
+const FIRST = Number(process.env['CONTEXT_SEED'] ?? 1)
+
+/** What was found before, as events that are repeated. */
+const FOUND = readFileSync(new URL('found.jsonl', import.meta.url), 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Sample)
+
+/** How long a failing run looks for fewer events. */
+const SHRINKING_MS = 20_000
+
+interface Sample {
+  target: 'library'
+  shape: (typeof shapes)[number]
+  why: string
+  events: Event[]
+}
+
+function firstOf(all: Iterable<Event>, count: number): Event[] {
+  const some: Event[] = []
+  for (const event of all) if (some.push(event) >= count) break
+  return some
+}
+
+const taken = (seed: number): Event[] => firstOf(events(seed, LIBRARY), LENGTH)
+
+/** The fewest events that still lead to a fault. */
+async function shrunk(all: readonly Event[], run: (events: readonly Event[]) => Promise<Found | undefined>): Promise<{ events: Event[]; fault: string }> {
+  let found = (await run(all)) as Found
+  let left = all.slice(0, found.after)
+  const end = Date.now() + SHRINKING_MS
+  for (let size = Math.ceil(left.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let at = left.length - size; at >= 0; at -= size) {
+      const fewer = left.toSpliced(at, size)
+      if (Date.now() > end) return { events: left, fault: found.fault }
+      const again = await run(fewer)
+      if (again !== undefined) [left, found] = [fewer.slice(0, again.after), again]
+    }
+  }
+  return { events: left, fault: found.fault }
+}
+
+describe('the library', () => {
+  test.each(FOUND.map((sample) => [sample.why, sample] as const))('found before: %s', async (_, sample) => {
+    expect(await runLibrary(sample.events, sample.shape, folder(), sqlite())).toBeUndefined()
+  })
+
+  test.each(shapes)('%s', { timeout: 24 * 3_600_000 }, async (shape) => {
+    const cwd = folder()
+    for (let seed = FIRST; seed < FIRST + STEPS / LENGTH / shapes.length; seed += 1) {
+      // Every third host starts anew now and then, which takes a store on disk.
+      const run = (some: readonly Event[]): Promise<Found | undefined> => runLibrary(some, shape, cwd, seed % 3 === 0 ? sqlite() : { kind: 'memory' })
+      const all = taken(seed)
+      if ((await run(all)) === undefined) continue
+      const { events: few, fault } = await shrunk(all, run)
+      expect.unreachable(`seed ${seed}: ${fault}\n${JSON.stringify({ target: 'library', shape, why: fault, events: few })}`)
+    }
+  })
+})

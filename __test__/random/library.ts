@@ -1,0 +1,107 @@
+/** A host on the library: a session with a projection, that starts anew, forks, and sends its conversation after each event. */
+import { Projection } from '../../lib/harness.ts'
+import type { ShapeName } from '../../lib/harness.ts'
+import { ContextManager } from '../../lib/index.ts'
+import type { StoreOptions } from '../../lib/index.ts'
+import { FILESYSTEM } from '../core/setup.ts'
+import { written } from '../hosts/conversation.ts'
+import { Host } from './host.ts'
+import type { Event } from './host.ts'
+import { fault } from './oracle.ts'
+import type { Recalled } from './oracle.ts'
+
+const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+/** The events that a host on the library has. */
+export const LIBRARY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork'])
+
+/** Where a run has a fault: after how many events, and what it is. */
+export interface Found {
+  after: number
+  fault: string
+}
+
+/** Runs events. Returns the first fault. `store`: where the sessions are kept; a session in memory does not start anew. */
+export async function runLibrary(events: Iterable<Event>, shape: ShapeName, cwd: string, store: StoreOptions): Promise<Found | undefined> {
+  const host = new Host()
+  const world = new World(shape, cwd, store)
+  await world.open()
+  try {
+    let after = 0
+    for (const event of events) {
+      after += 1
+      const isEdited = host.apply(event)
+      await world.apply(event)
+      if (host.steps.length === 0) continue
+      const problem = await world.pass(host, isEdited)
+      if (problem !== undefined) return { after, fault: problem }
+    }
+    return undefined
+  } finally {
+    await world.close()
+  }
+}
+
+class World {
+  readonly #shape: ShapeName
+  readonly #cwd: string
+  readonly #store: StoreOptions
+  #manager!: ContextManager
+  #projection!: Projection
+  #session = 0
+  #now = 0
+  #hasRolled = false
+  #before: readonly object[] | undefined
+
+  constructor(shape: ShapeName, cwd: string, store: StoreOptions) {
+    this.#shape = shape
+    this.#cwd = cwd
+    this.#store = store
+  }
+
+  async open(): Promise<void> {
+    this.#manager = await ContextManager.open({ sessionId: `s${this.#session}`, cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
+    this.#projection = new Projection(this.#manager, {
+      shape: this.#shape,
+      model: MODEL,
+      shortens: true,
+      now: () => this.#now,
+      onRoll: () => (this.#hasRolled = true),
+      onWarning: (warning) => {
+        throw new Error(warning)
+      },
+    })
+    this.#before = undefined
+  }
+
+  close(): Promise<void> {
+    return this.#manager.close()
+  }
+
+  /** Does what happens beside the conversation. */
+  async apply(event: Event): Promise<void> {
+    this.#now += 1_000
+    if (event.do === 'wait') this.#now += 3_600_000
+    if (event.do !== 'fork' && (event.do !== 'restart' || this.#store.kind === 'memory')) return
+    if (event.do === 'fork') this.#session += 1
+    await this.close()
+    await this.open()
+  }
+
+  /** Sends the conversation, and checks what is sent. */
+  async pass({ steps }: Host, isEdited: boolean): Promise<string | undefined> {
+    const messages = steps.flatMap((step) => written[this.#shape](step, 1))
+    this.#hasRolled = false
+    const sent = await this.#projection.transform(messages)
+    const before = isEdited || this.#hasRolled ? undefined : this.#before
+    this.#before = sent
+    return fault({ steps, messages, sent, before, recall: (id) => this.#recall(id) })
+  }
+
+  async #recall(id: string): Promise<Recalled | undefined> {
+    const document = await this.#manager.get(id)
+    if (document !== null) return { content: document.content ?? null, args: document['args'] }
+    const { ok, content } = await this.#manager.activate(id)
+    return ok ? { content: content ?? null } : undefined
+  }
+}
