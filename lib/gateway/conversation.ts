@@ -7,17 +7,19 @@ import { sentenceOf } from '../errors.ts'
 import { isEqual } from '../harness/identity.ts'
 import { adoptNamed } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
-import type { ProjectedModel } from '../harness/projection.ts'
 import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
-import type { OpenOptions, RollReceipt } from '../index.ts'
+import type { RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
 import { appliedItems, cutItems, isWhole, itemsOf } from '../harness/edit.ts'
 import type { EditedItem } from '../harness/edit.ts'
+import { LIMIT_MS, LOOK_MS } from './conversation-options.ts'
+import type { ConversationOptions } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
+import { hiddenArguments } from './hidden.ts'
 import { withTargets } from './pointers.ts'
 import { chainOf, commonLength, noticesIn, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
@@ -26,26 +28,7 @@ import type { Api, ModelRequest } from './request.ts'
 import { hostShape, newFacts, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
 
-/** How long a request waits for the projection, in milliseconds. */
-export const LIMIT_MS = 2_000
-
-/** How long a request waits for the file trackers, in milliseconds. */
-const LOOK_MS = 100
-
-/** The settings and callbacks that a conversation needs from its gateway. */
-export interface ConversationOptions {
-  /** How sessions are opened: store, stay, redact and the like. */
-  open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
-  /** The model of a request. */
-  modelOf: (request: ModelRequest) => ProjectedModel
-  /** Called once for each kind of trouble, with a sentence for the user. */
-  onTrouble: (kind: string, sentence: string) => void
-  /** Called after each roll. */
-  onRoll: (sessionId: string, receipt: RollReceipt) => void
-  /** For tests: the limit of a request in milliseconds. Default {@link LIMIT_MS}. */
-  limitMs?: number
-  now?: () => number
-}
+export type { ConversationOptions } from './conversation-options.ts'
 
 /** The form in which a request goes out, in terms of the host's messages. */
 export type SentForm = readonly EditedItem[]
@@ -87,11 +70,11 @@ export class Conversation {
   readonly api: Api
   readonly cwd: string
   /** The session that this one goes on from: the parent agent's, or the one that the host has compacted. */
-  readonly before: Conversation | undefined
+  before: Conversation | undefined
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   readonly #options: ConversationOptions
-  readonly #facts: CallFacts = newFacts()
+  #facts: CallFacts = newFacts()
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
@@ -224,7 +207,7 @@ export class Conversation {
     if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(id)) return undefined
     // Of an earlier process only the record is left.
     if (this.#met === 0) projection.allow(id)
-    return recallTexts(manager, input)
+    return recallTexts(manager, input, hiddenArguments(document, this.last.sent, shapeOf(this.api)))
   }
 
   /**
@@ -251,6 +234,21 @@ export class Conversation {
   async close(): Promise<void> {
     await this.#queue
     await this.#leave()
+  }
+
+  /**
+   * Closes it and lets go of its messages: its next request comes to another object. What others ask it for, it finds in the
+   * record.
+   */
+  async release(): Promise<void> {
+    await this.close()
+    this.#last = { raw: [], items: [] }
+    this.#chain = ['']
+    this.#request = undefined
+    this.#facts = newFacts()
+    this.#beginning = NO_BEGINNING
+    ;[this.#old, this.#new] = [[], []]
+    if (!this.continues) this.before = undefined
   }
 
   async #leave(): Promise<void> {

@@ -34,8 +34,11 @@ export async function recall(manager: ContextManager, input: RecallInput): Promi
   return (await recallTexts(manager, input)).join('\n\n')
 }
 
-/** The same as separate texts: the content byte for byte, then the call's arguments, if those have collapsed, too. */
-export async function recallTexts(manager: ContextManager, input: RecallInput): Promise<string[]> {
+/**
+ * The same as separate texts: the content byte for byte, then the call's arguments, if those have collapsed, too. `hidden` are
+ * arguments of which the caller knows that.
+ */
+export async function recallTexts(manager: ContextManager, input: RecallInput, hidden?: object): Promise<string[]> {
   const { id, lines, grep } = input
   if (typeof id !== 'string' || id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
   const part = partOf(lines, grep)
@@ -44,7 +47,7 @@ export async function recallTexts(manager: ContextManager, input: RecallInput): 
     return { ok: false, message: error.message } as SetChange
   })
   if (!change.ok) return [change.message]
-  return part === undefined ? whole(change) : [change.content || 'no line matches']
+  return part === undefined ? whole({ ...change, ...(hidden === undefined ? {} : { arguments: hidden }) }) : [change.content || 'no line matches']
 }
 
 function whole(change: SetChange): string[] {

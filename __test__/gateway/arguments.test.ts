@@ -1,0 +1,67 @@
+/** Arguments that a form hides come back with their output, whichever conversation has sent that form. */
+import { afterEach, expect, test } from 'vitest'
+import type { Gateway } from '../../lib/gateway/gateway.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long } from './support.ts'
+
+afterEach(cleanUp)
+
+/** All texts of an answer of our tool. */
+async function recalled(gateway: Gateway, id: string): Promise<string[]> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'activate', arguments: { id }, _meta: {} } })
+  const { text } = await ask(gateway.mcpUrl, { headers: { authorization: `Bearer ${gateway.secret}`, ...JSON_TYPE }, body })
+  return (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content.map((one) => one.text)
+}
+
+const written = (n: number): string => long(`content ${n}`, 40)
+
+/** A conversation with long arguments, of which the old ones have collapsed. */
+async function collapsed(place = lasting()): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting> }> {
+  const server = await startModelServer(() => 'ok')
+  const { gateway } = await gatewayTo(server.url, place)
+  const loop = new AnthropicLoop(gateway)
+  for (let n = 0; n < 24; n += 1) {
+    if (n % 5 === 0) await loop.prompt(`prompt ${n}`)
+    await loop.call('Write', { file_path: `/nowhere/${n}.txt`, content: written(n) }, `wrote ${n}\n${long(`n${n}`, 60)}`)
+  }
+  return { server, gateway, loop, place }
+}
+
+/** Each ID and marker of the last request brings back all of its call. */
+async function check(server: ModelServer, gateway: Gateway): Promise<void> {
+  const raw = server.requests.at(-1)!.raw.toString()
+  const markers = [...raw.matchAll(/\[collapsed #([0-9a-f]+)/g)].map((found) => found[1]!)
+  expect(markers.length).toBeGreaterThan(0)
+  const ids = new Set([...markers, ...[...raw.matchAll(/\bid=([0-9a-f]{8,})\b/g)].map((found) => found[1]!)])
+  for (const id of ids) {
+    const all = await recalled(gateway, id)
+    const n = Number(/^wrote (\d+)\n/m.exec(all[0]!)?.[1])
+    expect(all[0]).toBe(`wrote ${n}\n${long(`n${n}`, 60)}`)
+    if (raw.includes(JSON.stringify(written(n)))) continue
+    expect(JSON.parse(all[1]!.replace('arguments of the call: ', ''))).toMatchObject({ content: written(n) })
+  }
+}
+
+test('in the conversation itself', async () => {
+  const { server, gateway } = await collapsed()
+  await check(server, gateway)
+})
+
+test.each([true, false])('going back more than half of it, or in a fork of its first messages; a new gateway: %s', async (isRestarted) => {
+  const { server, gateway, loop, place } = await collapsed()
+  let now = gateway
+  if (isRestarted) {
+    await gateway.close()
+    now = (await gatewayTo(server.url, place)).gateway
+  }
+  for (const share of [0.7, 0.45]) {
+    const at = loop.messages.findIndex(({ role, content }, n) => n > loop.messages.length * share && role === 'user' && content[0].type === 'text')
+    const fork = Object.assign(new AnthropicLoop(now), { messages: loop.messages.slice(0, at), calls: 100 + Math.round(share * 100) })
+    for (const name of ['one', 'two']) {
+      await fork.prompt(`${name} ${share}`)
+      await check(server, now)
+    }
+  }
+})

@@ -1,0 +1,25 @@
+/** What a conversation needs from its gateway, and how long a request waits for it. */
+import type { ProjectedModel } from '../harness/projection.ts'
+import type { OpenOptions, RollReceipt } from '../index.ts'
+import type { ModelRequest } from './request.ts'
+
+/** How long a request waits for the projection, in milliseconds. */
+export const LIMIT_MS = 2_000
+
+/** How long a request waits for the file trackers, in milliseconds. */
+export const LOOK_MS = 100
+
+/** The settings and callbacks that a conversation needs from its gateway. */
+export interface ConversationOptions {
+  /** How sessions are opened: store, stay, redact and the like. */
+  open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
+  /** The model of a request. */
+  modelOf: (request: ModelRequest) => ProjectedModel
+  /** Called once for each kind of trouble, with a sentence for the user. */
+  onTrouble: (kind: string, sentence: string) => void
+  /** Called after each roll. */
+  onRoll: (sessionId: string, receipt: RollReceipt) => void
+  /** For tests: the limit of a request in milliseconds. Default {@link LIMIT_MS}. */
+  limitMs?: number
+  now?: () => number
+}
