@@ -34,7 +34,7 @@ export interface ConversationLook {
   done: Promise<unknown>
 }
 
-/** Conversations that are open at a time. The longest unused ones are closed; they open again with their next request. */
+/** Conversations that are known at a time. The longest unused ones are left; they go on from their form with their next request. */
 const MOST_OPEN = 64
 
 /** All conversations of a gateway. */
@@ -48,6 +48,8 @@ export class Conversations {
   readonly #branches = new Map<string, (readonly object[])[]>()
   /** Each conversation as it was before somebody went back in it. If it goes on as well, there are two. */
   readonly #left = new WeakMap<Conversation, StoredForm[]>()
+  /** Conversations with requests that are on their way out, and how many. */
+  readonly #placing = new Map<Conversation, number>()
   /** Conversations of earlier processes that were asked for something, by ID. */
   readonly #earlier = new Map<string, Conversation>()
 
@@ -90,9 +92,16 @@ export class Conversations {
     if (goesOn && isEdit !== true && common < conversation.raw.length) this.#noteLeft(conversation)
     this.#use(key, conversation)
     const known = { ...(goesOn ? { common } : { chain: chain() }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
-    const form = await conversation.next(request, known)
-    this.#note(key, conversation)
-    return { form, conversation, isAside: false }
+    this.#placing.set(conversation, (this.#placing.get(conversation) ?? 0) + 1)
+    try {
+      const form = await conversation.next(request, known)
+      this.#note(key, conversation)
+      return { form, conversation, isAside: false }
+    } finally {
+      const left = (this.#placing.get(conversation) as number) - 1
+      if (left === 0) this.#placing.delete(conversation)
+      else this.#placing.set(conversation, left)
+    }
   }
 
   /** Returns whether anything in the conversations of a sender has been edited, in this process or before. */
@@ -254,6 +263,10 @@ export class Conversations {
   #earlierOf({ id, cwd }: { id: string; cwd: string }, api: ModelRequest['api']): Conversation {
     let one = this.#earlier.get(id)
     if (one === undefined) this.#earlier.set(id, (one = new Conversation({ id, api, cwd }, this.#options)))
+    for (const [oldest, other] of [...this.#earlier].slice(0, Math.max(0, this.#earlier.size - MOST_OPEN))) {
+      this.#earlier.delete(oldest)
+      void this.#release(other)
+    }
     return one
   }
 
@@ -261,19 +274,26 @@ export class Conversations {
     const group = (this.#groups.get(key) ?? []).filter((one) => one !== conversation)
     this.#groups.delete(key)
     this.#groups.set(key, [...group, conversation])
-    const open = this.all.filter((one) => one.isOpen && one !== conversation)
-    for (const one of open.slice(0, Math.max(0, open.length - MOST_OPEN))) void this.#leave(one)
+    const others = this.all.filter((one) => one !== conversation && !this.#placing.has(one))
+    for (const one of others.slice(0, Math.max(0, others.length - MOST_OPEN))) void this.#leave(one)
   }
 
-  /** Closes a conversation. Its next request opens it again. */
+  /** Leaves a conversation, with what was known of it. Its next request goes on with its form. */
   async #leave(conversation: Conversation): Promise<void> {
     for (const [key, group] of this.#groups) {
       const rest = group.filter((one) => one !== conversation)
       if (rest.length === group.length) continue
-      if (rest.length === 0) this.#groups.delete(key)
-      else this.#groups.set(key, rest)
+      if (rest.length > 0) this.#groups.set(key, rest)
+      else {
+        this.#groups.delete(key)
+        this.#branches.delete(key)
+      }
     }
-    await conversation.close().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
+    await this.#release(conversation)
+  }
+
+  #release(conversation: Conversation): Promise<void> {
+    return conversation.release().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
   }
 }
 
