@@ -64,6 +64,31 @@ describe('a file', () => {
     }
   })
 
+  test.each([
+    ['kept', null],
+    ['kept', -1],
+    ['kept', 1.5],
+    ['kept', 3],
+    ['linked', null],
+    ['linked', 'x'],
+    ['linked', 999],
+    ['items', [1, 0]],
+    ['items', null],
+    ['links', null],
+    ['links', [null]],
+    ['atMs', null],
+    ['wasEdited', null],
+    ['run', null],
+  ])('in whose last line %s is %j has the line before', (field, value) => {
+    const path = place()
+    const forms = new Forms(path)
+    forms.note('key', named, form([0, 1], 1))
+    forms.note('key', named, form([0, 1, 2], 2))
+    const lines = readFileSync(fileIn(path), 'utf8').trimEnd().split('\n')
+    writeFileSync(fileIn(path), `${lines.slice(0, -1).join('\n')}\n${JSON.stringify({ ...(JSON.parse(lines.at(-1)!) as object), [field]: value })}\n`)
+    expect(shown(new Forms(path).of('key'))).toMatchObject([{ items: [0, 1] }])
+  })
+
   test.each(['"items":[7000]', '"items":[null]', '"items":[[1,null]]', '"items":[{"add":1}]', '"items":7'])('with %s does not count', (damage) => {
     const path = place()
     new Forms(path).note('key', named, form([0, 1], 1))

@@ -1,4 +1,6 @@
 /** Lines that stand for other messages: they go out only while all of these are hidden in the same form, and behind them. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cutItems, wholeLength } from '../../lib/harness/edit.ts'
@@ -140,6 +142,26 @@ describe('calls that are lines', () => {
         await loop.send()
         check(server, loop)
       }
+    }
+  })
+
+  test('a form file that somebody has changed by hand splits no call from its result', async () => {
+    const { server, gateway, loop, place } = await withLines()
+    await gateway.close()
+    const path = join(place.formsPath, readdirSync(place.formsPath)[0]!)
+    const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+    const numbers = lines.flatMap((line, at) => [...line.matchAll(/(?<=[[,:])\d+(?=[\],}])/g)].map(({ index, 0: { length } }) => ({ at, index, length })))
+    expect(numbers.length).toBeGreaterThan(20)
+    for (let n = 0; n < 24; n += 1) {
+      const { at, index, length } = numbers[Math.floor(((n * 7919) % 1000) / 1000 * numbers.length)]!
+      const line = lines[at]!
+      const damage = ['null', '3', '-1', '"x"', '1e9', '[]'][n % 6]!
+      writeFileSync(path, `${lines.with(at, line.slice(0, index) + damage + line.slice(index + length)).join('\n')}\n`)
+      const next = await gatewayTo(server.url, { ...place, store: { kind: 'memory' } })
+      const same = Object.assign(new AnthropicLoop(next.gateway), { messages: loop.messages.slice() })
+      await same.send()
+      expect(server.problems, `${damage} at ${at}:${index}`).toEqual([])
+      await next.gateway.close()
     }
   })
 

@@ -13,9 +13,11 @@ import type { Forms } from './forms.ts'
 import type { Sender } from './identity.ts'
 import { isEditOf } from './early.ts'
 import { chainOf, commonLength, linkOf } from './prefix.ts'
-import { isWhole } from '../harness/edit.ts'
+import { appliedItems, isWhole } from '../harness/edit.ts'
 import type { EditedItem } from '../harness/edit.ts'
+import { isPaired } from './pairs.ts'
 import { folderOf, share } from './request.ts'
+import { shapeOf } from './shape.ts'
 import type { ModelRequest } from './request.ts'
 
 /** The form in which a request goes out, and the conversation that it belongs to. */
@@ -182,7 +184,7 @@ export class Conversations {
     if (!this.#forms.isForeign(key, conversation.id)) return false
     const form = this.#forms.of(key).find(({ id }) => id === conversation.id)?.form
     const common = form === undefined ? 0 : commonLinks(form.links, chain())
-    const items = common === 0 ? undefined : form?.open(chain(), common)
+    const items = form === undefined ? undefined : opened(form, chain(), common, request)
     if (form === undefined || items === undefined) return false
     conversation.takeOver(request.messages.slice(0, common), items, form)
     return true
@@ -225,7 +227,7 @@ export class Conversations {
     const isNamed = sender.session !== undefined
     const near = storedFor(known, chain)
     const stored = near !== undefined && (near.isWhole || (isNamed && group.length === 0 && isSame(near, request))) ? near.stored : undefined
-    const beginning = this.#beginningFor(chain, api, closest, near, stored !== undefined)
+    const beginning = this.#beginningFor(chain, request, closest, near, stored !== undefined)
     const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${api}`)?.at(-1)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
     const latest = group.at(-1) ?? (isNamed && known.length > 0 ? this.#earlierOf(known.at(-1) as Remembered, api) : undefined)
@@ -241,14 +243,14 @@ export class Conversations {
   }
 
   /** Finds the form that was sent for the first messages of a conversation: its own, or what was edited in another one. */
-  #beginningFor(chain: readonly string[], api: ModelRequest['api'], { found, common: own, left }: Closest, near: Near | undefined, isStored: boolean): Beginning | undefined {
+  #beginningFor(chain: readonly string[], request: ModelRequest, { found, common: own, left }: Closest, near: Near | undefined, isStored: boolean): Beginning | undefined {
     const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
     const common = isOwn ? own : (near?.common ?? 0)
     const form = isOwn ? (left ?? inMemory(found.form)) : near?.stored.form
-    const items = common === 0 ? undefined : form?.open(chain, common)
+    const items = form === undefined ? undefined : opened(form, chain, common, request)
     if (form === undefined || items === undefined) return undefined
     if (isStored) return { form, items, common, of: undefined }
-    return isWhole(items, common) ? undefined : { form, items, common, of: isOwn ? found : this.#earlierOf((near as Near).stored, api) }
+    return isWhole(items, common) ? undefined : { form, items, common, of: isOwn ? found : this.#earlierOf((near as Near).stored, request.api) }
   }
 
   /** An ID that no conversation of a key has: the name of its session, with a number for later ones. */
@@ -366,6 +368,13 @@ function commonLinks(links: readonly string[], chain: readonly string[]): number
   let most = Math.min(links.length, chain.length) - 1
   while (most > 0 && links[most] !== linkOf(chain[most] as string)) most -= 1
   return most
+}
+
+/** The items of a form for the first messages of a request; undefined if it is damaged, or splits calls from their results. */
+function opened(form: StoredForm, chain: readonly string[], common: number, { api, messages }: ModelRequest): readonly EditedItem[] | undefined {
+  const items = common === 0 ? undefined : form.open(chain, common)
+  const own = messages.slice(0, common)
+  return items !== undefined && isPaired(appliedItems(own, items), own, shapeOf(api)) ? items : undefined
 }
 
 /** Works once, at its first use. */

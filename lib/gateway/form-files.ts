@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { placeOf } from '../harness/edit.ts'
 import type { EditedItem } from '../harness/edit.ts'
 import { isFields } from '../harness/message.ts'
 import type { StoreOptions } from '../index.ts'
@@ -109,29 +110,45 @@ export function readForm(path: string, key?: string): Remembered | undefined {
     if (!isFields(head) || head['version'] !== VERSION || (key !== undefined && head['key'] !== key)) return undefined
     const runs = new Map<string, Line>()
     let last: Line | undefined
-    for (const line of lines as (Line | undefined)[]) {
+    for (const line of lines) {
+      // What a kill has torn was its process's last line.
       if (line === undefined) continue
-      const before = line.kept === 0 && line.linked === 0 ? undefined : runs.get(line.run)
-      last = joined(before, line)
-      if (last !== undefined) runs.set(line.run, last)
+      const one = isLine(line) ? joined(line.kept === 0 && line.linked === 0 ? undefined : runs.get(line.run), line) : undefined
+      if (one === undefined) {
+        // What builds on a damaged line is of no use either.
+        runs.clear()
+        continue
+      }
+      last = one
+      runs.set(one.run, one)
     }
     if (last === undefined) return undefined
-    const before = head['before'] as string | undefined
+    const { before, id, cwd } = head
+    if (typeof id !== 'string' || typeof cwd !== 'string' || (before !== undefined && typeof before !== 'string')) return undefined
     const { items, links, atMs, wasEdited } = last
     const form = { links, atMs, wasEdited, open: (chain: readonly string[], length: number) => opened(items, links.length - 1, chain, length) }
-    return { id: head['id'] as string, cwd: head['cwd'] as string, ...(before === undefined ? {} : { before }), form }
+    return { id, cwd, ...(before === undefined ? {} : { before }), form }
   } catch {
     return undefined
   }
 }
 
+/** Returns whether a value from a file has the fields of a line. Somebody may have changed it by hand. */
+function isLine(value: unknown): value is Line {
+  if (!isFields(value)) return false
+  const { run, kept, linked, items, links, atMs, wasEdited } = value
+  const isCount = (count: unknown): boolean => Number.isInteger(count) && (count as number) >= 0
+  return typeof run === 'string' && isCount(kept) && isCount(linked) && Array.isArray(items) && Array.isArray(links) && Number.isFinite(atMs) && typeof wasEdited === 'boolean'
+}
+
 /** The form of a line behind another one; undefined if somebody has damaged it. */
 function joined(before: Line | undefined, line: Line): Line | undefined {
   const { kept, linked } = line
-  if (before === undefined && kept + linked > 0) return undefined
+  if (kept > (before?.items.length ?? 0) || linked > (before?.links.length ?? 0)) return undefined
   const [items, links] = [[...(before?.items.slice(0, kept) ?? []), ...line.items], [...(before?.links.slice(0, linked) ?? []), ...line.links]]
-  const isWhole = kept >= 0 && linked >= 0 && links.every((link) => typeof link === 'string')
-  return isWhole && items.every((item) => isSealed(item, links.length - 1)) ? { ...line, items, links } : undefined
+  if (!links.every((link) => typeof link === 'string') || !items.every((item) => isSealed(item, links.length - 1))) return undefined
+  const places = items.map((item) => placeOf(item as EditedItem)).filter((place) => place !== undefined)
+  return places.every((place, n) => n === 0 || place > (places[n - 1] as number)) ? { ...line, items, links } : undefined
 }
 
 /** Forgets forms of a store: all, or those of some sessions. What is erased from the store must not stay in them. */
