@@ -30,7 +30,7 @@ function installation(version = '1.0.0'): { root: string; platform: string } {
 }
 
 /** The sentence that an installation gives instead of the addon. */
-function sentenceOf(root: string, machine?: { platform: string; arch: string }): string {
+function sentenceOf(root: string, machine?: { platform: string; arch: string; libc?: 'gnu' | 'musl' }): string {
   try {
     loadAddon(root, machine)
   } catch (error) {
@@ -84,6 +84,31 @@ describe('one sentence', () => {
     const { root, platform } = installation('0.9.0')
     copyFileSync(join(ROOT, FILE), join(platform, FILE))
     expect(sentenceOf(root)).toMatch(/is version 0\.9\.0, but pi-context-manager is 1\.0\.0; reinstall/)
+  })
+
+  test.each<['gnu' | 'musl', string, string, string]>([
+    ['gnu', 'musl', 'x64', 'pi-context-manager-linux-x64-gnu is not installed, only the one for musl, and this machine has glibc; run "npm install pi-context-manager-linux-x64-gnu@1.0.0"'],
+    ['musl', 'gnu', 'x64', 'pi-context-manager-linux-x64-musl is not installed, only the one for glibc, and this machine has musl; run "npm install pi-context-manager-linux-x64-musl@1.0.0"'],
+    ['musl', 'gnu', 'arm64', 'pi-context-manager has no prebuilt addon for linux-arm64 with musl, only the one for glibc'],
+  ])('for %s where only the package for %s is installed, on %s', (libc, installed, arch, sentence) => {
+    const { root } = installation()
+    const other = join(root, '..', `pi-context-manager-linux-${arch}-${installed}`)
+    mkdirSync(other, { recursive: true })
+    writeFileSync(join(other, 'package.json'), '{ "version": "1.0.0" }')
+    // Whatever the loader says of it.
+    writeFileSync(join(other, `pi-context-manager.linux-${arch}-${installed}.node`), 'for another C library')
+    expect(sentenceOf(root, { platform: 'linux', arch, libc })).toContain(sentence)
+  })
+
+  test('for musl where its own package is damaged, and the one for glibc is installed, too', () => {
+    const { root } = installation()
+    for (const libc of ['gnu', 'musl']) {
+      const folder = join(root, '..', `pi-context-manager-linux-x64-${libc}`)
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, 'package.json'), '{ "version": "1.0.0" }')
+      writeFileSync(join(folder, `pi-context-manager.linux-x64-${libc}.node`), 'damaged')
+    }
+    expect(sentenceOf(root, { platform: 'linux', arch: 'x64', libc: 'musl' })).toMatch(/x64-musl\.node is damaged/)
   })
 
   test.runIf(process.platform === 'linux').each<[string, (bytes: Buffer) => Buffer, RegExp]>([

@@ -21,7 +21,11 @@ const NAME = 'pi-context-manager'
 interface Machine {
   platform: string
   arch: string
+  /** The C library on Linux; found out if it is left out. */
+  libc?: Libc
 }
+
+type Libc = 'gnu' | 'musl'
 
 /** The published binaries by platform and architecture, the most likely one first. */
 const BINARIES: Record<string, readonly string[]> = {
@@ -58,6 +62,7 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
   }
   const require = createRequire(import.meta.url)
   let failure: AddonError | undefined
+  let wrong: AddonError | undefined
   for (const name of names) {
     for (const { path, version } of places(root, name)) {
       if (!existsSync(path)) continue
@@ -71,12 +76,15 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
       try {
         return require(path) as Addon
       } catch (error) {
-        failure ??= new AddonError(unfit(path, key, String((error as Error).message)), error)
+        const message = machine.platform === 'linux' ? wrongLibc(names, name, machine, wanted) : undefined
+        if (message !== undefined) wrong ??= new AddonError(message, error)
+        else failure ??= new AddonError(unfit(path, key, String((error as Error).message)), error)
       }
     }
   }
   throw (
     failure ??
+    wrong ??
     new AddonError(
       `the native addon of ${NAME} for ${key} is missing because the optional package ` +
         `${names.map((name) => `${NAME}-${name}`).join(' or ')} is not installed; reinstall with ` +
@@ -142,6 +150,31 @@ function versionIn(folder: string): string | undefined {
   }
 }
 
+/**
+ * Says which package fits if the one that does not load is for another C library: a lock file that was written elsewhere, or
+ * without the field "libc", installs it again and again. `undefined` if it is for this machine's.
+ */
+function wrongLibc(names: readonly string[], name: string, machine: Machine, version: string | undefined): string | undefined {
+  const libc = machine.libc ?? libcHere()
+  if (name.endsWith(`-${libc}`)) return undefined
+  const fitting = `${machine.platform}-${machine.arch}-${libc}`
+  const has = `only the one for ${LIBCS[libc === 'gnu' ? 'musl' : 'gnu']}`
+  if (!names.includes(fitting)) {
+    return `${NAME} has no prebuilt addon for ${machine.platform}-${machine.arch} with ${LIBCS[libc]}, ${has}; run "npm run build" in a checkout`
+  }
+  const named = `${NAME}-${fitting}${version === undefined ? '' : `@${version}`}`
+  return (
+    `${NAME}-${fitting} is not installed, ${has}, and this machine has ${LIBCS[libc]}; run "npm install ${named}" (a lock file ` +
+    'that was written for another C library installs the wrong package again)'
+  )
+}
+
+const LIBCS: Record<Libc, string> = { gnu: 'glibc', musl: 'musl' }
+
+function libcHere(): Libc {
+  return reported() === undefined ? 'musl' : 'gnu'
+}
+
 /** Why an existing binary does not load. */
 function unfit(path: string, key: string, message: string): string {
   const glibc = /GLIBC_([\d.]+)' not found/.exec(message)?.[1]
@@ -160,6 +193,12 @@ function unfit(path: string, key: string, message: string): string {
 }
 
 function glibcHere(): string {
+  const version = reported()
+  return version === undefined ? 'a different C library' : `glibc ${version}`
+}
+
+/** The version of glibc that this process runs with; `undefined` with another C library. */
+function reported(): string | undefined {
   const { header } = (process.report?.getReport() ?? {}) as { header?: { glibcVersionRuntime?: string } }
-  return header?.glibcVersionRuntime === undefined ? 'a different C library' : `glibc ${header.glibcVersionRuntime}`
+  return header?.glibcVersionRuntime
 }
