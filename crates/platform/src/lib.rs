@@ -67,6 +67,40 @@ pub fn is_special(error: &io::Error) -> bool {
     system::SPECIAL.is_some() && error.raw_os_error() == system::SPECIAL
 }
 
+/// What an error of the operating system says is used up, and what to do; `None` for other errors.
+#[must_use]
+pub fn shortage(error: &io::Error) -> Option<&'static str> {
+    let code = error.raw_os_error()?;
+    system::SHORTAGES.iter().find(|(shortage, _)| *shortage == code).map(|(_, what)| *what)
+}
+
+/// An error of the operating system as the end of a sentence: what to do if something is used up, else its own words without
+/// its number.
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
+    let words = || {
+        let text = error.to_string();
+        text.rsplit_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_lowercase()
+    };
+    shortage(error).map_or_else(words, str::to_owned)
+}
+
+/// What keeps this process from opening files, if it can't open a few more: for libraries that do not say why they could not.
+#[must_use]
+pub fn open_shortage() -> Option<&'static str> {
+    let mut opened = Vec::with_capacity(OPENED_AT_ONCE);
+    for _ in 0..OPENED_AT_ONCE {
+        match system::open_any() {
+            Ok(file) => opened.push(file),
+            Err(error) => return shortage(&error),
+        }
+    }
+    None
+}
+
+/// A database opens as many files: itself, its log, the log's index, and a temporary one.
+const OPENED_AT_ONCE: usize = 4;
+
 /// Opens a file that only its owner can read and write: mode 0600 whatever the umask, on Windows an access list of its own.
 pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options, path)

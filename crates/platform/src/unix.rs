@@ -15,6 +15,28 @@ use crate::facts::{Facts, PathKind};
 pub const LINK: i32 = Errno::LOOP.raw_os_error();
 pub const SPECIAL: Option<i32> = Some(Errno::NXIO.raw_os_error());
 
+/// Errors that say what is used up.
+pub const SHORTAGES: [(i32, &str); 5] = [
+    (
+        Errno::MFILE.raw_os_error(),
+        "this process has no file descriptors left; close files, sockets or sessions that are no longer needed, or raise the \
+         limit (`ulimit -n`)",
+    ),
+    (
+        Errno::NFILE.raw_os_error(),
+        "this machine has no file descriptors left; end programs that hold many files, or raise the limit (on Linux: sysctl \
+         fs.file-max)",
+    ),
+    (Errno::NOSPC.raw_os_error(), "no space is left on the disk; free some"),
+    (Errno::DQUOT.raw_os_error(), "the user's share of the disk is used up; free some space"),
+    (Errno::NOMEM.raw_os_error(), "no memory is left; end programs that are not needed"),
+];
+
+/// Opens something that is always there.
+pub fn open_any() -> io::Result<File> {
+    File::open("/")
+}
+
 pub fn facts_at(path: &Path) -> io::Result<Facts> {
     Ok(facts(&std::fs::symlink_metadata(path)?))
 }

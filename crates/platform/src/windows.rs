@@ -30,6 +30,17 @@ use crate::facts::{Facts, PathKind};
 pub const LINK: i32 = ERROR_CANT_RESOLVE_FILENAME.cast_signed();
 pub const SPECIAL: Option<i32> = None;
 
+/// Errors that say what is used up: too many open files, a full disk.
+pub const SHORTAGES: [(i32, &str); 2] = [
+    (4, "this process has too many files open; close files or sessions that are no longer needed"),
+    (112, "no space is left on the disk; free some"),
+];
+
+/// Opens something that is always there.
+pub fn open_any() -> io::Result<File> {
+    File::open("NUL")
+}
+
 /// 100 ns from 1601, where Windows counts from, to 1970.
 const EPOCH: i64 = 116_444_736_000_000_000;
 

@@ -11,7 +11,7 @@ use context_store::StoreError;
 use rusqlite::Connection;
 
 use super::connect::{self, patiently};
-use super::error::Result;
+use super::error::{Result, no_thread};
 use super::store_file::StoreFile;
 
 /// From this many pages on, the log is copied back. The same number of bytes as SQLite's default. Once all of it is copied and
@@ -67,7 +67,7 @@ impl Checkpointer {
                 let thread = std::thread::Builder::new().name("store-checkpoint".into());
                 let thread = thread
                     .spawn(move || work(&connection, &asks, &left))
-                    .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
+                    .map_err(|error| no_thread(&error))?;
                 self.running.insert((sender, thread))
             }
         };

@@ -30,9 +30,7 @@ const LOG_LIMIT: i64 = 32 << 20;
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER`, `STORE_FULL`. An existing file is not changed then.
 pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> {
-    if !look(path)? {
-        create(path)?;
-    }
+    prepare(path)?;
     let had_log = fs::metadata(log(path)).is_ok_and(|log| log.len() > 0);
     let connection = open(path)?;
     // If the file turns out not to be a store, closing it must not copy an existing log into it.
@@ -56,6 +54,11 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
     Ok(connection)
+}
+
+/// Makes the file, empty, if there is none.
+pub(super) fn prepare(path: &Path) -> Result<()> {
+    if look(path)? { Ok(()) } else { create(path) }
 }
 
 /// Opens a connection that only reads. The store must have been opened for writing before.
@@ -169,21 +172,22 @@ fn look(path: &Path) -> Result<bool> {
         Ok(found) if !found.is_file() => Err(unusable("it is not a regular file")),
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(unusable(&error.to_string())),
+        Err(error) => Err(unusable(&context_platform::reason(&error))),
     }
 }
 
 fn create(path: &Path) -> Result<()> {
     if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty() && !d.exists()) {
-        context_platform::private_directory(directory).map_err(|e| unusable(&e.to_string()))?;
+        context_platform::private_directory(directory)
+            .map_err(|e| unusable(&context_platform::reason(&e)))?;
     }
     match context_platform::private_file(fs::OpenOptions::new().write(true).create_new(true), path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) if error.kind() == ErrorKind::StorageFull => {
-            Err(StoreError::Full(error.to_string()).into())
+            Err(StoreError::Full(context_platform::reason(&error)).into())
         }
-        Err(error) => Err(unusable(&error.to_string())),
+        Err(error) => Err(unusable(&context_platform::reason(&error))),
     }
 }
 

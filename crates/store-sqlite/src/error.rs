@@ -3,6 +3,7 @@
 use rusqlite::ffi::{self, ErrorCode};
 
 use context_model::error::ModelError;
+use context_platform::open_shortage;
 use context_store::StoreError;
 
 /// Extended result codes that mean a full disk although their group is another one: the shared-memory file
@@ -76,6 +77,10 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
             other => StoreError::Unavailable(format!("SQLite refused a statement: {other}")),
         };
     };
+    let is_opening = matches!(code.code, ErrorCode::CannotOpen | ErrorCode::SystemIoFailure);
+    if let Some(shortage) = if is_opening { open_shortage() } else { None } {
+        return StoreError::Unavailable(format!("the store's file can't be opened: {shortage}"));
+    }
     let text = message.clone().unwrap_or_else(|| ffi::code_to_str(code.extended_code).to_owned());
     match code.code {
         _ if FULL.contains(&code.extended_code) => StoreError::Full(text),
@@ -85,6 +90,10 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
             StoreError::Corrupt("the file is not a context store, or its first page is damaged".into())
         }
         code if HELD_CODES.contains(&code) => StoreError::Unavailable(HELD.into()),
+        ErrorCode::SystemIoFailure => StoreError::Unavailable(failed(code.extended_code, &text)),
+        ErrorCode::OutOfMemory => {
+            StoreError::Unavailable("no memory is left for the store; repeat the call".into())
+        }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
             StoreError::Unavailable(format!("the file or its directory can't be written or opened: {text}"))
         }
@@ -92,6 +101,23 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
         ErrorCode::TooBig => StoreError::Invalid("a document of this size can't be stored".into()),
         _ => StoreError::Unavailable(text),
     }
+}
+
+/// What the disk has failed to do.
+fn failed(extended: i32, text: &str) -> String {
+    let what = match extended {
+        ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ | ffi::SQLITE_IOERR_FSTAT => "read",
+        ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE => "written",
+        ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => "synced to the disk",
+        _ => {
+            return format!(
+                "the disk has failed ({text}); repeat the call, and check the disk if it fails again"
+            );
+        }
+    };
+    format!(
+        "the store's file could not be {what} ({text}); repeat the call, and check the disk if it fails again"
+    )
 }
 
 /// Returns whether an error means that another connection holds a lock.
@@ -107,6 +133,11 @@ pub(super) fn is_held(error: &StoreError) -> bool {
 /// The error of a call whose thread is gone.
 pub(super) fn stopped() -> StoreError {
     StoreError::Unavailable("the store's writer has stopped; open the store again".into())
+}
+
+/// The error of an operating system that starts no thread.
+pub(super) fn no_thread(error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("no thread could be started: {error}"))
 }
 
 /// Returns whether a statement was ended before it was done.

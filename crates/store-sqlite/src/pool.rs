@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::checkpointer::CheckpointGate;
 use super::connect;
-use super::error::{self, Trouble, is_held, is_interrupted};
+use super::error::{self, Trouble, is_held, is_interrupted, no_thread};
 use super::store_file::StoreFile;
 
 /// Threads for long reads.
@@ -50,9 +50,7 @@ impl Pool {
         for _ in 0..THREADS {
             let receiver = Arc::clone(&receiver);
             let spawned = std::thread::Builder::new().name(name.into()).spawn(move || work(&receiver));
-            threads.push(
-                spawned.map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?,
-            );
+            threads.push(spawned.map_err(|error| no_thread(&error))?);
         }
         Ok(Self {
             idle: Arc::new(Idle { place, gate, is_closed: Arc::default(), connections: Mutex::default() }),
