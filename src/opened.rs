@@ -41,7 +41,7 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
                 Some("process") => Durability::Process,
                 Some(_) => return Err(Coded::invalid("durability is 'power' or 'process'")),
             };
-            let store = tokio::task::spawn_blocking(move || SqliteStore::open(path, durability))
+            let store = tokio::task::spawn_blocking(move || SqliteStore::open_shared(path, durability))
                 .await
                 .map_err(|error| StoreError::Unavailable(error.to_string()))??;
             Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Sqlite(store) }

@@ -10,10 +10,9 @@
 //! - A missing file is never written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
 //! - The file is opened only through SQLite: closing it elsewhere in the process would drop its locks.
 
-use std::path::Path;
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, RwLock};
-use std::thread::JoinHandle;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
@@ -21,20 +20,17 @@ use context_store::clock::{self, Clock};
 use context_store::sessions::Limits;
 use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
 
-use self::checkpointer::CheckpointGate;
-use self::negative_cache::NegativeCache;
-use self::pool::Pool;
+use self::core::Core;
 use self::prepare::Prepared;
 pub use self::settle::Durability;
-use self::settle::Settled;
+use self::shared::Seat;
 use self::store_file::StoreFile;
 pub use self::verify::Size;
-use self::writer::Writer;
-use self::writer_queue::{WriterJob, WriterQueue};
 
 mod apply;
 mod checkpointer;
 mod connect;
+mod core;
 mod erase;
 mod error;
 mod forgotten;
@@ -53,6 +49,7 @@ mod rewrite;
 mod row;
 mod search;
 mod settle;
+mod shared;
 mod store;
 mod store_file;
 mod verify;
@@ -70,17 +67,11 @@ const FEW: usize = 8;
 
 /// A store in a file.
 pub struct SqliteStore {
-    jobs: RwLock<Option<Sender<WriterJob>>>,
-    queue: Arc<WriterQueue>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    pool: Pool,
-    /// Separate from the others, so that a long search delays no other read.
-    searches: Pool,
-    /// `None` if nothing is synced anyway.
-    settled: Option<Settled>,
-    place: Arc<StoreFile>,
-    clock: Clock,
-    negative: Arc<NegativeCache>,
+    core: Arc<Core>,
+    seat: Seat,
+    /// The path that this store was opened by, if it is another one than the core's.
+    own_place: Option<StoreFile>,
+    is_closed: AtomicBool,
 }
 
 impl SqliteStore {
@@ -95,30 +86,22 @@ impl SqliteStore {
 
     /// As [`SqliteStore::open`], with the given clock.
     pub fn open_with(path: impl AsRef<Path>, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
-        let path = std::path::absolute(path)
-            .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
-        let connection = connect::writer(&path, durability)?;
-        let place = Arc::new(StoreFile::new(&path));
-        let gate = Arc::new(CheckpointGate::default());
-        let pool = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-read")?;
-        let searches = Pool::new(Arc::clone(&place), Arc::clone(&gate), "store-search")?;
-        let (sender, jobs) = mpsc::channel();
-        let writer = Writer::new(connection, Arc::clone(&place), gate, Arc::clone(&clock), durability)?;
-        let queue = Arc::new(WriterQueue::new(writer));
-        let working = Arc::clone(&queue);
-        let thread = std::thread::Builder::new()
-            .name("store-write".into())
-            .spawn(move || working.work(&jobs))
-            .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
-        let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
-        let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
-        let negative = Arc::default();
-        Ok(Arc::new(Self { jobs, queue, thread, pool, searches, settled, place, clock, negative }))
+        let core = Core::open(&absolute(path.as_ref())?, durability, clock)?;
+        Ok(Arc::new(Self { core, seat: Seat::Alone, own_place: None, is_closed: AtomicBool::new(false) }))
+    }
+
+    /// As [`SqliteStore::open`]; stores that this process opens so on one file, with the same durability, share its
+    /// connections and threads. Each is closed for itself, and the last one closes the file.
+    pub fn open_shared(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>> {
+        let path = absolute(path.as_ref())?;
+        let (core, seat) = shared::join(&path, durability)?;
+        let own_place = (core.place.path() != path).then(|| StoreFile::new(&path));
+        Ok(Arc::new(Self { core, seat, own_place, is_closed: AtomicBool::new(false) }))
     }
 
     /// Returns what the file contains, and what takes up its space.
     pub async fn size(&self) -> Result<Size> {
-        self.pool.away(verify::size).await
+        self.pool()?.away(verify::size).await
     }
 
     /// Writes a copy of the whole store, as of one moment, to a new file with mode 0600.
@@ -127,8 +110,8 @@ impl SqliteStore {
     /// `STORE_UNAVAILABLE` if the file already exists or can't be created, `STORE_FULL`, `CLOSED`.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
         let to = to.as_ref().to_owned();
-        let place = Arc::clone(&self.place);
-        self.pool
+        let place = Arc::clone(&self.core.place);
+        self.pool()?
             .away(move |_| {
                 place.check()?;
                 connect::copy(place.path(), &to)
@@ -138,7 +121,7 @@ impl SqliteStore {
 
     /// The limits that were set.
     pub async fn limits(&self) -> Result<Limits> {
-        self.pool.away(prune::limits).await
+        self.pool()?.away(prune::limits).await
     }
 
     /// Sets the limits.
@@ -155,7 +138,7 @@ impl SqliteStore {
 
     /// The objects that the transactions after this one wrote: at most this many writes, of whole transactions.
     pub async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
-        self.pool.away(move |connection| page::written_after(connection, tx, most)).await
+        self.pool()?.away(move |connection| page::written_after(connection, tx, most)).await
     }
 
     /// As [`Store::transact`](context_store::Store::transact), with the mark of each whole version that its owner has
@@ -174,6 +157,15 @@ impl SqliteStore {
     pub async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
         let (id, valid_time) = (version.document.id().clone(), version.valid_time);
         let mark = (version.document.content_hash(), version.document.source_hash());
-        self.pool.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
+        self.pool()?.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
     }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| {
+        StoreError::Unavailable(format!(
+            "the store's path can't be used: {}",
+            context_platform::reason(&error)
+        ))
+    })
 }

@@ -80,7 +80,7 @@ pub(super) fn may_wait() -> bool {
 }
 
 /// The failures that an acknowledged write survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// Even a power loss: each commit is synced to the disk before it is acknowledged.
     #[default]

@@ -1,9 +1,9 @@
 //! The calls of the store and of its owner: short ones on the caller's thread, long ones away from it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
-use std::thread::JoinHandle;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -14,15 +14,14 @@ use context_store::{
     Search, Store, StoreError, Transaction, Version,
 };
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 
-use super::error::{self, stopped};
-use super::pool::Limit;
+use super::error;
+use super::pool::{Limit, Pool};
 use super::prepare::Prepared;
 use super::read::Quick;
-use super::settle::{Settled, may_wait};
+use super::store_file::StoreFile;
 use super::writer::Writer;
-use super::writer_queue::{INDEX_TIME, WriterJob};
+use super::writer_queue::INDEX_TIME;
 use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, prune, read, search, verify};
 
 #[async_trait]
@@ -32,14 +31,14 @@ impl Store for SqliteStore {
     }
 
     async fn transact_deferred(&self, transaction: Transaction) -> Result<Receipt> {
-        let Some(settled) = &self.settled else { return self.transact(transaction).await };
+        let Some(settled) = &self.core.settled else { return self.transact(transaction).await };
         let receipt = self.write(Prepared { is_deferred: true, ..Prepared::new(transaction)? }).await?;
         settled.owe();
         Ok(receipt)
     }
 
     async fn settle(&self) -> Result<()> {
-        match &self.settled {
+        match &self.core.settled {
             Some(settled) => match self.in_place() {
                 Ok(()) | Err(StoreError::Closed) => settled.settle().await,
                 gone => gone,
@@ -52,7 +51,7 @@ impl Store for SqliteStore {
         match self.here(|connection| read::get_quick(connection, id, at))? {
             Quick::Done(Some(version)) => Ok(Some(*version)),
             Quick::Done(None) => {
-                let (id, negative) = (id.clone(), Arc::clone(&self.negative));
+                let (id, negative) = (id.clone(), Arc::clone(&self.core.negative));
                 let look = move |connection: &Connection| {
                     // It may have been written in the meantime, so both queries run on the same state.
                     let moment = connection.unchecked_transaction()?;
@@ -62,18 +61,18 @@ impl Store for SqliteStore {
                     }
                     Ok(found)
                 };
-                self.pool.away(look).await
+                self.pool()?.away(look).await
             }
             Quick::Long => {
                 let id = id.clone();
-                self.pool.away(move |connection| read::get(connection, &id, at)).await
+                self.pool()?.away(move |connection| read::get(connection, &id, at)).await
             }
         }
     }
 
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
         let ids = ids.to_vec();
-        self.pool
+        self.pool()?
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 ids.iter().map(|id| read::get(&moment, id, at)).collect()
@@ -86,12 +85,12 @@ impl Store for SqliteStore {
             return self.here(|connection| read::outlines(connection, ids));
         }
         let ids = ids.to_vec();
-        self.pool.away(move |connection| read::outlines(connection, &ids)).await
+        self.pool()?.away(move |connection| read::outlines(connection, &ids)).await
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        let (id, negative) = (id.clone(), Arc::clone(&self.negative));
-        self.pool
+        let (id, negative) = (id.clone(), Arc::clone(&self.core.negative));
+        self.pool()?
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 let history = read::history(&moment, &id)?;
@@ -104,8 +103,8 @@ impl Store for SqliteStore {
     }
 
     async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
-        let (id, negative) = (id.clone(), Arc::clone(&self.negative));
-        self.pool
+        let (id, negative) = (id.clone(), Arc::clone(&self.core.negative));
+        self.pool()?
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 let page = page::page(&moment, &id, after, most, PAGE_BYTES)?;
@@ -119,7 +118,7 @@ impl Store for SqliteStore {
 
     async fn history_as_changes(&self, id: &ObjectId) -> Result<Option<Vec<Entry>>> {
         let id = id.clone();
-        self.pool
+        self.pool()?
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 let is_growing = read::is_growing(&moment, &id)?;
@@ -130,12 +129,12 @@ impl Store for SqliteStore {
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         let id = id.clone();
-        self.pool.away(move |connection| read::journal(connection, &id)).await
+        self.pool()?.away(move |connection| read::journal(connection, &id)).await
     }
 
     async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
         let filter = filter.clone();
-        self.pool.away(move |connection| read::query(connection, &filter)).await
+        self.pool()?.away(move |connection| read::query(connection, &filter)).await
     }
 
     async fn latest_tx(&self) -> Result<TxId> {
@@ -144,19 +143,19 @@ impl Store for SqliteStore {
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-        self.pool.away(move |connection| page::changes_since(connection, tx)).await
+        self.pool()?.away(move |connection| page::changes_since(connection, tx)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
         self.in_place()?;
-        let queue = Arc::clone(&self.queue);
+        let queue = Arc::clone(&self.core.queue);
         let behind =
-            self.searches.within(INDEX_TIME * 2, move |_, limit| queue.complete_index(limit)).await?;
+            self.searches()?.within(INDEX_TIME * 2, move |_, limit| queue.complete_index(limit)).await?;
         let query = query.clone();
         let search = move |connection: &Connection, limit: &Limit| {
             search::search(connection, &query, behind.as_ref(), limit)
         };
-        self.searches.within(search::SEARCH_TIME, search).await
+        self.searches()?.within(search::SEARCH_TIME, search).await
     }
 
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
@@ -166,7 +165,7 @@ impl Store for SqliteStore {
 
     async fn note(&self, name: &str) -> Result<Option<String>> {
         let name = format!("{NOTE}{name}");
-        self.pool.away(move |connection| read::local(connection, &name)).await
+        self.pool()?.away(move |connection| read::local(connection, &name)).await
     }
 
     async fn set_note(&self, name: &str, text: &str) -> Result<()> {
@@ -176,12 +175,12 @@ impl Store for SqliteStore {
 
     fn files(&self) -> Vec<PathBuf> {
         let beside = ["", "-wal", "-shm", "-journal"].into_iter();
-        beside.map(|end| PathBuf::from(format!("{}{end}", self.place.path().display()))).collect()
+        beside.map(|end| PathBuf::from(format!("{}{end}", self.path().display()))).collect()
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {
         let index = self.call(Writer::check_index).await;
-        let mut damages = self.pool.away(verify::verify).await?;
+        let mut damages = self.pool()?.away(verify::verify).await?;
         match index {
             Err(StoreError::Corrupt(what)) => {
                 damages.push(Damage { id: None, tx_id: None, what: format!("the search index: {what}") });
@@ -196,21 +195,25 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) -> Result<()> {
-        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
-        self.searches.close();
-        self.pool.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match thread.map(JoinHandle::join) {
-            Some(Err(_)) => Err(stopped()),
-            _ => Ok(()),
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        if self.seat.leave(&self.core) {
+            return self.core.close();
+        }
+        // Others use the store: what was sent to it before this has been done once the writer comes to this.
+        match self.core.call(|_| Ok(())).await {
+            Err(StoreError::Closed) => Ok(()),
+            done => done,
         }
     }
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The writer finishes what was sent and ends by itself; so do the readers.
-        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        if !*self.is_closed.get_mut() && self.seat.leave(&self.core) {
+            self.core.end();
+        }
     }
 }
 
@@ -219,7 +222,7 @@ impl OwnedStore for SqliteStore {
     /// The texts are also erased from the log and the free pages. The whole file is rewritten, which takes time in
     /// proportion to its size, and free space of three times its length.
     async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
-        let mark = Erased { at: (self.clock)(), why: why.to_owned() };
+        let mark = Erased { at: (self.core.clock)(), why: why.to_owned() };
         self.call(move |writer| writer.erase(&wanted, &mark)).await
     }
 
@@ -240,44 +243,52 @@ impl OwnedStore for SqliteStore {
 impl SqliteStore {
     /// Fails if the store is closed or its files are missing.
     fn in_place(&self) -> Result<()> {
-        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+        self.check_open()?;
+        if self.core.is_closed() {
             return Err(StoreError::Closed);
         }
-        self.place.check()
+        self.check_path()?;
+        self.core.place.check()
     }
 
-    fn send(&self, job: WriterJob) -> Result<()> {
-        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
-        if self.queue.send(jobs, job) { Ok(()) } else { Err(stopped()) }
+    /// Fails once this store was closed, whoever else still uses the file.
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// Fails if the path that this store was opened by leads to another file now.
+    fn check_path(&self) -> Result<()> {
+        self.own_place.as_ref().map_or(Ok(()), StoreFile::check)
+    }
+
+    /// The path that this store was opened by.
+    fn path(&self) -> &Path {
+        self.own_place.as_ref().unwrap_or(&self.core.place).path()
+    }
+
+    pub(super) fn pool(&self) -> Result<&Pool> {
+        self.check_open()?;
+        Ok(&self.core.pool)
+    }
+
+    fn searches(&self) -> Result<&Pool> {
+        self.check_open()?;
+        Ok(&self.core.searches)
     }
 
     #[tracing::instrument(name = "store_write", level = "debug", skip_all)]
     pub(super) async fn write(&self, work: Prepared) -> Result<Receipt> {
-        self.settled.as_ref().map_or(Ok(()), Settled::check)?;
-        if let Some(result) = self.write_here(&work) {
-            return result;
-        }
-        let (reply, answer) = oneshot::channel();
-        self.send(WriterJob::Transact(work, reply))?;
-        answer.await.map_err(|_| stopped())?
-    }
-
-    /// Writes on this thread, if that can be done at once.
-    fn write_here(&self, work: &Prepared) -> Option<Result<Receipt>> {
-        if !may_wait() {
-            return None;
-        }
-        // Held until the transaction is done, so that closing waits for it.
-        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.queue.try_transact(jobs, work))
+        self.check_open()?;
+        self.check_path()?;
+        self.core.write(work).await
     }
 
     /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
     /// wrote, while each commit invalidates the page caches of the others.
     #[tracing::instrument(name = "store_read", level = "debug", skip_all)]
     pub(super) fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
-        self.queue.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
+        let pool = self.pool()?;
+        self.core.queue.try_read(&read).map_or_else(|| pool.here(&read), Ok)
     }
 
     #[tracing::instrument(name = "store_call", level = "debug", skip_all)]
@@ -285,10 +296,8 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        self.send(WriterJob::Call(Box::new(move |writer| {
-            let _ = reply.send(work(writer).map_err(StoreError::from));
-        })))?;
-        answer.await.map_err(|_| stopped())?
+        self.check_open()?;
+        self.check_path()?;
+        self.core.call(work).await
     }
 }

@@ -52,6 +52,11 @@ impl WriterQueue {
         Self { writer: Mutex::new(Some(writer)), waiting: AtomicUsize::new(0) }
     }
 
+    /// True once a transaction has panicked: nothing is written any more.
+    pub fn has_stopped(&self) -> bool {
+        self.writer.is_poisoned()
+    }
+
     /// Leaves a job for the thread. False if the thread has ended.
     pub fn send(&self, jobs: &Sender<WriterJob>, job: WriterJob) -> bool {
         self.waiting.fetch_add(1, Ordering::AcqRel);
