@@ -12,7 +12,7 @@ use context_model::index::Action;
 use context_model::source::FilesystemSource;
 use context_session::client::Client;
 use context_session::paths::Paths;
-use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
+use context_watch::{NotifyTracker, SharedTracker, Sink, Touch, Tracker, TrackerOptions, WatchError};
 
 use super::observed::file_id;
 use super::pending::PendingReads;
@@ -104,11 +104,11 @@ impl Tracking {
                 let own = client.store().files().into_iter().next();
                 let marker_directory =
                     own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
-                let options = context_watch::TrackerOptions {
-                    marker_directory,
-                    ..context_watch::TrackerOptions::default()
-                };
-                NotifyTracker::start(options, sink).map(|tracker| Arc::new(tracker) as Arc<dyn Tracker>)
+                let options = TrackerOptions::default();
+                match marker_directory {
+                    Some(own) => SharedTracker::join(&own, options, sink).map(|one| Arc::new(one) as _),
+                    None => NotifyTracker::start(options, sink).map(|one| Arc::new(one) as _),
+                }
             }
         };
         match started {

@@ -51,6 +51,16 @@ pub trait Sink: Send + 'static {
 /// Takes a tracked path that was touched and not delivered yet. A file that is checked by polling is not told of.
 pub type Touch = Box<dyn Fn(&Utf8Path) + Send + Sync>;
 
+impl Sink for Box<dyn Sink> {
+    fn deliver(&mut self, event: Event) {
+        self.as_mut().deliver(event);
+    }
+
+    fn touch(&self) -> Option<Touch> {
+        self.as_ref().touch()
+    }
+}
+
 impl<F: FnMut(Event) + Send + 'static> Sink for F {
     fn deliver(&mut self, event: Event) {
         self(event);

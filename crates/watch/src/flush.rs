@@ -71,8 +71,18 @@ impl Acknowledge {
 
     /// The two ends of a new flush, for trackers of one's own.
     pub fn pair() -> (Flush, Self) {
-        let shared = Arc::new(FlushShared::default());
+        Self::pair_for(0)
+    }
+
+    /// The same, for a member of a shared tracker.
+    pub(crate) fn pair_for(member: u64) -> (Flush, Self) {
+        let shared = Arc::new(FlushShared { member, ..FlushShared::default() });
         (Flush(Arc::clone(&shared)), Self(shared))
+    }
+
+    /// The member of a shared tracker that waits.
+    pub(crate) fn member(&self) -> u64 {
+        self.0.member
     }
 
     pub(crate) fn fail(self, error: WatchError) {
@@ -88,6 +98,7 @@ impl Drop for Acknowledge {
 
 #[derive(Debug, Default)]
 struct FlushShared {
+    member: u64,
     state: Mutex<FlushState>,
     over: Condvar,
 }

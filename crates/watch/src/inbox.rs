@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::WatchError;
 use crate::flush::Acknowledge;
+use crate::{Event, WatchError};
 
 /// When a change is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,7 +297,23 @@ impl InboxState {
 }
 
 impl Batch {
-    fn is_something(&self) -> bool {
+    /// What a sink is told of it, in order. Flushes come last: what they wait for comes before them.
+    pub fn into_events(self) -> impl Iterator<Item = Event> {
+        let changed = if self.rescan {
+            Some(Event::Rescan)
+        } else if self.changed.is_empty() {
+            None
+        } else {
+            let mut paths: Vec<_> = self.changed.into_iter().collect();
+            paths.sort_unstable();
+            Some(Event::Changed(paths))
+        };
+        let warnings = self.warnings.into_iter().map(Event::Warning);
+        let moves = self.moves.into_iter().map(|(from, to)| Event::Moved { from, to });
+        warnings.chain(moves).chain(changed).chain(self.flushes.into_iter().map(Event::Flush))
+    }
+
+    pub fn is_something(&self) -> bool {
         !self.changed.is_empty()
             || !self.directories.is_empty()
             || self.lost

@@ -18,8 +18,8 @@
 //!
 //! # What no watcher sees
 //! Writes through a shared memory map or through another hard link of the file, writes by another machine to a
-//! network file system, and a file system mounted over a watched directory make no event for the tracked path.
-//! Resume reconciles them.
+//! network file system make no event for the tracked path. Resume reconciles them. A file system that is mounted over a
+//! watched directory is noticed on Linux only.
 #![warn(missing_docs)]
 
 mod attach;
@@ -30,9 +30,11 @@ mod flush;
 mod identity;
 mod inbox;
 mod listen;
+mod member;
 mod native;
 pub mod plan;
 mod poll;
+mod shared;
 mod tracker;
 
 use camino::Utf8Path;
@@ -41,6 +43,7 @@ pub use event::WatchError;
 pub use event::{Event, Sink, Touch};
 pub use flush::{Acknowledge, Flush};
 pub use identity::Identity;
+pub use shared::SharedTracker;
 pub use tracker::{NotifyTracker, TrackerOptions};
 
 /// Watches sources of type `filesystem` and tells a [`Sink`] which of them may have changed.

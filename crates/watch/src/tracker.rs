@@ -99,6 +99,23 @@ impl NotifyTracker {
     }
 }
 
+impl NotifyTracker {
+    /// As [`Tracker::flush`], for a member of a shared tracker.
+    pub(crate) fn flush_for(&self, member: u64) -> Flush {
+        let (flush, acknowledge) = Acknowledge::pair_for(member);
+        let number = self.shared.flushes.fetch_add(1, Ordering::Relaxed);
+        let inbox = &self.shared.listener.inbox;
+        inbox.await_marker(number, acknowledge);
+        if inbox.is_closed() || self.shared.mark(number) {
+            return flush;
+        }
+        // Polled paths are checked before any flush is answered; only watches leave events in a queue.
+        let (watched, ..) = self.shared.listener.plan().counts();
+        inbox.answer(number, watched > 0);
+        flush
+    }
+}
+
 impl Tracker for NotifyTracker {
     fn track(&self, path: &Utf8Path) -> Result<Tracked, WatchError> {
         if !is_trackable(path) {
@@ -124,17 +141,7 @@ impl Tracker for NotifyTracker {
     }
 
     fn flush(&self) -> Flush {
-        let (flush, acknowledge) = Acknowledge::pair();
-        let number = self.shared.flushes.fetch_add(1, Ordering::Relaxed);
-        let inbox = &self.shared.listener.inbox;
-        inbox.await_marker(number, acknowledge);
-        if inbox.is_closed() || self.shared.mark(number) {
-            return flush;
-        }
-        // Polled paths are checked before any flush is answered; only watches leave events in a queue.
-        let (watched, ..) = self.shared.listener.plan().counts();
-        inbox.answer(number, watched > 0);
-        flush
+        self.flush_for(0)
     }
 
     fn status(&self) -> TrackerStatus {
@@ -183,7 +190,7 @@ impl TrackerShared {
 
     /// The thread's life: wait, look, deliver.
     fn work(&self, sink: impl Sink) {
-        let mut outlet = Outlet { sink, failed: false };
+        let mut outlet = Outlet::new(sink);
         while let Some(mut batch) = self.listener.inbox.take() {
             self.prepare(&mut batch);
             self.deliver(batch, &mut outlet);
@@ -231,28 +238,11 @@ impl TrackerShared {
 
     fn deliver(&self, batch: Batch, outlet: &mut Outlet<impl Sink>) {
         let inbox = &self.listener.inbox;
-        let changed = if batch.rescan {
-            Some(Event::Rescan)
-        } else if batch.changed.is_empty() {
-            None
-        } else {
-            let mut paths: Vec<_> = batch.changed.into_iter().collect();
-            paths.sort_unstable();
-            Some(Event::Changed(paths))
-        };
-        let warnings = batch.warnings.into_iter().map(Event::Warning);
-        let moves = batch.moves.into_iter().map(|(from, to)| Event::Moved { from, to });
-        for event in warnings.chain(moves).chain(changed) {
-            if inbox.is_closed() {
-                break;
-            }
-            outlet.deliver(event);
-        }
-        for flush in batch.flushes {
-            if inbox.is_closed() {
-                flush.fail(WatchError::Closed);
-            } else {
-                outlet.deliver(Event::Flush(flush));
+        for event in batch.into_events() {
+            match event {
+                Event::Flush(flush) if inbox.is_closed() => flush.fail(WatchError::Closed),
+                _ if inbox.is_closed() => {}
+                event => outlet.deliver(event),
             }
         }
     }
@@ -313,13 +303,17 @@ impl TrackerShared {
 }
 
 /// The sink, whose panics must not end the tracker.
-struct Outlet<S> {
+pub(crate) struct Outlet<S> {
     sink: S,
     failed: bool,
 }
 
 impl<S: Sink> Outlet<S> {
-    fn deliver(&mut self, event: Event) {
+    pub fn new(sink: S) -> Self {
+        Self { sink, failed: false }
+    }
+
+    pub fn deliver(&mut self, event: Event) {
         self.try_deliver(event);
         // The state of the sink is unknown. Try only once, because it may panic again.
         if std::mem::take(&mut self.failed) {

@@ -1,0 +1,285 @@
+//! One tracker for all sessions of this process that keep their markers in one directory: a further session costs neither a file
+//! descriptor nor a thread.
+//!
+//! The tracker's own thread passes each event to the members whose path it is, and waits for none of them: members take their
+//! events on a few threads that end when they are idle.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::member::{Member, Workers};
+use crate::{
+    Acknowledge, Event, Flush, NotifyTracker, Sink, Touch, Tracked, Tracker, TrackerOptions, TrackerStatus,
+    WatchError,
+};
+
+/// How many warnings a tracker keeps for members that join later.
+const WARNINGS: usize = 4;
+
+/// A session's part of the tracker that it shares with others.
+pub struct SharedTracker {
+    hub: Arc<Hub>,
+    member: Arc<Member>,
+    is_closed: AtomicBool,
+}
+
+struct Hub {
+    key: Utf8PathBuf,
+    tracker: NotifyTracker,
+    members: Arc<Members>,
+    /// Held while a path gets its first member or loses its last one.
+    changing: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Members {
+    table: Mutex<Table>,
+    workers: Arc<Workers>,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    members: HashMap<u64, Arc<Member>>,
+    paths: HashMap<Utf8PathBuf, Vec<u64>>,
+    warnings: Vec<String>,
+}
+
+static HUBS: Mutex<Option<HashMap<Utf8PathBuf, Arc<Hub>>>> = Mutex::new(None);
+
+impl SharedTracker {
+    /// Joins the tracker of this marker directory, or starts it with these options. `sink` gets the events of the paths that are
+    /// tracked by what is returned, one at a time, and those that concern all.
+    ///
+    /// # Errors
+    /// [`WatchError::Thread`] if a thread can't be started.
+    pub fn join(
+        marker_directory: &Utf8Path,
+        options: TrackerOptions,
+        sink: impl Sink,
+    ) -> Result<Self, WatchError> {
+        let capacity = options.capacity;
+        // Held until the member is in the table, so that the last one can't end the tracker meanwhile.
+        let mut hubs = locked(&HUBS);
+        let hubs = hubs.get_or_insert_default();
+        let hub = match hubs.get(marker_directory) {
+            Some(hub) => Arc::clone(hub),
+            None => {
+                let members = Arc::<Members>::default();
+                let marker_directory = marker_directory.to_owned();
+                let options = TrackerOptions { marker_directory: Some(marker_directory.clone()), ..options };
+                let tracker = NotifyTracker::start(options, Fanout(Arc::clone(&members)))?;
+                let (key, changing) = (marker_directory, Mutex::default());
+                let hub = Arc::new(Hub { key, tracker, members, changing });
+                hubs.insert(hub.key.clone(), Arc::clone(&hub));
+                hub
+            }
+        };
+        let (member, warnings) = {
+            let mut table = hub.members.table();
+            let number = table.next;
+            table.next += 1;
+            let member = Arc::new(Member::new(number, capacity, Box::new(sink)));
+            table.members.insert(number, Arc::clone(&member));
+            (member, table.warnings.clone())
+        };
+        for warning in warnings {
+            member.push(&hub.members.workers, |due| due.warnings.push(warning));
+        }
+        Ok(Self { hub, member, is_closed: AtomicBool::new(false) })
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+}
+
+impl Tracker for SharedTracker {
+    fn track(&self, path: &Utf8Path) -> Result<Tracked, WatchError> {
+        let _changing = locked(&self.hub.changing);
+        if self.is_closed() {
+            return Err(WatchError::Closed);
+        }
+        let number = self.member.number();
+        let is_new = {
+            let mut table = self.hub.members.table();
+            let members = table.paths.entry(path.to_owned()).or_default();
+            let is_new = !members.contains(&number);
+            if is_new {
+                members.push(number);
+            }
+            is_new
+        };
+        let tracked = self.hub.tracker.track(path);
+        if tracked.is_err() && is_new {
+            self.hub.members.table().leave(path, number);
+        } else {
+            self.member.tracks(path);
+        }
+        tracked
+    }
+
+    fn untrack(&self, path: &Utf8Path) {
+        let _changing = locked(&self.hub.changing);
+        if self.member.lets_go(path) && self.hub.members.table().leave(path, self.member.number()) {
+            self.hub.tracker.untrack(path);
+        }
+    }
+
+    fn flush(&self) -> Flush {
+        if self.is_closed() {
+            let (flush, acknowledge) = Acknowledge::pair();
+            acknowledge.fail(WatchError::Closed);
+            return flush;
+        }
+        self.hub.tracker.flush_for(self.member.number())
+    }
+
+    fn status(&self) -> TrackerStatus {
+        TrackerStatus {
+            tracked: self.member.tracked(),
+            rescans: self.member.rescans(),
+            closed: self.is_closed(),
+            ..self.hub.tracker.status()
+        }
+    }
+
+    fn close(&self) {
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let is_last = {
+            let mut hubs = locked(&HUBS);
+            let mut table = self.hub.members.table();
+            table.members.remove(&self.member.number());
+            let is_last = table.members.is_empty();
+            if is_last && let Some(hubs) = hubs.as_mut() {
+                hubs.remove(&self.hub.key);
+            }
+            is_last
+        };
+        self.member.close();
+        if is_last {
+            self.hub.tracker.close();
+            self.hub.members.workers.end();
+            return;
+        }
+        let _changing = locked(&self.hub.changing);
+        for path in self.member.lets_all_go() {
+            if self.hub.members.table().leave(&path, self.member.number()) {
+                self.hub.tracker.untrack(&path);
+            }
+        }
+    }
+}
+
+impl Drop for SharedTracker {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Members {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        locked(&self.table)
+    }
+
+    fn all(&self) -> Vec<Arc<Member>> {
+        self.table().members.values().cloned().collect()
+    }
+
+    fn of(&self, path: &Utf8Path) -> Vec<Arc<Member>> {
+        let table = self.table();
+        let numbers = table.paths.get(path).into_iter().flatten();
+        numbers.filter_map(|number| table.members.get(number).cloned()).collect()
+    }
+
+    /// Sorts paths by the members that track them.
+    fn split(&self, paths: Vec<Utf8PathBuf>) -> Vec<(Arc<Member>, HashSet<Utf8PathBuf>)> {
+        let table = self.table();
+        let mut split: HashMap<u64, HashSet<Utf8PathBuf>> = HashMap::new();
+        for path in paths {
+            for number in table.paths.get(&path).into_iter().flatten() {
+                split.entry(*number).or_default().insert(path.clone());
+            }
+        }
+        let member = |number| table.members.get(&number).cloned();
+        split.into_iter().filter_map(|(number, paths)| Some((member(number)?, paths))).collect()
+    }
+}
+
+impl Table {
+    /// A member lets go of a path. True if no other member tracks it.
+    fn leave(&mut self, path: &Utf8Path, number: u64) -> bool {
+        let Some(members) = self.paths.get_mut(path) else { return false };
+        members.retain(|member| *member != number);
+        let is_free = members.is_empty();
+        if is_free {
+            self.paths.remove(path);
+        }
+        is_free
+    }
+}
+
+/// Passes events on to the members that they concern.
+struct Fanout(Arc<Members>);
+
+impl Sink for Fanout {
+    fn deliver(&mut self, event: Event) {
+        let workers = &self.0.workers;
+        match event {
+            Event::Changed(paths) => {
+                for (member, paths) in self.0.split(paths) {
+                    member.push(workers, |due| due.changed.extend(paths));
+                }
+            }
+            Event::Rescan => {
+                for member in self.0.all() {
+                    member.push(workers, |due| due.rescan = true);
+                }
+            }
+            Event::Moved { from, to } => {
+                for member in self.0.of(&from) {
+                    member.push(workers, |due| due.moves.push((from.clone(), to.clone())));
+                }
+            }
+            Event::Warning(text) => {
+                {
+                    let warnings = &mut self.0.table().warnings;
+                    if warnings.len() < WARNINGS && !warnings.contains(&text) {
+                        warnings.push(text.clone());
+                    }
+                }
+                for member in self.0.all() {
+                    member.push(workers, |due| due.warnings.push(text.clone()));
+                }
+            }
+            Event::Flush(acknowledge) => {
+                let member = self.0.table().members.get(&acknowledge.member()).cloned();
+                match member {
+                    Some(member) => member.push(workers, |due| due.flushes.push(acknowledge)),
+                    None => acknowledge.fail(WatchError::Closed),
+                }
+            }
+        }
+    }
+
+    fn touch(&self) -> Option<Touch> {
+        let members = Arc::clone(&self.0);
+        Some(Box::new(move |path| {
+            for member in members.of(path) {
+                if catch_unwind(AssertUnwindSafe(|| member.touch(path))).is_err() {
+                    tracing::error!("the receiver of touches panicked");
+                }
+            }
+        }))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
