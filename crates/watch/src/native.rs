@@ -6,6 +6,8 @@ use camino::Utf8Path;
 
 #[cfg(target_os = "linux")]
 mod inotify;
+#[cfg(target_os = "linux")]
+mod mounts;
 #[cfg(any(test, not(target_os = "linux")))]
 pub(crate) mod notify;
 

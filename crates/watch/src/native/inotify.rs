@@ -19,6 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
+use super::mounts::Mounts;
 use super::{Native, WatchRefusal, refusal};
 use crate::inbox::{Cause, Urgency};
 use crate::listen::Listener;
@@ -118,16 +119,28 @@ impl InotifyShared {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(self.inotify.as_fd(), &mut buffer);
         let mut moved = None;
+        let mut mounts =
+            Mounts::open().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok();
         loop {
             match reader.next() {
                 Ok(event) => self.hear(listener, &event, &mut moved),
                 Err(Errno::AGAIN) => {
-                    let mut ends =
-                        [PollFd::new(&self.inotify, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
-                    match poll(&mut ends, None) {
-                        Ok(_) if !ends[1].revents().is_empty() => return,
+                    let mut ends = vec![
+                        PollFd::new(&self.inotify, PollFlags::IN),
+                        PollFd::new(&self.stop, PollFlags::IN),
+                    ];
+                    ends.extend(mounts.iter().map(|mounts| PollFd::new(mounts, PollFlags::PRI)));
+                    let polled = poll(&mut ends, None);
+                    let heard: Vec<_> = ends.iter().map(PollFd::revents).collect();
+                    match polled {
+                        Ok(_) if !heard[1].is_empty() => return,
                         Ok(_) | Err(Errno::INTR) => {}
                         Err(error) => lost(listener, error),
+                    }
+                    if heard.get(2).is_some_and(|heard| !heard.is_empty())
+                        && let Some(mounts) = &mut mounts
+                    {
+                        hear_mounts(listener, mounts);
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -187,6 +200,19 @@ fn weigh(what: ReadFlags) -> Option<(Urgency, Option<Cause>)> {
     } else {
         return None;
     })
+}
+
+/// What was watched at the place of a mount, and below it, is another directory now.
+fn hear_mounts(listener: &Listener, mounts: &mut Mounts) {
+    match mounts.changed() {
+        Ok(places) => {
+            places.iter().for_each(|place| listener.hear(place, Urgency::Now, Some(Cause::Lost)));
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the table of mounts can't be read");
+            listener.inbox.overflowed();
+        }
+    }
 }
 
 /// The system could not tell its events: whatever they were, a rescan finds it.
