@@ -165,6 +165,19 @@ describe('calls that are lines', () => {
     }
   })
 
+  test('the last form of a projection, for any first messages and with any one changed', async () => {
+    const { gateway } = await withLines()
+    const conversation = gateway.conversations.all[0]!
+    const { projection } = await conversation.session()
+    const calls = (messages: readonly object[]): number[] => [...JSON.stringify(messages).matchAll(/SECRET(\d+)X/g)].map((found) => Number(found[1]))
+    for (let length = 0; length <= conversation.raw.length; length += 1) {
+      const own = conversation.raw.slice(0, length)
+      expect(calls(projection.lastForm(own)), `the first ${length}`).toEqual(calls(own))
+      const changed = conversation.raw.map((message, at) => (at === length ? (JSON.parse(JSON.stringify(message).replace(/SECRET\d+X|line 7 /g, 'gone')) as object) : message))
+      expect(calls(projection.lastForm(changed)), `with ${length} changed`).toEqual(calls(changed))
+    }
+  })
+
   test('every id that was sent brings back the original', async () => {
     const { server, gateway } = await withLines()
     const handles = [...new Set(server.requests.flatMap(({ raw }) => [...raw.toString().matchAll(/\bid=([0-9a-f]{8,})\b/g)].map((found) => found[1]!)))]
