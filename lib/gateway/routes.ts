@@ -40,9 +40,9 @@ export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Up
   if (named !== undefined) return upstream(named.replace(/^(https?:)\/([^/])/, '$1//$2'))
   const { anthropic, openai = headers['chatgpt-account-id'] === undefined ? OPENAI : CHATGPT } = upstreams
   const [, vendor, rest = ''] = /^\/(anthropic|openai)(\/.*|\?.*|)$/.exec(path) ?? []
-  if (vendor !== undefined) return upstream(joined(vendor === 'anthropic' ? anthropic : openai, rest))
+  if (vendor !== undefined) return below(vendor === 'anthropic' ? anthropic : openai, rest)
   const isAnthropic = /^\/v1\/(?:messages|complete)\b/.test(path) || headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined
-  return upstream(isAnthropic ? joined(anthropic, path) : joined(openai, path.replace(/^\/v1(?=[/?]|$)/, '')))
+  return isAnthropic ? below(anthropic, path) : below(openai, path.replace(/^\/v1(?=[/?]|$)/, ''))
 }
 
 /**
@@ -60,8 +60,15 @@ export function isSame(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-function joined(base: string, rest: string): string {
-  return `${base.replace(/\/+$/, '')}${rest}`
+/** The address of a path below an upstream's own. Dots in it lead no higher. */
+function below(base: string, rest: string): GatewayRoute {
+  const plain = base.replace(/\/+$/, '')
+  const route = upstream(`${plain}${rest}`)
+  if (route.kind !== 'upstream' || !URL.canParse(plain)) return route
+  const { origin, pathname } = new URL(plain)
+  const above = pathname.replace(/\/+$/, '')
+  const isBelow = route.target.origin === origin && (route.target.pathname === above || route.target.pathname.startsWith(`${above}/`))
+  return isBelow ? route : refused(400, `${rest} leads out of the address of the upstream`)
 }
 
 function upstream(address: string): GatewayRoute {
