@@ -59,13 +59,32 @@ describe('options', () => {
     ['a debt cap of another word', { stay: { debtCap: 'all' as never } }, /stay\.debtCap is "none" or a share of what was spent/],
     ['a misspelt field of stay', { stay: { prosa: 3 } }, /stay has no field "prosa"/],
     ['a misspelt field of a mount', { mounts: [{ prefix: '/' }] }, /a mount has no field "prefix"/],
-    ['mounts that are no list', { mounts: {} }, /mounts is an array/],
+    ['mounts that are no list', { mounts: {} }, /mounts is an array, not an object/],
+    ['a window that is no object', { window: 3 }, /window must be an object with perTurn and turnsBack, not 3/],
+    ['a relative working directory', { cwd: 'src' }, /the working directory must be an absolute path, and "src" is none/],
+    ['a relative prefix', { mounts: [{ agentPrefix: 'a', canonicalPrefix: '/b', filesystemId: 'f' }] }, /must be absolute paths, and "a" or "\/b" is none/],
     ['a negative context window', { model: { contextWindow: -1, input: 0, cacheRead: 0, cacheWrite: 0 } }, /model\.contextWindow is a number of 0 or more, not -1/],
     ['a price that is no number', { model: { contextWindow: 1, input: '3', cacheRead: 0, cacheWrite: 0 } }, /model\.input/],
     ['a layout that does not exist', { layout: 'columns' }, /layout is 'references' or 'sections'/],
   ])('open_refuses_%s', async (_, wrong, sentence) => {
     const options = { ...base, ...wrong } as never
     await expect(ContextManager.open(options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(sentence) })
+  })
+
+  test.each<[string, unknown]>([
+    ['undefined', undefined],
+    ['null', null],
+    ['"s"', 's'],
+    ['3', 3],
+    ['an array', []],
+    ['a function', () => 0],
+  ])('open, watch and transformContext name what was passed instead: %s', async (named, wrong) => {
+    await expect(ContextManager.open(wrong as never)).rejects.toThrow(
+      new RegExp(`^the options object of open must be an object with sessionId, .*, not ${named}$`),
+    )
+    const session = await opened({ cwd: folder() })
+    if (typeof wrong !== 'function') expect(() => session.watch(wrong as never)).toThrow(`a listener must be a function, not ${named}`)
+    if (!Array.isArray(wrong)) await expect(session.transformContext(wrong as never)).rejects.toThrow(`messages must be an array of messages, not ${named}`)
   })
 
   test('refused_options_leave_no_file_behind', async () => {

@@ -1,10 +1,11 @@
 /** Listeners of users. */
 import type { WatchEvent } from '../index.js'
 import { invalid } from './errors.ts'
+import { shown } from './options.ts'
 
 /** A listener whose errors are reported and can't end the process. */
 export function guarded(listener: (event: WatchEvent) => void): (event: WatchEvent) => void {
-  if (typeof listener !== 'function') throw invalid('a listener is a function')
+  if (typeof listener !== 'function') throw invalid(`a listener must be a function, not ${shown(listener)}`)
   return (event) => {
     try {
       listener(event)

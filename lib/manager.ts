@@ -32,7 +32,7 @@ import { noteBirth } from './harness/results.ts'
 import { Projection } from './harness.ts'
 import { crossed, crossedHistory, crossing } from './json.ts'
 import { native } from './native.ts'
-import { checkAsOf, checkHistoryPart, checkOpen, checkPart, checkQuery, checkSearch } from './options.ts'
+import { checkAsOf, checkHistoryPart, checkOpen, checkPart, checkQuery, checkSearch, shown } from './options.ts'
 import type { OpenOptions } from './options.ts'
 import { guarded } from './listener.ts'
 import { placed } from './place.ts'
@@ -95,7 +95,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    * conversation that another has followed in this session.
    */
   async transformContext<T>(messages: T[]): Promise<T[]> {
-    if (!Array.isArray(messages)) throw invalid('messages is an array of messages')
+    if (!Array.isArray(messages)) throw invalid(`messages must be an array of messages, not ${shown(messages)}`)
     if (this.#isClosed) throw Object.assign(new Error('the session is closed; open it again to go on'), { code: 'CLOSED' as const })
     return this.#projection.transform(messages)
   }

@@ -62,7 +62,7 @@ const LIMITS: Names<StoreLimits> = { maxBytes: true, maxDays: true }
 
 /** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */
 export function checkOpen(options: OpenOptions): void {
-  known('the options of open', options, OPEN)
+  known('the options object of open', options, OPEN)
   if (![undefined, 'references', 'sections'].includes(options.layout)) throw invalid("layout is 'references' or 'sections'")
   if (options.store !== undefined) checkStore(options.store)
   if (options.window !== undefined) known('window', options.window, WINDOW)
@@ -99,9 +99,9 @@ export const checkPart = (part: Part | null | undefined): void => optional('part
 export const checkHistoryPart = (part: HistoryPart | null | undefined): void => optional('part', part, HISTORY_PART)
 export const checkAsOf = (at: AsOf | string): void => (typeof at === 'string' ? undefined : known('at', at, AS_OF))
 export const checkQuery = (filter: QueryFilter): void => known('filter', filter, QUERY)
-export const checkSearch = (options: SearchOptions | null | undefined): void => optional('the options of search', options, SEARCH)
-export const checkPrune = (options: PruneOptions): void => known('the options of prune', options, PRUNE)
-export const checkLimits = (limits: StoreLimits): void => known('limits', limits, LIMITS)
+export const checkSearch = (options: SearchOptions | null | undefined): void => optional('the options object of search', options, SEARCH)
+export const checkPrune = (options: PruneOptions): void => known('the options object of prune', options, PRUNE)
+export const checkLimits = (limits: StoreLimits): void => known('the limits object', limits, LIMITS)
 export const checkForgetting = (wanted: Forgetting[]): void => {
   for (const one of list('wanted', wanted)) known('what to forget', one, FORGETTING)
 }
@@ -120,7 +120,7 @@ function optional(what: string, value: object | null | undefined, names: Record<
 
 function known(what: string, value: object, names: Record<string, true>): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalid(`${what} is an object with ${listed(Object.keys(names), 'and')}`)
+    throw invalid(`${what} must be an object with ${listed(Object.keys(names), 'and')}, not ${shown(value)}`)
   }
   for (const name of Object.keys(value)) {
     if (Object.hasOwn(names, name)) continue
@@ -129,7 +129,7 @@ function known(what: string, value: object, names: Record<string, true>): void {
 }
 
 function list<T>(what: string, value: T[]): T[] {
-  if (!Array.isArray(value)) throw invalid(`${what} is an array`)
+  if (!Array.isArray(value)) throw invalid(`${what} is an array, not ${shown(value)}`)
   return value
 }
 
@@ -137,6 +137,10 @@ function listed(names: string[], conjunction: string): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`
 }
 
-function shown(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+/** What was passed, for the sentence that refuses it: a text is cut, and the content of an object is left out. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

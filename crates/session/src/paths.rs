@@ -70,8 +70,11 @@ impl Paths {
         detect_devices: bool,
     ) -> Result<Self> {
         let must = |name: &str, path: &str| {
-            absolute(path)
-                .ok_or_else(|| EngineError::Invalid(format!("the {name} directory is an absolute path")))
+            absolute(path).ok_or_else(|| {
+                EngineError::Invalid(format!(
+                    "the {name} directory must be an absolute path, and {path:?} is none"
+                ))
+            })
         };
         let cwd = must("working", cwd)?;
         let home = home.map(|home| must("home", &home)).transpose()?;
@@ -79,8 +82,10 @@ impl Paths {
             let (Some(agent_prefix), Some(canonical_prefix)) =
                 (absolute(&mapping.agent_prefix), absolute(&mapping.canonical_prefix))
             else {
-                let problem = "the prefixes of a mount mapping are absolute paths";
-                return Err(EngineError::Invalid(problem.into()));
+                let (agent, canonical) = (&mapping.agent_prefix, &mapping.canonical_prefix);
+                return Err(EngineError::Invalid(format!(
+                    "the prefixes of a mount mapping must be absolute paths, and {agent:?} or {canonical:?} is none"
+                )));
             };
             let canonical_prefix = real_path(&to_disk(&canonical_prefix)).into_string();
             Ok(MountMapping { agent_prefix, canonical_prefix, filesystem_id: mapping.filesystem_id.clone() })
