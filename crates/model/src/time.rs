@@ -36,10 +36,33 @@ impl FromStr for Timestamp {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
-        text.parse::<jiff::Timestamp>()
-            .map(|t| Self::from_millis(t.as_millisecond()))
-            .map_err(|e| ModelError::Invalid(format!("a time is written as 2026-01-31T12:00:00.000Z: {e}")))
+        if let Ok(time) = text.parse::<jiff::Timestamp>() {
+            return Ok(Self::from_millis(time.as_millisecond()));
+        }
+        // A usual way to write "the end of time", which the library can't hold for every offset.
+        if is_in_last_year(text) {
+            return Ok(Self::from_millis(i64::MAX));
+        }
+        let shown: String = text.chars().take(40).collect();
+        let what = format!(
+            "a time must be written as 2026-01-31T12:00:00.000Z, with its offset, and {shown:?} is not"
+        );
+        Err(ModelError::Invalid(what))
     }
+}
+
+/// Returns whether a text is a moment of the year 9999, with its offset.
+fn is_in_last_year(text: &str) -> bool {
+    let without_offset = || {
+        let (local, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+        let is_offset = matches!(offset.as_bytes(), [b'+' | b'-', h, hh, b':', m, mm] if [h, hh, m, mm].iter().all(|digit| digit.is_ascii_digit()));
+        is_offset.then_some(local)
+    };
+    let local = text.strip_suffix(['Z', 'z']).or_else(without_offset);
+    local.is_some_and(|local| {
+        // A date alone is no moment.
+        local.contains([':']) && local.parse::<jiff::civil::DateTime>().is_ok_and(|time| time.year() == 9999)
+    })
 }
 
 impl Serialize for Timestamp {
@@ -88,6 +111,32 @@ mod tests {
     fn impossible_times_are_clamped_and_still_readable(#[case] millis: i64) {
         let time = Timestamp::from_millis(millis);
         assert_eq!(time.to_string().parse::<Timestamp>().unwrap(), time);
+    }
+
+    #[rstest]
+    #[case("9999-12-31T23:59:59.999Z")]
+    #[case("9999-12-31T23:59:59Z")]
+    #[case("9999-12-31t23:59:59z")]
+    #[case("9999-12-31T00:00:00-12:00")]
+    #[case("9999-12-31T23:59:59.999999999+14:00")]
+    fn the_end_of_time_is_the_last_moment(#[case] text: &str) {
+        let last = text.parse::<Timestamp>().unwrap();
+        assert_eq!(last, Timestamp::from_millis(i64::MAX));
+        assert!(last >= "9999-12-30T00:00:00Z".parse().unwrap());
+    }
+
+    #[rstest]
+    #[case("9999-12-31")]
+    #[case("9999-12-31T23:59:59")]
+    #[case("9999-13-31T23:59:59Z")]
+    #[case("10000-01-01T00:00:00Z")]
+    #[case("9999-12-31T23:59:59+1:00")]
+    #[case("é9999")]
+    #[case("")]
+    #[case("yesterday")]
+    fn other_texts_are_refused_and_named(#[case] text: &str) {
+        let refused = text.parse::<Timestamp>().unwrap_err().to_string();
+        assert!(refused.contains(&format!("{text:?} is not")), "{refused}");
     }
 
     #[test]
