@@ -64,10 +64,15 @@ pub fn outcome(
     (tokens::utf16_len(&told) <= LONGEST).then_some(told)
 }
 
-/// Returns what a line says of a call before its outcome, already escaped: in quotes where it could pose as an outcome.
+/// Returns what a line says of a call before its outcome, given as one line: as it is, or in quotes where it could pose as an
+/// outcome or as a field of ours.
 #[must_use]
 pub fn subject(gist: &str) -> String {
-    if gist.contains("->") { format!("\"{}\"", gist.replace('"', "\\\"")) } else { gist.to_owned() }
+    if gist.contains("->") || gist.split_whitespace().any(words::is_field) {
+        format!("\"{}\"", gist.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        gist.to_owned()
+    }
 }
 
 /// Returns whether a text can stand in a line as an outcome: one that another program has recorded is not trusted.

@@ -9,6 +9,11 @@ use crate::{render, tokens};
 /// The names of our lines' fields. Before a `=` they are never shown as they are.
 const FIELDS: [&str; 7] = ["id", "type", "tool", "status", "path", "file_type", "char_count"];
 
+/// Returns whether a word begins as a field of our lines does.
+pub(super) fn is_field(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| FIELDS.contains(&name))
+}
+
 /// A word of others as it can be shown: bare if it has only letters, digits and the signs of paths and names.
 pub(super) fn shown(text: &str) -> String {
     let is_bare = |word: &str| {

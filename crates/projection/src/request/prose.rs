@@ -174,20 +174,23 @@ fn beginning(text: &str, units: usize) -> &str {
 }
 
 /// Returns what a call's line says besides its tool: the end of its path, or the beginning of its command or another
-/// text.
+/// text, as the model wrote it, with `...` where it is cut.
 pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
     let text = |name: &str| args.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let path = ["path", "file_path"].iter().find_map(|name| text(name));
     if let Some(path) = path.filter(|_| text("pattern").is_none()) {
         let below = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path);
         let over = below.char_indices().rev().nth(KEPT - 1).map_or(0, |(at, _)| at);
-        return render::text(&below[over..]);
+        let cut = if over > 0 { "..." } else { "" };
+        return format!("{cut}{}", render::line(&below[over..]));
     }
     let named =
         ["command", "pattern", "query", "url", "description", "id"].iter().find_map(|name| text(name));
     let any = || args.values().find_map(Value::as_str);
-    let line = named.or_else(any).unwrap_or_default().trim().lines().next().unwrap_or_default();
-    render::text(beginning(line, KEPT).trim_end())
+    let all = named.or_else(any).unwrap_or_default().trim();
+    let begin = beginning(all.lines().next().unwrap_or_default(), KEPT).trim_end();
+    let cut = if begin.len() < all.len() { "..." } else { "" };
+    format!("{}{cut}", render::line(begin))
 }
 
 #[cfg(test)]
@@ -213,11 +216,18 @@ mod tests {
     #[case::below_the_folder(json!({ "path": "/shop/src/a.rs" }), "src/a.rs")]
     #[case::elsewhere(json!({ "file_path": "/etc/hosts" }), "/etc/hosts")]
     #[case::a_folder_with_a_longer_name(json!({ "path": "/shopping/a" }), "/shopping/a")]
-    #[case::the_end_of_a_long_path(json!({ "path": format!("{}/a.rs", "é".repeat(100)) }), &format!("{}/a.rs", "é".repeat(KEPT - 5)))]
+    #[case::the_end_of_a_long_path(json!({ "path": format!("{}/a.rs", "é".repeat(100)) }), &format!("...{}/a.rs", "é".repeat(KEPT - 5)))]
     #[case::a_pattern_before_a_path(json!({ "path": "/shop", "pattern": "fn main" }), "fn main")]
-    #[case::the_first_line_of_a_command(json!({ "command": "\n make all \nmake test" }), "make all")]
-    #[case::the_beginning_of_a_long_command(json!({ "command": "é".repeat(100) }), &"é".repeat(KEPT))]
-    #[case::no_half_pair(json!({ "command": format!("a{}", "\u{1f600}".repeat(100)) }), &format!("a{}", "\u{1f600}".repeat((KEPT - 1) / 2)))]
+    #[case::the_first_line_of_a_command(json!({ "command": "\n make all \nmake test" }), "make all...")]
+    #[case::all_of_a_command(json!({ "command": "\n make all\n" }), "make all")]
+    #[case::as_long_as_may_stay(json!({ "command": "é".repeat(KEPT) }), &"é".repeat(KEPT))]
+    #[case::the_beginning_of_a_long_command(json!({ "command": "é".repeat(100) }), &format!("{}...", "é".repeat(KEPT)))]
+    #[case::no_half_pair(json!({ "command": format!("a{}", "\u{1f600}".repeat(100)) }), &format!("a{}...", "\u{1f600}".repeat((KEPT - 1) / 2)))]
+    #[case::flags(json!({ "command": "node -e \"for(let i=0; i<3; i++) f(x => 1)\" --flag=x a=b" }), "node -e \"for(let i=0; i<3; i++) f(x => 1)\" --flag=x a=b")]
+    #[case::backslashes(json!({ "command": "grep -n 'a\\.b' C:\\x" }), "grep -n 'a\\.b' C:\\x")]
+    #[case::a_path_with_spaces(json!({ "path": "/shop/my notes/a=b c.md" }), "my notes/a=b c.md")]
+    #[case::characters_that_control(json!({ "command": "a\u{1b}[2K\u{202e}b\r\u{2028}c" }), "a\\u{1b}[2K\\u{202e}b\\u{d}\\u{2028}c")]
+    #[case::a_path_with_a_line_break(json!({ "path": "/shop/a\nread b id=0" }), "a\\u{a}read b id=0")]
     #[case::any_other_text(json!({ "count": 3, "topic": "birds" }), "birds")]
     #[case::nothing(json!({ "count": 3 }), "")]
     fn what_a_line_says_besides_the_tool(#[case] args: Value, #[case] expected: &str) {
