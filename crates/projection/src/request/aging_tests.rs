@@ -151,7 +151,8 @@ fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
     segments.push_result("a", Output::of_test("a", 900), &objects);
     let set = |segments: &mut Segments, all: &[bool]| {
         if let SegmentKind::Result(output) = &mut segments.segments[0].kind {
-            output.lines = all.iter().map(|stays| Line { text: "line".into(), stays: *stays }).collect();
+            output.lines =
+                all.iter().map(|stays| Line { text: "line".into(), stays: *stays, of: 0 }).collect();
         }
     };
     segments.take_form(0, Form::Reference);

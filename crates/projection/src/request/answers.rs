@@ -228,15 +228,6 @@ impl Segments {
         }
     }
 
-    /// The answer whose last result this one's lines follow: the one that carries the previous answer's lines, or the
-    /// previous answer itself if it may become lines too.
-    pub(super) fn carrier_of(&self, number: usize) -> Option<usize> {
-        let before = number.checked_sub(1)?;
-        let step = &self.steps[before];
-        let is_next = self.range_of(before).is_some_and(|range| range.end() + 1 == self.steps[number].first);
-        if is_next { step.call_digest.or(step.is_ripe.then_some(before)) } else { None }
-    }
-
     /// The calls from which an answer with calls may become lines: it is old enough, and everything that leaves with
     /// it costs more than its expected need.
     pub(super) fn ready(&self, number: usize, objects: &dyn Objects) -> Option<RipeAt> {

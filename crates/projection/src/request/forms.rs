@@ -1,10 +1,8 @@
 //! The forms that segments take: executing rolls, undoing them, and repeating them in a rebuilt request.
 
-use context_model::id::ObjectId;
-use context_model::outcome::subject;
-use context_model::{render, tokens};
+use context_model::tokens;
 
-use super::segment::{Form, Line, Segment, SegmentKind, Short, TextKind};
+use super::segment::{Form, Segment, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
 use super::shape::Shape;
 use crate::{Item, Objects, Roll};
@@ -138,42 +136,6 @@ impl Segments {
         }
     }
 
-    /// Writes the lines of answers after the first one's last result, below any lines already there.
-    pub(super) fn write_lines(&mut self, call_digest: &[usize], objects: &dyn Objects) {
-        let mut lines = Vec::new();
-        for number in &call_digest[1..] {
-            let step = &self.steps[*number];
-            for place in &step.answer {
-                if let SegmentKind::Prose(prose) = &self.segments[*place].kind {
-                    lines.extend(prose.line.clone().map(|text| Line { text, stays: false }));
-                }
-            }
-            for call in self.calls_of(*number) {
-                let Some(object) = &call.object else { continue };
-                let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
-                let failed = if objects.has_failed(object) { " failed" } else { "" };
-                let handle = objects.handle(object);
-                let told = objects.outcome(object);
-                let gist = if told.is_some() { subject(&call.gist) } else { call.gist.clone() };
-                let gist = if gist.is_empty() { gist } else { format!(" {gist}") };
-                let outcome = told.map(|told| format!(" -> {told}")).unwrap_or_default();
-                let tool = render::word(&call.tool);
-                let text = format!("{tool}{gist}{failed}{outcome} id={}", render::word(&handle));
-                lines.push(Line { text, stays });
-            }
-        }
-        for number in call_digest {
-            self.steps[*number].call_digest = Some(call_digest[0]);
-            self.ripening.set(*number, None);
-        }
-        let newest = call_digest.last().map_or(0, |last| self.steps[*last].since);
-        let Some(last) = self.last_of(call_digest[0]) else { return };
-        self.segments[last].since = newest;
-        if let SegmentKind::Result(output) = &mut self.segments[last].kind {
-            output.lines.extend(lines);
-        }
-    }
-
     /// While the visible request is rebuilt: shows a segment in the form that it had. Returns whether that changes
     /// anything.
     pub fn repeat(&mut self, place: usize, form: Form, objects: &dyn Objects) -> bool {
@@ -192,41 +154,6 @@ impl Segments {
         self.take_form(place, form);
         self.judge(place, objects);
         true
-    }
-
-    /// The same for answers that became lines, given the first call of each. Returns the places that changed.
-    pub fn repeat_call_digest(&mut self, call_digest: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
-        let found = call_digest.iter().map(|object| self.step_of.get(object).copied());
-        let found: Vec<Option<usize>> = found
-            .map(|number| number.filter(|n| self.range_of(*n).is_some()))
-            .enumerate()
-            .map(|(at, number)| {
-                number.filter(|n| {
-                    self.steps[*n].call_digest.is_none_or(|call_digest| at == 0 && call_digest == *n)
-                })
-            })
-            .collect();
-        let Some(Some(_)) = found.first() else { return Vec::new() };
-        let call_digest: Vec<usize> = found.into_iter().flatten().collect();
-        if call_digest.len() < 2 || !self.shortens {
-            return Vec::new();
-        }
-        let mut changed = Vec::new();
-        self.write_lines(&call_digest, objects);
-        if let Some(last) = self.last_of(call_digest[0]) {
-            self.take_form(last, Form::Reference);
-            changed.push(last);
-        }
-        for place in call_digest[1..].iter().flat_map(|number| self.range_of(*number).into_iter().flatten()) {
-            changed.push(place);
-        }
-        for place in &changed[1..] {
-            self.take_form(*place, Form::Removed);
-        }
-        for place in &changed {
-            self.judge(*place, objects);
-        }
-        changed
     }
 }
 

@@ -1,7 +1,8 @@
+use context_model::id::ObjectId;
 use rstest::rstest;
 use serde_json::json;
 
-use super::super::segment::ShownLines;
+use super::super::segment::{Line, ShownLines};
 use super::*;
 use crate::Binding;
 use crate::objects::TestObjects;
@@ -174,7 +175,7 @@ fn lines_of_calls_that_only_looked_leave_and_the_reference_stays() {
     segments.take_form(2, Form::Reference);
     if let SegmentKind::Result(output) = &mut segments.segments[2].kind {
         output.lines = [("looked", false), ("changed", true)]
-            .map(|(text, stays)| Line { text: text.into(), stays })
+            .map(|(text, stays)| Line { text: text.into(), stays, of: 0 })
             .into();
     }
     segments.take_form(2, Form::Compact);
@@ -198,36 +199,6 @@ fn words_are_shortened_again_only_in_a_harness_that_can() {
     assert!(!segments.repeat(1, Form::Reference, &objects), "it has no shorter form");
     assert!(segments.repeat(0, Form::Reference, &objects));
     assert!(!segments.repeat(0, Form::Reference, &objects), "it has it already");
-}
-
-/// The first answer carries the lines of the others; one that is lines already carries none.
-#[test]
-fn answers_become_lines_again_after_the_answer_that_carried_them() {
-    let objects = TestObjects::default();
-    let call_digest = |ids: &[&str]| ids.iter().map(|id| ObjectId::new(*id)).collect::<Vec<_>>();
-    let mut segments = answers(&["one", "two", "three"], &objects);
-    assert_eq!(
-        segments.repeat_call_digest(&call_digest(&["one", "two"]), &objects),
-        [0; 0],
-        "the harness can't leave out messages"
-    );
-    segments.set_shortens(true);
-    assert_eq!(segments.repeat_call_digest(&call_digest(&["one"]), &objects), [0; 0], "there are no others");
-    assert_eq!(segments.repeat_call_digest(&call_digest(&["missing", "two"]), &objects), [0; 0]);
-    assert_eq!(segments.repeat_call_digest(&call_digest(&["one", "two"]), &objects), [2, 3, 4, 5]);
-    assert_eq!(
-        segments.repeat_call_digest(&call_digest(&["two", "three"]), &objects),
-        [0; 0],
-        "its result is gone"
-    );
-    assert_eq!(segments.repeat_call_digest(&call_digest(&["one", "two", "three"]), &objects), [2, 6, 7, 8]);
-    let gone = segments.segments.iter().map(|segment| segment.form == Form::Removed).collect::<Vec<_>>();
-    assert_eq!(gone, [[false; 3], [true; 3], [true; 3]].concat());
-    // Of an answer that carries lines itself, none is made.
-    let mut segments = answers(&["one", "two", "three"], &objects);
-    segments.set_shortens(true);
-    segments.repeat_call_digest(&call_digest(&["two", "three"]), &objects);
-    assert_eq!(segments.repeat_call_digest(&call_digest(&["one", "two"]), &objects), [0; 0]);
 }
 
 #[test]
@@ -269,7 +240,7 @@ fn whether_a_file_has_changed_since(
     if form != Form::Full {
         segments.take_form(0, form);
         let SegmentKind::Result(output) = &mut segments.segments[0].kind else { panic!("a result") };
-        output.lines = vec![Line { text: "looked".into(), stays: false }];
+        output.lines = vec![Line { text: "looked".into(), stays: false, of: 0 }];
         segments.segments[0].next = Form::Compact;
     }
     let shape = segments.shape(Roll::of_test(0, vec![0, 1]), &objects);

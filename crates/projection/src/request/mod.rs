@@ -5,6 +5,7 @@
 
 mod aging;
 pub mod answers;
+mod digests;
 mod forms;
 #[cfg(test)]
 mod life_tests;

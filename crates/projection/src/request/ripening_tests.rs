@@ -141,7 +141,7 @@ fn a_person_lets_go_of_what_is_not_active() {
     segments.push_fixed("o", 900);
     segments.take_form(3, Form::Reference);
     let SegmentKind::Result(output) = &mut segments.segments[3].kind else { panic!("a result") };
-    output.lines = vec![Line { text: "looked".into(), stays: false }];
+    output.lines = vec![Line { text: "looked".into(), stays: false, of: 0 }];
     segments.segments[4].next = Form::Removed;
     segments.let_go_inactive(&objects);
     let stale: Vec<usize> = segments.ledger.stale.keys().copied().collect();

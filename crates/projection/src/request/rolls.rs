@@ -233,7 +233,7 @@ impl Segments {
         self.output_at(place).is_some_and(|output| !output.lines.is_empty())
     }
 
-    fn results_of(&self, object: &ObjectId) -> Vec<usize> {
+    pub(super) fn results_of(&self, object: &ObjectId) -> Vec<usize> {
         let places = self.places.get(object).into_iter().flatten().copied();
         places.filter(|place| self.output_at(*place).is_some()).collect()
     }

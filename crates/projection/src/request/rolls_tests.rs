@@ -7,7 +7,7 @@ use crate::request::segment::{Line, Output};
 
 /// A result whose reference has these lines after it.
 fn result(name: &str, lines: &[bool]) -> Output {
-    let line = |stays: &bool| Line { text: format!("stays: {stays}"), stays: *stays };
+    let line = |stays: &bool| Line { text: format!("stays: {stays}"), stays: *stays, of: 0 };
     Output { lines: lines.iter().map(line).collect(), ..Output::of_test(name, 900) }
 }
 

@@ -134,13 +134,15 @@ pub struct Output {
     pub lines: Vec<Line>,
 }
 
-/// The line that replaces a call, or the prose before it, once those have left.
+/// The line that stands for a call, or for the prose before it, once the answer that has them is hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The text of the line.
     pub text: String,
     /// It belongs to a call that changed something, and stays.
     pub stays: bool,
+    /// The number of the answer with calls that it stands for.
+    pub of: usize,
 }
 
 /// Another object whose text an output shows.
@@ -172,7 +174,7 @@ pub(crate) struct AnswerCall {
     /// Its position among the calls of its message.
     pub position: usize,
     pub tool: String,
-    /// The end of its path, or the beginning of its command: what a line says of it.
+    /// The end of its path, or the beginning of its command, on one line: what a line says of it.
     pub gist: String,
     /// As the model gave them. Empty once its result is known.
     pub args: Map<String, Value>,

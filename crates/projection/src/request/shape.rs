@@ -96,13 +96,10 @@ impl Segments {
                 None => shape.forms.push((*place, segment.next)),
                 Some(number) if last != Some(number) => {
                     last = Some(number);
-                    let start = Some(self.steps[number].first);
-                    let end = |number: usize| self.range_of(number).map(|range| range.end() + 1);
-                    match shape
-                        .call_digests
-                        .last_mut()
-                        .filter(|call_digest| call_digest.last().and_then(|last| end(*last)) == start)
-                    {
+                    let carries_on = |call_digest: &&mut Vec<usize>| {
+                        call_digest.last().is_some_and(|last| self.follows(*last, number))
+                    };
+                    match shape.call_digests.last_mut().filter(carries_on) {
                         Some(call_digest) => call_digest.push(number),
                         None => shape
                             .call_digests

@@ -1,0 +1,135 @@
+//! Lines that stand for answers with calls.
+//!
+//! Architecture invariant: a line stands behind the result of an answer, its carrier, only while the answer that the line stands
+//! for is hidden as a whole, and directly follows the carrier or another answer whose lines the carrier has. So lines never
+//! tell of calls that are shown or gone, and always in the order of the calls. [`Segments::follows`] is the only place
+//! that knows this rule.
+
+use context_model::id::ObjectId;
+use context_model::outcome::subject;
+use context_model::render;
+
+use super::segment::{Form, Line, SegmentKind};
+use super::segments::Segments;
+use crate::Objects;
+
+impl Segments {
+    /// Returns whether an answer with calls directly follows another one: all results of both are there, and nothing else lies
+    /// between them.
+    pub(super) fn follows(&self, before: usize, number: usize) -> bool {
+        let end = self.range_of(before).map(|range| range.end() + 1);
+        before + 1 == number && self.range_of(number).is_some_and(|range| end == Some(*range.start()))
+    }
+
+    /// The answer whose last result this one's lines follow: the one that carries the previous answer's lines, or the
+    /// previous answer itself if it may become lines too.
+    pub(super) fn carrier_of(&self, number: usize) -> Option<usize> {
+        let before = number.checked_sub(1).filter(|before| self.follows(*before, number))?;
+        let step = &self.steps[before];
+        step.call_digest.or(step.is_ripe.then_some(before))
+    }
+
+    /// Writes the lines of answers after the first one's last result, below any lines already there.
+    pub(super) fn write_lines(&mut self, call_digest: &[usize], objects: &dyn Objects) {
+        let mut lines = Vec::new();
+        for number in &call_digest[1..] {
+            let step = &self.steps[*number];
+            for place in &step.answer {
+                if let SegmentKind::Prose(prose) = &self.segments[*place].kind {
+                    lines.extend(prose.line.clone().map(|text| Line { text, stays: false, of: *number }));
+                }
+            }
+            for call in self.calls_of(*number) {
+                let Some(object) = &call.object else { continue };
+                let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
+                let failed = if objects.has_failed(object) { " failed" } else { "" };
+                let handle = objects.handle(object);
+                let told = objects.outcome(object);
+                let gist = subject(&call.gist);
+                let gist = if gist.is_empty() { gist } else { format!(" {gist}") };
+                let outcome = told.map(|told| format!(" -> {told}")).unwrap_or_default();
+                let tool = render::word(&call.tool);
+                let text = format!("{tool}{gist}{failed}{outcome} id={}", render::word(&handle));
+                lines.push(Line { text, stays, of: *number });
+            }
+        }
+        for number in call_digest {
+            self.steps[*number].call_digest = Some(call_digest[0]);
+            self.ripening.set(*number, None);
+        }
+        let newest = call_digest.last().map_or(0, |last| self.steps[*last].since);
+        let Some(last) = self.last_of(call_digest[0]) else { return };
+        self.segments[last].since = newest;
+        if let SegmentKind::Result(output) = &mut self.segments[last].kind {
+            output.lines.extend(lines);
+        }
+    }
+
+    /// While the visible request is rebuilt: shows answers as lines again that a roll made lines of, given the first call of each
+    /// answer. Returns the places that changed.
+    ///
+    /// A host may have removed, inserted or exchanged messages since. Then the lines are those of the answers that still follow one
+    /// another, in the order that they have now. An answer that follows none of them becomes a carrier itself.
+    pub fn repeat_call_digest(&mut self, call_digest: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
+        if !self.shortens {
+            return Vec::new();
+        }
+        let number_of = |object| self.step_of.get(object).copied();
+        let recorded = call_digest.first().and_then(number_of);
+        let mut numbers: Vec<usize> = call_digest.iter().filter_map(number_of).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for number in numbers {
+            if self.range_of(number).is_none() || self.steps[number].call_digest.is_some() {
+                continue;
+            }
+            let before = number.checked_sub(1).filter(|before| self.follows(*before, number));
+            let carrier = before.and_then(|before| self.steps[before].call_digest);
+            match (groups.last_mut(), carrier) {
+                // The carrier was shown and never a line, so it does not become one of a carrier before it.
+                (None, _) if recorded == Some(number) => groups.push(vec![number]),
+                (Some(group), _) if group.last().copied() == before => group.push(number),
+                (_, Some(carrier)) => groups.push(vec![carrier, number]),
+                _ => groups.push(vec![number]),
+            }
+        }
+        let mut changed = Vec::new();
+        for group in groups.into_iter().filter(|group| group.len() > 1 || recorded != Some(group[0])) {
+            changed.extend(self.repeat_group(&group, recorded == Some(group[0]), objects));
+        }
+        changed
+    }
+
+    /// The same for answers that follow one another, the first of which carries the lines of the others. If a roll had made a line
+    /// of that one, too, all of it that has a shorter form takes it.
+    fn repeat_group(&mut self, group: &[usize], was_carrier: bool, objects: &dyn Objects) -> Vec<usize> {
+        let carrier = group[0];
+        let last = self.last_of(carrier);
+        let mut changed = Vec::new();
+        if !was_carrier && self.steps[carrier].call_digest.is_none() {
+            let others = self.range_of(carrier).into_iter().flatten().filter(|place| Some(*place) != last);
+            let others: Vec<usize> = others.collect();
+            changed.extend(others.into_iter().filter(|place| self.repeat(*place, Form::Reference, objects)));
+        }
+        self.write_lines(group, objects);
+        let behind = group[1..].iter().flat_map(|number| self.range_of(*number).into_iter().flatten());
+        let forms: Vec<(usize, Form)> = last
+            .map(|last| (last, Form::Reference))
+            .into_iter()
+            .chain(behind.map(|place| (place, Form::Removed)))
+            .collect();
+        for (place, form) in forms {
+            self.take_form(place, form);
+            changed.push(place);
+        }
+        for place in &changed {
+            self.judge(*place, objects);
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+#[path = "digests_tests.rs"]
+mod tests;
