@@ -5,7 +5,7 @@
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { Lines } from './lines.ts'
-import type { Line } from './lines.ts'
+import type { StreamLine } from './lines.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
 
@@ -70,14 +70,14 @@ export class AnswerReader {
     return { usage: this.#usage, transformations: this.#transformations, recalls: this.#recalls }
   }
 
-  #event({ bytes, isWhole, beginning }: Line): void {
+  #event({ bytes, isWhole, beginning }: StreamLine): void {
     if (!beginning.startsWith('data:')) return
     this.#isRead = true
     if (!isWhole) return this.#takeEnd(bytes)
     if (WORTH.some((word) => bytes.includes(word))) this.#take(bytes.toString('utf8', 'data:'.length))
   }
 
-  #whole({ bytes, isWhole }: Line): void {
+  #whole({ bytes, isWhole }: StreamLine): void {
     if (isWhole) return this.#take(bytes.toString('utf8'))
     this.#isRead = true
     this.#takeEnd(bytes)

@@ -11,7 +11,7 @@ export const LONGEST_LINE = 8 * 1024 * 1024
 export const KEPT_END = 64 * 1024
 
 /** One line, without its end. */
-export interface Line {
+export interface StreamLine {
   /** Valid only while it is handed over. */
   bytes: Buffer
   /** False if these are only its last bytes. */
@@ -25,14 +25,14 @@ const KEPT_BEGINNING = 8
 
 /** Cuts bytes into lines. */
 export class Lines {
-  readonly #take: (line: Line) => void
+  readonly #take: (line: StreamLine) => void
   readonly #isSplit: boolean
   #held = new Gathered()
   #beginning = ''
   #isWhole = true
 
   /** `isSplit`: false if all that comes is one line. */
-  constructor(take: (line: Line) => void, isSplit: boolean) {
+  constructor(take: (line: StreamLine) => void, isSplit: boolean) {
     this.#take = take
     this.#isSplit = isSplit
   }

@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use super::mounts::Mounts;
+use super::mounts::MountTable;
 use super::{Native, WatchRefusal, refusal};
 use crate::inbox::{Cause, Urgency};
 use crate::listen::Listener;
@@ -120,7 +120,7 @@ impl InotifyShared {
         let mut reader = Reader::new(self.inotify.as_fd(), &mut buffer);
         let mut moved = None;
         let mut mounts =
-            Mounts::open().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok();
+            MountTable::open().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok();
         loop {
             match reader.next() {
                 Ok(event) => self.hear(listener, &event, &mut moved),
@@ -203,7 +203,7 @@ fn weigh(what: ReadFlags) -> Option<(Urgency, Option<Cause>)> {
 }
 
 /// What was watched at the place of a mount, and below it, is another directory now.
-fn hear_mounts(listener: &Listener, mounts: &mut Mounts) {
+fn hear_mounts(listener: &Listener, mounts: &mut MountTable) {
     match mounts.changed() {
         Ok(places) => {
             places.iter().for_each(|place| listener.hear(place, Urgency::Now, Some(Cause::Lost)));

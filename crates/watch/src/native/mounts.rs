@@ -11,7 +11,7 @@ use camino::Utf8PathBuf;
 const TABLE: &str = "/proc/self/mountinfo";
 
 /// The mounts that this process sees.
-pub(super) struct Mounts {
+pub(super) struct MountTable {
     file: File,
     known: BTreeSet<Mount>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Mounts {
 /// One mount: the system's number of it, its device and root, and its place.
 type Mount = (String, Utf8PathBuf);
 
-impl Mounts {
+impl MountTable {
     /// Fails where the system shows no table.
     pub fn open() -> io::Result<Self> {
         let file = File::open(TABLE)?;
@@ -35,7 +35,7 @@ impl Mounts {
     }
 }
 
-impl AsFd for Mounts {
+impl AsFd for MountTable {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
