@@ -25,6 +25,7 @@ pub mod clock;
 pub mod conformance;
 mod error;
 pub mod memory;
+mod opening;
 mod owner;
 mod query;
 pub mod redacted;

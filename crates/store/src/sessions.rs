@@ -10,6 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::opening::{self, Said};
 use crate::{AsOf, Filter, Outline, Result, Store, StoreError};
 
 /// One session.
@@ -23,9 +24,10 @@ pub struct SessionSummary {
     pub objects: usize,
     /// When its chat or its sets were last written.
     pub last_written: Timestamp,
-    /// The folder that it worked in: the one in its system prompt, otherwise the one that contains all of its files.
+    /// The folder that it worked in: the one in its system prompt or its host's first words, otherwise the one that contains all
+    /// of its files.
     pub folder: Option<String>,
-    /// The beginning of the user's first message, on one line.
+    /// The beginning of the user's own first words, on one line.
     pub first_prompt: Option<String>,
 }
 
@@ -98,6 +100,9 @@ pub struct Limits {
 /// How many characters of a prompt are shown at most.
 const PROMPT: usize = 200;
 
+/// How many turns are looked at for the user's own words: some hosts fill the first ones.
+const TURNS: usize = 8;
+
 /// How many files of a session are checked for the folder that they share.
 const FILES: usize = 200;
 
@@ -151,27 +156,25 @@ async fn summary(store: &dyn Store, id: SessionId) -> Result<Option<SessionSumma
     let chat = store.outlines(&[ObjectId::chat(&id)]).await?.pop().flatten();
     let turns = chat.as_ref().and_then(|chat| chat.payload.get("turn_count")?.as_u64()).unwrap_or_default();
     let last_written = chat.map_or(session.valid_time, |chat| chat.valid_time.max(session.valid_time));
-    let folder = match prompted_folder(store, &id).await? {
+    let said = if turns == 0 { Vec::new() } else { first_texts(store, &id).await? };
+    let named =
+        prompted_folder(store, &id).await?.or_else(|| said.iter().find_map(|text| hosts_folder(text)));
+    let folder = match named {
         Some(folder) => Some(folder),
         None => shared_folder(store, &index).await?,
     };
-    let first_prompt = if turns == 0 { None } else { first_prompt(store, &id).await? };
+    let first_prompt = first_prompt(&said);
     Ok(Some(SessionSummary { id, turns, objects: index.len(), last_written, folder, first_prompt }))
 }
 
 async fn prompted_folder(store: &dyn Store, id: &SessionId) -> Result<Option<String>> {
     let prompt = store.get(&ObjectId::system_prompt(id), AsOf::default()).await?;
-    Ok(prompt.and_then(|prompt| folder_in(prompt.document.content()?)))
+    Ok(prompt.and_then(|prompt| opening::folder_in(prompt.document.content()?)))
 }
 
-/// The working directory that a system prompt names, as Pi writes it.
-fn folder_in(prompt: &str) -> Option<String> {
-    let section = |text: &str| Some(text.rsplit_once("<cwd>\n")?.1.split_once("\n</cwd>")?.0.to_owned());
-    let line = |text: &str| {
-        let rest = text.lines().rev().find_map(|line| line.strip_prefix("Current working directory: "))?;
-        Some(rest.trim().to_owned())
-    };
-    section(prompt).or_else(|| line(prompt)).filter(|folder| !folder.is_empty() && !folder.contains('\n'))
+/// The folder that a host names in the user's name.
+fn hosts_folder(text: &str) -> Option<String> {
+    text.trim_start().starts_with('<').then(|| opening::folder_in(text)).flatten()
 }
 
 async fn shared_folder(store: &dyn Store, index: &[Value]) -> Result<Option<String>> {
@@ -212,27 +215,41 @@ fn common<'a>(left: &'a str, right: &str) -> &'a str {
     left.get(..length.saturating_sub(1)).unwrap_or(left)
 }
 
-async fn first_prompt(store: &dyn Store, id: &SessionId) -> Result<Option<String>> {
+/// What users say in the first turns of a session, where hosts say what they have to say, too; the texts of each message.
+async fn first_texts(store: &dyn Store, id: &SessionId) -> Result<Vec<String>> {
     let versions = store.history_page(&ObjectId::chat(id), TxId(0), 4).await?;
-    let said = versions.iter().find_map(|version| version.document.field("turns")?.get(0)?.get("user"));
-    let Some(said) = said else { return Ok(None) };
-    let mut words = String::new();
-    texts(said, &mut words);
-    let line: Vec<&str> = words.split_whitespace().collect();
-    Ok(Some(line.join(" ").chars().take(PROMPT).collect()))
+    let turns = versions
+        .iter()
+        .rev()
+        .find_map(|version| version.document.field("turns")?.as_array().filter(|turns| !turns.is_empty()));
+    let mut all = Vec::new();
+    for said in turns.into_iter().flatten().take(TURNS).filter_map(|turn| turn.get("user")) {
+        texts(said, &mut all);
+    }
+    Ok(all)
+}
+
+/// The beginning of the user's own first words; without any, of the first command.
+fn first_prompt(texts: &[String]) -> Option<String> {
+    let mut command = None;
+    let words = texts.iter().find_map(|text| match opening::said_in(text)? {
+        Said::Words(words) => Some(words),
+        Said::Command(given) => {
+            command.get_or_insert(given);
+            None
+        }
+    });
+    Some(words.or(command)?.chars().take(PROMPT).collect())
 }
 
 /// The texts of a message, whose content is a single text or a list of parts.
-fn texts(message: &Value, words: &mut String) {
+fn texts(message: &Value, all: &mut Vec<String>) {
     match message {
-        Value::String(text) => {
-            words.push_str(text);
-            words.push(' ');
-        }
-        Value::Array(parts) => parts.iter().for_each(|part| texts(part, words)),
+        Value::String(text) => all.push(text.clone()),
+        Value::Array(parts) => parts.iter().for_each(|part| texts(part, all)),
         Value::Object(part) => {
             if let Some(text) = part.get("text").or_else(|| part.get("content")) {
-                texts(text, words);
+                texts(text, all);
             }
         }
         _ => {}
@@ -242,14 +259,6 @@ fn texts(message: &Value, words: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_folder_stands_in_the_prompt() {
-        assert_eq!(folder_in("x\n<cwd>\n/home/me/p\n</cwd>\n"), Some("/home/me/p".into()));
-        assert_eq!(folder_in("x\nCurrent working directory: /home/me/p\n"), Some("/home/me/p".into()));
-        assert_eq!(folder_in("Be brief."), None);
-        assert_eq!(folder_in("<cwd>\n\n</cwd>"), None);
-    }
 
     #[test]
     fn a_folder_is_shared_at_the_borders_of_names() {
