@@ -1,13 +1,15 @@
-/** Random hosts on the library: see host.ts for what they do, and oracle.ts for what must be true. */
+/** Random hosts on the library and behind the gateway: see host.ts for what they do, and oracle.ts for what must be true. */
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { folder, sqlite } from '../core/setup.ts'
+import { lasting } from '../gateway/support.ts'
 import { shapes } from '../hosts/conversation.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { events } from './host.ts'
 import type { Event } from './host.ts'
 import { LIBRARY, runLibrary } from './library.ts'
 import type { Found } from './library.ts'
+import { formats, GATEWAY, runGateway } from './through.ts'
 
 afterEach(cleanUp)
 
@@ -23,7 +25,7 @@ const FOUND = readFileSync(new URL('found.jsonl', import.meta.url), 'utf8').spli
 const SHRINKING_MS = 20_000
 
 interface Sample {
-  target: 'library'
+  target: 'library' | 'gateway'
   shape: (typeof shapes)[number]
   why: string
   events: Event[]
@@ -35,7 +37,15 @@ function firstOf(all: Iterable<Event>, count: number): Event[] {
   return some
 }
 
-const taken = (seed: number): Event[] => firstOf(events(seed, LIBRARY), LENGTH)
+/** Runs the hosts of some seeds, and shrinks the first that has a fault. */
+async function hunt(target: Sample['target'], shape: Sample['shape'], count: number, run: (events: readonly Event[], seed: number) => Promise<Found | undefined>): Promise<void> {
+  for (let seed = FIRST; seed < FIRST + count; seed += 1) {
+    const all = firstOf(events(seed, target === 'library' ? LIBRARY : GATEWAY), LENGTH)
+    if ((await run(all, seed)) === undefined) continue
+    const { events: few, fault } = await shrunk(all, (some) => run(some, seed))
+    expect.unreachable(`seed ${seed}: ${fault}\n${JSON.stringify({ target, shape, why: fault, events: few })}`)
+  }
+}
 
 /** The fewest events that still lead to a fault. */
 async function shrunk(all: readonly Event[], run: (events: readonly Event[]) => Promise<Found | undefined>): Promise<{ events: Event[]; fault: string }> {
@@ -53,20 +63,24 @@ async function shrunk(all: readonly Event[], run: (events: readonly Event[]) => 
   return { events: left, fault: found.fault }
 }
 
-describe('the library', () => {
-  test.each(FOUND.map((sample) => [sample.why, sample] as const))('found before: %s', async (_, sample) => {
-    expect(await runLibrary(sample.events, sample.shape, folder(), sqlite())).toBeUndefined()
-  })
+const AS_LONG_AS_IT_TAKES = { timeout: 24 * 3_600_000 }
 
-  test.each(shapes)('%s', { timeout: 24 * 3_600_000 }, async (shape) => {
+test.each(FOUND.map((sample) => [sample.target, sample.why, sample] as const))('found before, %s: %s', async (target, _, { events: all, shape }) => {
+  const run = target === 'library' ? runLibrary(all, shape, folder(), sqlite()) : runGateway(all, shape as (typeof formats)[number], lasting())
+  expect(await run).toBeUndefined()
+})
+
+describe('the library', () => {
+  test.each(shapes)('%s', AS_LONG_AS_IT_TAKES, async (shape) => {
     const cwd = folder()
-    for (let seed = FIRST; seed < FIRST + STEPS / LENGTH / shapes.length; seed += 1) {
-      // Every third host starts anew now and then, which takes a store on disk.
-      const run = (some: readonly Event[]): Promise<Found | undefined> => runLibrary(some, shape, cwd, seed % 3 === 0 ? sqlite() : { kind: 'memory' })
-      const all = taken(seed)
-      if ((await run(all)) === undefined) continue
-      const { events: few, fault } = await shrunk(all, run)
-      expect.unreachable(`seed ${seed}: ${fault}\n${JSON.stringify({ target: 'library', shape, why: fault, events: few })}`)
-    }
+    // Every third host starts anew now and then, which takes a store on disk.
+    await hunt('library', shape, STEPS / LENGTH / shapes.length, (some, seed) => runLibrary(some, shape, cwd, seed % 3 === 0 ? sqlite() : { kind: 'memory' }))
+  })
+})
+
+describe('the gateway', () => {
+  // Over HTTP each event takes ten times as long.
+  test.each(formats)('%s', AS_LONG_AS_IT_TAKES, async (format) => {
+    await hunt('gateway', format, Math.ceil(STEPS / LENGTH / 10 / formats.length), (some) => runGateway(some, format, lasting()))
   })
 })

@@ -24,12 +24,12 @@ export interface Sent {
   sent: readonly object[]
   /** What was sent before; undefined if the host or a roll has changed that. */
   before: readonly object[] | undefined
-  /** Returns what an ID in the request brings back; undefined if nothing. */
-  recall(id: string): Promise<Recalled | undefined>
+  /** Returns what an ID in the request brings back, if that is asked for; undefined if nothing. */
+  recall?(id: string): Promise<Recalled | undefined>
 }
 
 /** The IDs of references, headers, lines and marks. */
-const NAMED = /(?:(?<![\w])id=|\[collapsed #)([0-9a-f]{8,})(?![\w])/g
+export const NAMED = /(?:(?<![\w])id=|\[collapsed #)([0-9a-f]{8,})(?![\w])/g
 
 /** Returns what is wrong with a request; undefined if nothing is. */
 export async function fault({ steps, messages, sent, before, recall }: Sent): Promise<string | undefined> {
@@ -46,6 +46,7 @@ export async function fault({ steps, messages, sent, before, recall }: Sent): Pr
     const at = before.findIndex((message, place) => JSON.stringify(message) !== JSON.stringify(sent[place]))
     if (at >= 0) return `message ${at} of ${before.length} has changed without a roll or an edit`
   }
+  if (recall === undefined) return undefined
   const texts = new Set(steps.flatMap(said))
   const calls = steps.flatMap((step) => ('user' in step ? [] : step.calls))
   for (const [, id] of JSON.stringify(sent).matchAll(NAMED)) {
