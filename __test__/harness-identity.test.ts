@@ -112,7 +112,7 @@ describe.each(shapes)('call IDs that come again: %s', (shape) => {
       const projection = new Projection(manager, { model: MODEL, shortens: true, now: () => now })
       const write = (steps: readonly Step[]): object[] => steps.flatMap((step) => written[shape](step, 1))
       await projection.transform(write([{ user: 'begin' }, { calls: [call(older, 'old')] }]))
-      // All of it leaves, and the host goes on from here.
+      // All of it leaves, and the host continues from here.
       const before: Step[] = [{ user: 'summary' }, { text: 'yes', calls: [] }, { user: 'on' }]
       await projection.transform(write([...before, { calls: [call(newer, 'fresh')] }]))
       const steps: Step[] = [...before, { calls: [edit(call(newer, 'fresh'))] }]

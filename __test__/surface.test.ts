@@ -60,7 +60,7 @@ describe('options', () => {
     ['a misspelt field of stay', { stay: { prosa: 3 } }, /stay has no field "prosa"/],
     ['a misspelt field of a mount', { mounts: [{ prefix: '/' }] }, /a mount has no field "prefix"/],
     ['mounts that are no list', { mounts: {} }, /mounts is an array, not an object/],
-    ['a window that is no object', { window: 3 }, /window must be an object with perTurn and turnsBack, not 3/],
+    ['a window that is not an object', { window: 3 }, /window must be an object with perTurn and turnsBack, not 3/],
     ['a relative working directory', { cwd: 'src' }, /the working directory must be an absolute path, and "src" is none/],
     ['a relative prefix', { mounts: [{ agentPrefix: 'a', canonicalPrefix: '/b', filesystemId: 'f' }] }, /must be absolute paths, and "a" or "\/b" is none/],
     ['a negative context window', { model: { contextWindow: -1, input: 0, cacheRead: 0, cacheWrite: 0 } }, /model\.contextWindow is a number of 0 or more, not -1/],

@@ -145,7 +145,7 @@ describe('calls that are lines', () => {
     }
   })
 
-  test('a form file that somebody has changed by hand splits no call from its result', async () => {
+  test('a form file that was changed by hand splits no call from its result', async () => {
     const { server, gateway, loop, place } = await withLines()
     await gateway.close()
     const path = join(place.formsPath, readdirSync(place.formsPath)[0]!)

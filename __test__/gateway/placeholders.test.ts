@@ -97,7 +97,7 @@ describe('a read that the host answers itself', () => {
     expect(server.problems).toEqual([])
   })
 
-  test('of a file that nobody has read before says what the host says', async () => {
+  test('of a file that was not read before says what the host says', async () => {
     const { loop, sent, server } = await reading()
     await loop.call('Read', { file_path: '/nowhere/b.txt' }, UNCHANGED[1]!)
     expect(sent()).toContain(UNCHANGED[1]!)

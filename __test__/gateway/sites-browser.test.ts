@@ -80,7 +80,7 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
       for (const address of through(gateway, port)) {
         for (const [what, attempt] of ATTEMPTS) expect([what, await browser.value(`Promise.resolve(${attempt(address)}).catch(() => false)`)]).toEqual([what, false])
       }
-      // A request that is served after all of these; a beacon tells nobody when it has arrived.
+      // A request that is served after all of these; a beacon does not say when it has arrived.
       await ask(`${gateway.url}/v1/last`, { method: 'GET' })
       expect(asked.filter((path) => !path.startsWith('/control'))).toEqual(['/v1/last'])
       asked.length = 0

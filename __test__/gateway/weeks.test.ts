@@ -72,7 +72,7 @@ async function asideOf(gateway: { conversations: { place: (...args: any[]) => Pr
   return seen
 }
 
-test('a conversation that was left goes on with its form', async () => {
+test('a conversation that was left continues with its form', async () => {
   const { url, seen } = await upstream((_, response) => response.end('{}'))
   const { gateway } = await gatewayTo(url, lasting())
   const loop = new AnthropicLoop(gateway, 'first')

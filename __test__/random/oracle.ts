@@ -1,6 +1,6 @@
 /**
  * What must be true of each request, whatever the host did: it has the host's words in their order and no others, what stands
- * in place of a text brings back exactly that text, and it goes on as the one before did unless something was rolled or changed.
+ * in place of a text brings back exactly that text, and it continues as the one before did unless something was rolled or changed.
  */
 import type { Call, Step } from '../hosts/conversation.ts'
 import { tokensIn } from './host.ts'

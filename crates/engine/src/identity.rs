@@ -171,7 +171,7 @@ fn expected(state: &mut State, input: &Toolcall, marked: &ObjectId) -> Option<Ob
 /// The name of a tool of which only the result is left.
 pub(crate) const UNKNOWN_TOOL: &str = "unknown";
 
-/// How a result is like a recorded call; `None` if it is of another one. `is_only`: there is no other one under its call ID.
+/// How a result is like a recorded call; `None` if it belongs to another one. `is_only`: its call ID has no other one.
 fn likeness(document: &Document, input: &Toolcall, is_only: bool) -> Option<Likeness> {
     if document.text("tool") != Some(&input.tool) && input.tool != UNKNOWN_TOOL {
         return None;
