@@ -68,9 +68,12 @@ impl Watcher {
         });
         let (held, ended) = channel();
         let reading = Arc::clone(&shared);
+        // Read before there is a watch: what is mounted later is told.
+        let mounts =
+            MountTable::open().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok();
         thread::Builder::new()
             .name("context-events".to_owned())
-            .spawn(move || reading.read(&listener, held))
+            .spawn(move || reading.read(&listener, mounts, held))
             .map_err(|error| error.to_string())?;
         Ok(Self { shared, watches: HashMap::new(), ended })
     }
@@ -115,12 +118,10 @@ impl InotifyShared {
     }
 
     /// The thread's life. `_held` is dropped at its end.
-    fn read(&self, listener: &Listener, _held: Sender<()>) {
+    fn read(&self, listener: &Listener, mut mounts: Option<MountTable>, _held: Sender<()>) {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(self.inotify.as_fd(), &mut buffer);
         let mut moved = None;
-        let mut mounts =
-            MountTable::open().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok();
         loop {
             match reader.next() {
                 Ok(event) => self.hear(listener, &event, &mut moved),
