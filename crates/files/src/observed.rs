@@ -119,36 +119,38 @@ impl FileReader {
             [(found.reads, read), (found.writes, written), (found.discovered, FileEntry::Discovered)];
         // What a command shows as a read would counts as read; see `Inner::shown_by_shell`.
         let is_shown = observe::shown_by_shell(tool, args).is_some();
-        let told =
-            (own.then(|| whole_read(args, output)).flatten(), own.then(|| whole_write(args)).flatten());
-        let told = (told.0.map(str::to_owned), told.1.map(str::to_owned));
         let file_reader = self.clone();
-        let files = blocking(tool, move || {
+        let mut files = blocking(tool, move || {
             let candidates =
                 touched.into_iter().flat_map(|(list, entry)| list.into_iter().map(move |c| (c, entry)));
             candidates
-                .filter_map(|(candidate, entry)| {
-                    let told = match entry {
-                        FileEntry::Read => told.0.as_deref(),
-                        FileEntry::Written => told.1.as_deref(),
-                        _ => None,
-                    };
-                    file_reader.read_candidate(&candidate, entry, is_shown, told)
-                })
+                .filter_map(|(candidate, entry)| file_reader.read_candidate(&candidate, entry, is_shown))
                 .collect::<Vec<_>>()
         })
         .await?;
+        for (seen, entry) in files.iter_mut().filter(|(seen, _)| seen.place.disk == Disk::Inside) {
+            let text = match entry {
+                FileEntry::Read => whole_read(args, output),
+                FileEntry::Written => whole_write(args),
+                _ => None,
+            };
+            match text.map(|text| text.as_bytes().to_vec()) {
+                Some(bytes) => {
+                    let limit = self.client.options.max_text_bytes;
+                    seen.state = blocking(tool, move || FileState::of_bytes(bytes, limit)).await?;
+                }
+                None => *entry = FileEntry::Discovered,
+            }
+        }
         Ok(Observed { files, ..Observed::default() })
     }
 
-    /// Looks at one candidate; `None` where there is no regular file that the client can see. `told`: the whole text that the
-    /// call shows or leaves.
+    /// Looks at one candidate; `None` unless the client sees a regular file there, or the file is inside a sandbox.
     fn read_candidate(
         &self,
         candidate: &Candidate,
         entry: FileEntry,
         is_shown: bool,
-        told: Option<&str>,
     ) -> Option<(ObservedFile, FileEntry)> {
         let paths = &self.client.paths;
         let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
@@ -158,16 +160,9 @@ impl FileReader {
         }
         .ok()?;
         let Disk::At(path) = &place.disk else {
-            // Files in a sandbox can't be looked at, so the tool's word is enough to know the path, and the text.
+            // Files in a sandbox can't be looked at, so the tool's word is enough to know the path.
             let certain = candidate.kind == Certainty::Named && place.disk == Disk::Inside;
-            return certain.then(|| match told {
-                Some(text) => {
-                    let limit = self.client.options.max_text_bytes;
-                    let state = FileState::of_bytes(text.as_bytes().to_vec(), limit);
-                    (ObservedFile::of(place, state, None), entry)
-                }
-                None => (ObservedFile::discovered(place), FileEntry::Discovered),
-            });
+            return certain.then(|| (ObservedFile::discovered(place), entry));
         };
         if entry == FileEntry::Discovered {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
