@@ -61,7 +61,7 @@ async function reading(lines = 120): Promise<Reading> {
 const UNCHANGED = Object.values(corpus.unchanged).flat()
 
 describe('a read that the host answers itself', () => {
-  test.each(UNCHANGED)('is no version of the file: %j', async (sentence) => {
+  test.each(UNCHANGED)('does not count as a version of the file: %j', async (sentence) => {
     const { server, gateway, loop, path, sent } = await reading(12)
     const { manager } = await gateway.conversations.all[0]!.session()
     const before = (await manager.sessionSets()).sessionIndex
@@ -72,7 +72,7 @@ describe('a read that the host answers itself', () => {
     expect(sent()).not.toContain('stale id=')
     expect((await manager.sessionSets()).sessionIndex).toEqual(before)
     // A change that there is, is told.
-    writeFileSync(path, `${long('a', 6)}\nby somebody else\n${long('a', 6)}\n`)
+    writeFileSync(path, `${long('a', 6)}\nby another program\n${long('a', 6)}\n`)
     for (let n = 0; n < 20 && !sent().includes('stale id='); n += 1) await loop.prompt(`again ${n}`)
     expect(sent()).toContain('stale id=')
     expect(server.problems).toEqual([])

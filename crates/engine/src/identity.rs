@@ -178,7 +178,7 @@ fn likeness(document: &Document, input: &Toolcall, is_only: bool) -> Option<Like
     }
     let has_args = is_args(document, &input.args);
     let Some(content) = document.content() else {
-        // Of what was forgotten only this is left. A call without an output has not ended.
+        // Only this is left after a text was forgotten. A call without an output has not ended.
         let is_forgotten = document.field("status").is_some();
         return is_forgotten.then_some(if has_args { Likeness::Call } else { Likeness::Output });
     };

@@ -174,7 +174,7 @@ impl<'a> ReadSearch<'a> {
     }
 }
 
-/// Returns what a read from a line on has shown of a version that nobody has stored. What a host says in place of an
+/// Returns the lines that a read from a line on has shown of a version that was never stored. What a host says in place of an
 /// output shows nothing.
 #[must_use]
 pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {

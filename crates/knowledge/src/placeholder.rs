@@ -8,7 +8,7 @@ const LONGEST: usize = 20_000;
 /// What stands in place of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
-    /// The output was here and is no longer sent.
+    /// The output was here and is not sent any more.
     Cleared,
     /// A file was read once more, and an earlier result has it.
     Unchanged,

@@ -275,7 +275,7 @@ pub fn begun(session: &SessionId) -> Result<Document, ModelError> {
     Document::new(id, object_type, source, payload)
 }
 
-/// Returns whether an entry among the rolls says what the model was told, or what was said, and is no roll.
+/// Returns whether an entry among the rolls says what the model was told, or what was said, and not a roll.
 fn is_telling(entry: &Value) -> bool {
     [NOTICES, EVIDENCE, INSERTED].iter().any(|name| entry.get(name).is_some())
 }

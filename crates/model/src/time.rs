@@ -60,7 +60,7 @@ fn is_in_last_year(text: &str) -> bool {
     };
     let local = text.strip_suffix(['Z', 'z']).or_else(without_offset);
     local.is_some_and(|local| {
-        // A date alone is no moment.
+        // A date alone does not name a moment.
         local.contains([':']) && local.parse::<jiff::civil::DateTime>().is_ok_and(|time| time.year() == 9999)
     })
 }

@@ -251,7 +251,7 @@ impl SqliteStore {
         self.core.place.check()
     }
 
-    /// Fails once this store was closed, whoever else still uses the file.
+    /// Fails once this store was closed, even while other stores use the file.
     fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
     }
