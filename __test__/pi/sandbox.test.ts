@@ -35,8 +35,6 @@ test.skipIf(!canUnshare)('files of a mount are those of the host, and files insi
   const { server, home, store, load } = await setUp(
     (_request, n) => {
       if (n === 0) return calls(['read', { path: 'src/main.ts' }, 'call_main'], ['read', { path: '/etc/inside.conf' }, 'call_inside'])
-      // A change that is heard of while a call begins is told with the next one.
-      if (n === 2) return calls(['read', { path: '/etc/inside.conf' }, 'call_again'])
       return `answer ${n}.`
     },
     { context: {} },

@@ -67,8 +67,9 @@ impl Member {
         }
     }
 
-    /// Adds to what it is to be told, and has a thread tell it.
-    pub fn push(self: &Arc<Self>, workers: &Arc<Workers>, add: impl FnOnce(&mut Batch)) {
+    /// Adds to what it is to be told, and has a thread tell it. `is_alone`: no other member waits meanwhile, so this thread does
+    /// it: a change that comes right before a model call must not wait for another thread.
+    pub fn push(self: &Arc<Self>, workers: &Arc<Workers>, is_alone: bool, add: impl FnOnce(&mut Batch)) {
         let starts = {
             let mut due = locked(&self.due);
             add(&mut due.batch);
@@ -87,7 +88,9 @@ impl Member {
             }
             !std::mem::replace(&mut due.is_waiting, true)
         };
-        if starts {
+        if starts && is_alone {
+            while self.tell() {}
+        } else if starts {
             workers.schedule(Arc::clone(self));
         }
     }

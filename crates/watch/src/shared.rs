@@ -88,7 +88,7 @@ impl SharedTracker {
             (member, table.warnings.clone())
         };
         for warning in warnings {
-            member.push(&hub.members.workers, |due| due.warnings.push(warning));
+            member.push(&hub.members.workers, false, |due| due.warnings.push(warning));
         }
         Ok(Self { hub, member, is_closed: AtomicBool::new(false) })
     }
@@ -231,20 +231,21 @@ struct Fanout(Arc<Members>);
 impl Sink for Fanout {
     fn deliver(&mut self, event: Event) {
         let workers = &self.0.workers;
+        let is_alone = self.0.table().members.len() == 1;
         match event {
             Event::Changed(paths) => {
                 for (member, paths) in self.0.split(paths) {
-                    member.push(workers, |due| due.changed.extend(paths));
+                    member.push(workers, is_alone, |due| due.changed.extend(paths));
                 }
             }
             Event::Rescan => {
                 for member in self.0.all() {
-                    member.push(workers, |due| due.rescan = true);
+                    member.push(workers, is_alone, |due| due.rescan = true);
                 }
             }
             Event::Moved { from, to } => {
                 for member in self.0.of(&from) {
-                    member.push(workers, |due| due.moves.push((from.clone(), to.clone())));
+                    member.push(workers, is_alone, |due| due.moves.push((from.clone(), to.clone())));
                 }
             }
             Event::Warning(text) => {
@@ -255,13 +256,13 @@ impl Sink for Fanout {
                     }
                 }
                 for member in self.0.all() {
-                    member.push(workers, |due| due.warnings.push(text.clone()));
+                    member.push(workers, is_alone, |due| due.warnings.push(text.clone()));
                 }
             }
             Event::Flush(acknowledge) => {
                 let member = self.0.table().members.get(&acknowledge.member()).cloned();
                 match member {
-                    Some(member) => member.push(workers, |due| due.flushes.push(acknowledge)),
+                    Some(member) => member.push(workers, is_alone, |due| due.flushes.push(acknowledge)),
                     None => acknowledge.fail(WatchError::Closed),
                 }
             }
