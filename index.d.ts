@@ -104,6 +104,7 @@ export declare class ContextManager {
   staleNotices(): Promise<Array<string>>
   rollNow(call: ModelCall): Promise<Plan>
   previewRoll(call: ModelCall): Promise<RollReceipt | undefined | null>
+  heldBack(call: ModelCall): Promise<HeldBack | undefined | null>
   undoRoll(): Promise<Plan>
   receipts(): Promise<Array<RollReceipt>>
   restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
@@ -253,6 +254,28 @@ export interface Forgotten {
   texts: number
   /** Versions that say so now. */
   versions: number
+}
+
+/** Text that could leave the request and is held back. For people; it never enters the chat. */
+export interface HeldBack {
+  /** Estimated tokens that would leave. */
+  tokens: number
+  /**
+   * Why they stay: rolls may not happen now (`off`); they leave with the next call (`due`); most of it is still likely to be
+   * needed (`young`); the model has to see it first (`unseen`); it leaves only where a user's turn starts (`turn`); reasoning
+   * of the running turn depends on it (`bound`); reasoning of earlier turns would be lost and is worth more (`reasoning`);
+   * writing the cache again costs more than keeping it has cost (`dear`); rolls have cost as much as they may (`debt`).
+   */
+  because: 'off' | 'due' | 'young' | 'unseen' | 'turn' | 'bound' | 'reasoning' | 'dear' | 'debt'
+  /**
+   * When they may leave: with the next call, when the user speaks next (`prompt`), in about `calls` calls, or when the user
+   * speaks after a `pause` of `pauseMs`. Absent if that can't be told.
+   */
+  chance?: 'call' | 'prompt' | 'calls' | 'pause'
+  /** For `calls`: in about how many. */
+  calls?: number
+  /** For `pause`: how long, in milliseconds. */
+  pauseMs?: number
 }
 
 /** Which part of a history to return. */

@@ -18,6 +18,7 @@ import type { Mark, Replacements } from './branch.ts'
 import type { Circumstances } from './circumstances.ts'
 import { Driver } from '../lib/driver/driver.ts'
 import type { Size } from '../lib/driver/ledger.ts'
+import type { Held } from '../lib/held-back.ts'
 import { Figures } from './shares.ts'
 import { NOTICE, POINT } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
@@ -219,6 +220,15 @@ export class Boundary {
     return this.#exclusive(ctx, async () => {
       await this.#putRight()
       return this.#driver.preview()
+    })
+  }
+
+  /** Returns what could leave the request and has not, and why; undefined if nothing could, or if that is not known now. */
+  heldBack(ctx: ExtensionContext): Promise<Held | undefined> {
+    return this.#exclusive(ctx, async () => {
+      const held = this.inSections ? undefined : await this.#driver.heldBack()
+      if (held === undefined) return undefined
+      return { ...held, model: ctx.model?.id ?? '', ...(this.off || this.#recall.possible ? {} : { lacksRecall: true }) }
     })
   }
 

@@ -1,6 +1,7 @@
 /** The report on what fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, RollReceipt } from '../index.js'
+import type { Held } from '../lib/held-back.ts'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
 import { shortName } from '../lib/inspect/names.ts'
@@ -68,6 +69,8 @@ export interface Report {
   /** Why nobody knows what was saved; undefined if that is known. */
   uncounted: string | undefined
   receipts: RollReceipt[]
+  /** What could leave the window and has not, and why; undefined if nothing could. */
+  held: Held | undefined
   off: boolean
   /** Where the store is, and what is waiting to be sent to it. */
   store: string
@@ -124,6 +127,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     savedTokens: saved,
     uncounted: boundary.inSections ? 'the layout "sections" keeps no account' : isCounted ? undefined : 'the provider reports no token counts',
     receipts,
+    held: await boundary.heldBack(ctx),
     off: boundary.off,
     store: storeLine(host.place, state),
     storeHint: state.kind === 'sqlite' ? sizeHint(await bytesOf(host.place)) : undefined,

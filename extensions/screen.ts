@@ -10,7 +10,7 @@ import type { Output, Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
 import { wrapped } from '../lib/columns.ts'
 import { callsBack } from '../lib/models/cache-break.ts'
-import { costLine, receiptLine, savedLine } from './ui.ts'
+import { costLine, heldLine, receiptLine, savedLine } from './ui.ts'
 
 /** The parts of the screen that are drawn besides the report. */
 export interface View {
@@ -88,10 +88,11 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const rolls = receipts.flatMap((receipt, index) =>
     take([theme.fg('muted', `${index === 0 ? ROLL : ' '.repeat(ROLL.length)} ${receiptLine(receipt, isNarrow)}`)]),
   )
+  const held = take(asList(report.held).flatMap((one) => wrapped(heldLine(one), inner)).map((line) => theme.fg('muted', line)))
   const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
   const hint = take(asList(report.storeHint).map((line) => theme.fg('warning', line)))
   const beforeHints = take([''])
-  const others = top.length + saved.length + cost.length + rolls.length + store.length + hint.length + above.length + below.length
+  const others = top.length + saved.length + cost.length + rolls.length + held.length + store.length + hint.length + above.length + below.length
   const left = height - others - filter.length - detail.length - beforeHints.length - bottom.length
   const shown = Math.max(FEWEST_ROWS, left - (counted && view.rows.length > left ? 1 : 0))
   const list = listLines(view, inner, shown, theme)
@@ -101,6 +102,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     ...saved,
     ...cost,
     ...rolls,
+    ...held,
     ...store,
     ...hint,
     ...below,
@@ -320,6 +322,6 @@ function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - visibleWidth(text)))
 }
 
-function asList(line: string | undefined): string[] {
+function asList<T>(line: T | undefined): T[] {
   return line === undefined ? [] : [line]
 }

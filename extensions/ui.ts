@@ -2,6 +2,8 @@
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { SavingLedger } from '../lib/driver/ledger.ts'
+import { heldStatus, heldText } from '../lib/held-back.ts'
+import type { Held } from '../lib/held-back.ts'
 import { savingText } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
@@ -25,6 +27,9 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
     const saved = savings(boundary.figures.ledger)
     if (saved !== undefined) parts.push(saved)
     if (boundary.off) parts.push('off')
+    const held = await boundary.heldBack(ctx)
+    const waits = held === undefined ? undefined : heldStatus(held)
+    if (waits !== undefined) parts.push(waits)
     const wait = longWait(state, Date.now())
     if (wait !== undefined) parts.push(wait)
     const text = parts.length === 0 ? undefined : ctx.ui.theme.fg('dim', `context: ${parts.join(' · ')}`)
@@ -59,6 +64,7 @@ export function reportLines(report: Report): string[] {
     lines.push(`  ${one.name}  ${marks.join(', ')}, ${short(one.tokens)} tokens${tool}, id=${one.id}`)
   }
   if (staleTokens > 0) lines.push(`Old enough to collapse: ${short(staleTokens)} tokens; /context roll does it now`)
+  if (report.held !== undefined) lines.push(heldLine(report.held))
   lines.push(`Store: ${report.store}`)
   if (report.storeHint !== undefined) lines.push(report.storeHint)
   return lines
@@ -74,6 +80,11 @@ export function savedLine({ saved, savedTokens, cost, uncounted, receipts }: Rep
   const isMoney = saved !== undefined && Math.abs(saved) >= 0.005
   const text = isMoney ? savingText(saved, (some) => `${money(some)}${share}`) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
   return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${savedTokens < 0 ? 'than' : 'against'} plain Pi`
+}
+
+/** Returns why text that could leave the window is still there. */
+export function heldLine(held: Held): string {
+  return `${heldText(held)}.`
 }
 
 /** Returns what the session has cost, and what the last call found in the cache; undefined before the first answer. */

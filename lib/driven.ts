@@ -1,5 +1,5 @@
 /** The methods that drivers of the protocol call, between a host's loop and the engine. */
-import type { EditGuard, IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
+import type { EditGuard, HeldBack, IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
 import { calling } from './errors.ts'
 import { noteBirth } from './harness/results.ts'
 import { crossed, crossing } from './json.ts'
@@ -121,6 +121,14 @@ export abstract class DrivenSession extends native.ContextManager {
    */
   override previewRoll(call: ModelCall): Promise<RollReceipt | undefined | null> {
     return calling(() => super.previewRoll(call))
+  }
+
+  /**
+   * Returns what could leave the request and has not, why, and what its next chance is. Null means that nothing could.
+   * Changes nothing; the cost grows with what the request shows.
+   */
+  override heldBack(call: ModelCall): Promise<HeldBack | undefined | null> {
+    return calling(() => super.heldBack(call))
   }
 
   /** Undoes the latest roll of this process: its messages are shown as before it. */

@@ -27,6 +27,7 @@ export type {
   FilesystemSource,
   Forgetting,
   Forgotten,
+  HeldBack,
   HistoryPart,
   IncomingMessage,
   IndexedFiles,

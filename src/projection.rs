@@ -1,6 +1,8 @@
 //! The projection's methods of `ContextManager`, and the conversion of what they take and give.
 
-use context_engine::{Call, CollapsedCall, Edit, IncomingMessage, Received, TextEdit};
+use context_engine::{
+    Because, Call, Chance, CollapsedCall, Edit, HeldBack, IncomingMessage, Received, TextEdit,
+};
 use context_model::chat::{RollReason, RollReceipt};
 use context_model::id::SessionId;
 use context_model::time::Timestamp;
@@ -123,6 +125,18 @@ impl ContextManager {
     ) -> Result<PromiseRaw<'e, Option<js::RollReceipt>>> {
         self.life.call(env, |open| async move {
             Ok(open.engine.preview_roll(&circumstances(call)?).await?.map(js::RollReceipt::from))
+        })
+    }
+
+    #[napi]
+    pub fn held_back<'e>(
+        &self,
+        env: &'e Env,
+        call: js::ModelCall,
+    ) -> Result<PromiseRaw<'e, Option<js::HeldBack>>> {
+        self.life.call(env, |open| async move {
+            let call = circumstances(call)?;
+            Ok(open.engine.held_back(&call).await?.map(|held| held_back(held, &call)))
         })
     }
 
@@ -266,6 +280,34 @@ fn collapsed(call: CollapsedCall) -> Outcome<js::CollapsedCall> {
 
 fn text_edit(TextEdit { block, text }: TextEdit) -> js::TextEdit {
     js::TextEdit { block: convert::count(block), text }
+}
+
+fn held_back(HeldBack { tokens, because, chance }: HeldBack, call: &Call) -> js::HeldBack {
+    let because = match because {
+        Because::Off => "off",
+        Because::Due => "due",
+        Because::Young => "young",
+        Because::Unseen => "unseen",
+        Because::Turn => "turn",
+        Because::Bound => "bound",
+        Because::Reasoning => "reasoning",
+        Because::Dear => "dear",
+        Because::Debt => "debt",
+    };
+    let (name, calls) = match chance {
+        None => (None, None),
+        Some(Chance::Call) => (Some("call"), None),
+        Some(Chance::Prompt) => (Some("prompt"), None),
+        Some(Chance::Calls(calls)) => (Some("calls"), Some(calls)),
+        Some(Chance::Pause) => (Some("pause"), None),
+    };
+    js::HeldBack {
+        tokens: tokens as f64,
+        because: because.to_owned(),
+        chance: name.map(str::to_owned),
+        calls,
+        pause_ms: (chance == Some(Chance::Pause)).then_some(call.cache_ttl_ms as f64),
+    }
 }
 
 impl From<RollReceipt> for js::RollReceipt {

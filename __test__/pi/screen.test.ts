@@ -50,6 +50,7 @@ const report: Report = {
   saved: 0.59,
   uncounted: undefined,
   savedTokens: 196_000,
+  held: undefined,
   receipts: [1, 2, 3, 4].map((items) => ({
     items,
     removedTokens: 9000,

@@ -111,6 +111,7 @@ describe('texts for the person', () => {
     saved: 0.84,
     savedTokens: 280_000,
     uncounted: undefined,
+    held: undefined,
     receipts: [receipt],
     off: true,
     store: '/data/context.db',

@@ -1,15 +1,17 @@
 /** A summary of a gateway's work, in a line or two for the terminal. */
+import { heldText } from '../held-back.ts'
+import type { Held } from '../held-back.ts'
 import { hostTitle } from '../host-tools.ts'
 import type { HostName } from '../host-tools.ts'
 import type { BillLedger } from '../gateway/ledger.ts'
 import { savedShare } from '../gateway/saving.ts'
 import { compared } from '../saving.ts'
 
-/** The lines; none if no request has gone through. */
-export function summaryOf(ledger: BillLedger): string[] {
+/** The lines; none if no request has gone through. `held`: what is held back where most is, and why. */
+export function summaryOf(ledger: BillLedger, held?: Held): string[] {
   const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
-  const held = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
-  const left = held === 0 ? [] : [`pi-context-manager: ${held} ${held === 1 ? 'request' : 'requests'} went out unedited (holdout); "pi-context-manager usage" compares both kinds`]
+  const unedited = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
+  const left = unedited === 0 ? [] : [`pi-context-manager: ${unedited} ${unedited === 1 ? 'request' : 'requests'} went out unedited (holdout); "pi-context-manager usage" compares both kinds`]
   const requests = edited.reduce((sum, one) => sum + one.requests, 0)
   if (requests === 0) return left
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
@@ -19,7 +21,9 @@ export function summaryOf(ledger: BillLedger): string[] {
     saved === undefined
       ? 'the answers reported no token counts, so what was saved is not known'
       : rolls === 0 && Math.abs(saved) < 0.005
-        ? 'nothing was saved, because nothing was worth collapsing'
+        ? held === undefined
+          ? 'nothing was saved, because nothing was worth collapsing'
+          : `nothing was saved. ${heldText(held)}`
         : `input cost ${compared(1 - saved)} without the gateway (estimated)`
   return [`pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`, ...left]
 }

@@ -1,6 +1,7 @@
 /** The command `gateway`: a gateway of its own, for editors and several programs. */
 import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/gateway.ts'
+import { mostHeld } from '../gateway/held.ts'
 import { exitHelp } from './exit.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
@@ -53,7 +54,7 @@ export async function gateway(args: string[]): Promise<number> {
   for (const line of introduction(running)) out(line)
   takeSignals()
   await interrupted()
-  for (const line of summaryOf(running.ledger)) tell(line)
+  for (const line of summaryOf(running.ledger, await mostHeld(running.conversations.all))) tell(plain(line))
   await running.close()
   return 0
 }

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { programOf } from '../gateway/programs.ts'
 import type { Addresses, Launch, Program } from '../gateway/programs.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import { mostHeld } from '../gateway/held.ts'
 import { writePrivateFile } from '../private-file.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
@@ -57,7 +58,7 @@ export async function run(args: string[]): Promise<number> {
   } finally {
     rmSync(folder, { recursive: true, force: true })
     for (const warning of warnings) tell(plain(warning))
-    for (const line of summaryOf(gateway.ledger)) tell(line)
+    for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
     await gateway.close()
   }
 }

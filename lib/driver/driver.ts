@@ -4,7 +4,7 @@
  * if the host's conversation is no longer what was handed over, all of it is read again. The cost of a turn depends on the
  * turn alone.
  */
-import type { ContextManager, Edit, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.js'
+import type { ContextManager, Edit, HeldBack, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.js'
 import { invalid } from '../errors.ts'
 import { flattened } from '../json.ts'
 import type { Keyed, Landmark, Point, Port, When } from './port.ts'
@@ -167,6 +167,12 @@ export class Driver<L extends Landmark = Landmark> {
   /** Returns what a roll would remove and cost now; undefined if nothing can be rolled. */
   async preview(): Promise<RollReceipt | undefined> {
     return (await this.manager.previewRoll(this.#port.call({ atUserTurn: false, rolls: true }))) ?? undefined
+  }
+
+  /** Returns what could leave the request and has not, and why; undefined if nothing could, or if that is not known now. */
+  async heldBack(): Promise<HeldBack | undefined> {
+    if (!this.agrees) return undefined
+    return (await this.manager.heldBack(this.#port.call({ atUserTurn: false, rolls: this.#port.mayRoll('end') }))) ?? undefined
   }
 
   /** Undoes the last roll of this process. */

@@ -132,9 +132,9 @@ export class Conversation {
     return this.#wasEdited
   }
 
-  /** Estimated tokens of the last request's system prompt and tools. */
-  get systemTokens(): number {
-    return this.#request?.systemTokens ?? 0
+  /** The last request that the projection has seen. */
+  get request(): ModelRequest | undefined {
+    return this.#request
   }
 
   /** The window of the last request's model in tokens; 0 if that is not known. */

@@ -2,7 +2,7 @@
  * The projection: what a harness sends instead of its conversation. Each new message goes to the engine once. The engine's
  * edits are kept in a table and applied to the host's own messages at each call.
  */
-import type { Assembled, ContextManager, ModelCall, Plan } from '../../index.js'
+import type { Assembled, ContextManager, HeldBack, ModelCall, Plan } from '../../index.js'
 import { Driver } from '../driver/driver.ts'
 import { within } from '../driver/limit.ts'
 import type { Keyed, Moment, Visible } from '../driver/port.ts'
@@ -10,6 +10,7 @@ import { ask } from '../driver/withheld.ts'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { CallBoundary, unsent } from './boundary.ts'
+import { callOf } from './call.ts'
 import { callsOf, Results } from './results.ts'
 import { incoming } from './message.ts'
 import { fingerprint, guarded } from './identity.ts'
@@ -184,6 +185,11 @@ export class Projection {
   /** How many blocks of reasoning are kept back because the provider has refused them. */
   get withheldReasoning(): number {
     return this.#reasoning.withheld
+  }
+
+  /** Returns what could leave the request and has not, and why; undefined if nothing could, or if that is not known now. */
+  heldBack(): Promise<HeldBack | undefined> {
+    return this.#driver.exclusive(() => this.#driver.heldBack())
   }
 
   /** Allows bringing back an object that is not in the conversation, because another session has handed it over. */
@@ -365,28 +371,11 @@ export class Projection {
     await withdraw(this.#manager, calls, (id) => this.permits(id))
   }
 
-  #call({ atUserTurn, rolls }: Moment): ModelCall {
-    const { systemTokens = 0 } = this.#options
+  #call(moment: Moment): ModelCall {
+    const { systemTokens, shortens } = this.#options
     const sentMs = this.#sentMs === undefined ? this.#options.sentMs : this.#pass?.sentMs
     const model = this.#model()
-    const { input, cacheRead, cacheWrite, caches, tiers } = model
-    return {
-      model: model.name ?? '',
-      prices: { input, cacheRead, cacheWrite, ...(caches === undefined ? {} : { caches }), ...(tiers === undefined ? {} : { tiers }) },
-      ...(model.lookbackBlocks === undefined ? {} : { lookbackBlocks: model.lookbackBlocks }),
-      ...(model.lookbackEndings === undefined ? {} : { lookbackEndings: model.lookbackEndings }),
-      binding: this.#reasoning.binding(model),
-      ...(model.textIsReasoning === undefined ? {} : { textIsReasoning: model.textIsReasoning }),
-      contextWindow: model.contextWindow,
-      cacheTtlMs: model.cacheTtlMs ?? 300_000,
-      nowMs: this.#now(),
-      systemTokens,
-      onlyAtUserTurn: false,
-      atUserTurn,
-      ...(this.#options.shortens === true ? { shortens: true } : {}),
-      ...(sentMs === undefined ? {} : { sentMs }),
-      rolls,
-    }
+    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs })
   }
 
   #model(): ProjectedModel {

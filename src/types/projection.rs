@@ -117,6 +117,29 @@ pub struct Plan {
     pub point_times: Option<Vec<String>>,
 }
 
+/// Text that could leave the request and is held back. For people; it never enters the chat.
+#[napi(object)]
+pub struct HeldBack {
+    /// Estimated tokens that would leave.
+    pub tokens: f64,
+    /// Why they stay: rolls may not happen now (`off`); they leave with the next call (`due`); most of it is still likely to be
+    /// needed (`young`); the model has to see it first (`unseen`); it leaves only where a user's turn starts (`turn`); reasoning
+    /// of the running turn depends on it (`bound`); reasoning of earlier turns would be lost and is worth more (`reasoning`);
+    /// writing the cache again costs more than keeping it has cost (`dear`); rolls have cost as much as they may (`debt`).
+    #[napi(
+        ts_type = "'off' | 'due' | 'young' | 'unseen' | 'turn' | 'bound' | 'reasoning' | 'dear' | 'debt'"
+    )]
+    pub because: String,
+    /// When they may leave: with the next call, when the user speaks next (`prompt`), in about `calls` calls, or when the user
+    /// speaks after a `pause` of `pauseMs`. Absent if that can't be told.
+    #[napi(ts_type = "'call' | 'prompt' | 'calls' | 'pause'")]
+    pub chance: Option<String>,
+    /// For `calls`: in about how many.
+    pub calls: Option<u32>,
+    /// For `pause`: how long, in milliseconds.
+    pub pause_ms: Option<f64>,
+}
+
 /// The receipt of a roll: what it removed and cost, and when it pays for itself. For people; it never enters the chat.
 #[napi(object)]
 pub struct RollReceipt {

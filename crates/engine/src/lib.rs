@@ -42,7 +42,7 @@ pub use context_knowledge::notices::Sentences;
 pub use context_model::excerpt::Part;
 pub use context_projection::request::plan::{Call, Edit, IncomingMessage, Plan, Received, TextEdit};
 pub use context_projection::request::segment::CollapsedCall;
-pub use context_projection::{Stay, Stays};
+pub use context_projection::{Because, Chance, HeldBack, Stay, Stays};
 pub use context_session::client::{machine_identity, machine_namespace};
 pub use context_session::error::{EngineError, Result, caught};
 pub use context_session::options::{

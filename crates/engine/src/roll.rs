@@ -2,10 +2,10 @@
 
 use context_model::chat::RollEntry;
 use context_model::chat::RollReceipt;
-use context_projection::Binding;
 use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
 use context_projection::request::shape::Shape;
+use context_projection::{Binding, HeldBack};
 use context_session::Session;
 use context_session::client::Fsync;
 use context_session::commit::Work;
@@ -47,6 +47,20 @@ impl Engine {
         // What only a user's roll takes is not stale for the others.
         request.segments.ripen(&policy, session);
         Ok(receipt)
+    }
+
+    /// What could leave the request and has not, why, and what its next chance is; `None` if there is nothing. For users: it
+    /// changes nothing, and looks at all that the request shows.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn held_back(&self, call: &Call) -> Result<Option<HeldBack>> {
+        let mut state = self.inner.lock().await?;
+        let policy = state.request.policy(call, moment(call));
+        let State { request, session, .. } = &mut *state;
+        let factor = request.accounting.factor(&request.model);
+        let held = request.segments.held_back(&policy, call.rolls, session);
+        Ok(held.map(|one| HeldBack { tokens: (one.tokens as f64 * factor) as u64, ..one }))
     }
 
     /// Undoes the latest roll of this process: its messages are shown as before it. No other roll collapses them until as

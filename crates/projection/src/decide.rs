@@ -84,17 +84,17 @@ const RELIEF: u64 = 8;
 
 /// A cut at one stale item, with everything stale after it.
 #[derive(Debug, Clone, Copy)]
-struct Cut {
-    place: usize,
-    removed: u64,
-    rent: f64,
+pub(super) struct Cut {
+    pub(super) place: usize,
+    pub(super) removed: u64,
+    pub(super) rent: f64,
     /// The cost of what has to be written again, in fresh input tokens.
-    cost: f64,
+    pub(super) cost: f64,
     /// The worth of the reasoning that it takes along.
-    lost: f64,
+    pub(super) lost: f64,
     /// The saving at once or soon besides its rent: text that a dead cache would write again, and the higher price
     /// above a step.
-    gain: f64,
+    pub(super) gain: f64,
 }
 
 impl Ledger {
@@ -165,7 +165,7 @@ impl Ledger {
     }
 
     /// Every cut worth considering, from the last to the first.
-    fn cuts<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = Cut> + 'a {
+    pub(super) fn cuts<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = Cut> + 'a {
         let hit = if policy.cache_dead { 0 } else { self.hit(policy.reach) };
         let total = self.total_tokens();
         let system = if policy.reach.marks_system() { 0 } else { self.system_tokens };

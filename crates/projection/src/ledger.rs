@@ -187,6 +187,17 @@ impl Ledger {
         cost <= 0.0 || policy.debt_cap.is_infinite() || self.debt + cost <= policy.debt_cap * self.spent
     }
 
+    /// The calls until rolls may cost this much, if nothing else changes; `None` if they never may.
+    pub(super) fn calls_until_affordable(&self, cost: f64, policy: &Policy) -> Option<f64> {
+        if self.affords(cost, policy) {
+            return Some(0.0);
+        }
+        let total = self.total_tokens();
+        let price = policy.prices.read * policy.price_steps.factor_at(total);
+        let nearer = self.removed as f64 * price + policy.debt_cap * total as f64 * price;
+        (nearer > 0.0).then(|| (self.debt + cost - policy.debt_cap * self.spent) / nearer)
+    }
+
     /// Changes what would replace an item in a roll. The rent that it has paid stays paid.
     pub fn retarget(&mut self, place: usize, tokens_ref: u64) {
         let Some(item) = self.items.get_mut(place) else { return };

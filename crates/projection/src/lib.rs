@@ -48,6 +48,7 @@
 
 mod clock;
 mod decide;
+mod held;
 mod items;
 mod ledger;
 mod need;
@@ -60,6 +61,7 @@ pub mod request;
 
 pub use clock::{CacheClock, Moment};
 pub use decide::Roll;
+pub use held::{Because, Chance, HeldBack};
 pub use items::Item;
 pub use ledger::{Charge, Ledger};
 pub use need::{Curve, DEAD_CACHE, Need, Stay, Stays};

@@ -1,4 +1,5 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
+import { heldText } from '../../held-back.ts'
 import { hostTitle } from '../../host-tools.ts'
 import type { HostName } from '../../host-tools.ts'
 import type { RollReceipt } from '../../index.ts'
@@ -41,7 +42,7 @@ function nothing(): Record<string, string> {
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
-  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected), breaks: breaks(selected) }
+  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected, look), breaks: breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -120,11 +121,12 @@ function classOf(name: string): string {
   return `share-${name.replaceAll(/[^a-z]+/g, '-')}`
 }
 
-function rolls({ rolls: receipts, calls }: SessionSums): string {
-  if (receipts.length === 0) return '<p class="dim">None yet. Outputs collapse when that pays, and only after the model has seen them.</p>'
+function rolls({ rolls: receipts, calls }: SessionSums, look: Look | undefined): string {
+  const held = look?.held === undefined ? '' : `<p class="held">${escape(heldText(look.held))}.</p>`
+  if (receipts.length === 0) return `<p class="dim">None yet. Outputs collapse when that pays, and only after the model has seen them.</p>${held}`
   const numbers = new Map(calls.flatMap(({ roll, number }) => (roll === undefined ? [] : [[roll, number] as const])))
   const rows = receipts.toReversed().map((one) => `<li>${numbers.has(one) ? `<span class="dim">call ${numbers.get(one)}</span> ` : ''}${escape(receiptText(one))}</li>`)
-  return `<ol reversed>${rows.join('')}</ol>`
+  return `${held}<ol reversed>${rows.join('')}</ol>`
 }
 
 const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {

@@ -2,7 +2,9 @@
 import { shortName, subject } from '../../inspect/names.ts'
 import type { EngineMessage } from '../../harness/message.ts'
 import { resultText } from '../../harness/message.ts'
+import type { Held } from '../../held-back.ts'
 import type { Conversation } from '../conversation.ts'
+import { heldIn } from '../held.ts'
 import { hostShape, newFacts } from '../shape.ts'
 import type { CallFacts } from '../shape.ts'
 
@@ -42,6 +44,8 @@ export interface Look {
   contextTokens: number
   /** The model's window in tokens; 0 if unknown. */
   contextWindow: number
+  /** What could leave and has not, and why; undefined if nothing could. */
+  held: Held | undefined
 }
 
 /** Looks at a conversation as of its last request. */
@@ -50,12 +54,13 @@ export async function lookAt(conversation: Conversation): Promise<Look> {
   const facts = newFacts()
   const own = partsOf(conversation, raw, facts)
   const shown = partsOf(conversation, sent, newFacts())
-  const sums = new Map<string, number>([['system prompt and tools', conversation.systemTokens]])
+  const sums = new Map<string, number>([['system prompt and tools', conversation.request?.systemTokens ?? 0]])
   for (const part of shown) for (const [name, tokens] of sizesOf(part)) sums.set(name, (sums.get(name) ?? 0) + tokens)
   const shares = [...sums].map(([name, tokens]) => ({ name, tokens: Math.round(tokens) })).filter(({ tokens }) => tokens > 0)
   const contextTokens = shares.reduce((sum, { tokens }) => sum + tokens, 0)
   const outputs = await outputsOf(conversation, own, shown, facts)
-  return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow }
+  const held = await heldIn(conversation)
+  return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow, held }
 }
 
 /** Returns what the model sees of an output now; undefined if it is not there. */

@@ -187,6 +187,7 @@ impl Harness {
                 self.engine.pin(&self.name(*n)).await.unwrap();
                 // Nobody rolls, so what comes next is as if nobody had asked.
                 self.engine.preview_roll(&self.call()).await.unwrap();
+                self.engine.held_back(&self.call()).await.unwrap();
             }
             Step::Unpin(n) => drop(self.engine.unpin(&self.name(*n)).await.unwrap()),
             Step::Activate(n) => drop(self.engine.activate(&self.name(*n), None).await.unwrap()),

@@ -255,7 +255,7 @@ impl Segments {
     }
 
     /// Tokens that a form would save.
-    fn saves(&self, place: usize, form: Form) -> u64 {
+    pub(super) fn saves(&self, place: usize, form: Form) -> u64 {
         let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
         shown.saturating_sub(size_in(&self.segments[place], form))
     }
@@ -310,6 +310,16 @@ impl Schedule {
             self.warm.insert((due.warm, place));
             self.dead.insert((due.dead, place));
         }
+    }
+
+    /// The segments that have a time, in any order.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        self.due.keys().copied()
+    }
+
+    /// The first call at which a segment becomes stale while the provider has the request cached.
+    pub fn first(&self) -> Option<u64> {
+        self.warm.first().map(|(call, _)| *call)
     }
 
     /// The segments that are stale at this call, whatever the provider has cached.

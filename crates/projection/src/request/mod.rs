@@ -7,6 +7,7 @@ mod aging;
 pub mod answers;
 mod digests;
 mod forms;
+mod held;
 #[cfg(test)]
 mod life_tests;
 pub mod messages;

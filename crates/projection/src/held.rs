@@ -1,0 +1,96 @@
+//! Why text that could leave a request is still there, and what its next chance is. All of it is what
+//! [`Ledger::decide`] itself goes by, so that what a user reads is the reason and no guess.
+
+use super::decide::Cut;
+use super::ledger::Ledger;
+use super::policy::Policy;
+
+/// Text that could leave the request and is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldBack {
+    /// Estimated tokens that would leave.
+    pub tokens: u64,
+    /// Why they stay.
+    pub because: Because,
+    /// When they may leave; `None` if that can't be told, such as only once the window fills up.
+    pub chance: Option<Chance>,
+}
+
+/// Why text stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Because {
+    /// Nothing may leave now: the user's switch, or the model can't bring text back.
+    Off,
+    /// It leaves with the next call.
+    Due,
+    /// Most of it is still likely to be needed.
+    Young,
+    /// The model has to see it first.
+    Unseen,
+    /// The user's setting lets text leave only where a user's turn starts.
+    Turn,
+    /// The model's reasoning of the running turn depends on it.
+    Bound,
+    /// The model would lose reasoning that is worth more than what it saves.
+    Reasoning,
+    /// What would have to be written to the cache again costs more than keeping it has cost so far.
+    Dear,
+    /// Rolls have cost more than they have saved so far, as much as they may.
+    Debt,
+}
+
+/// When text may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chance {
+    /// With the next call.
+    Call,
+    /// When the user speaks next.
+    Prompt,
+    /// In about so many calls.
+    Calls(u32),
+    /// When the user speaks after a pause that is longer than the provider keeps its cache.
+    Pause,
+}
+
+/// More calls than this are no chance that is worth telling.
+const MOST_CALLS: f64 = 200.0;
+
+impl Ledger {
+    /// Why [`Ledger::decide`] takes nothing of what is stale.
+    pub(super) fn obstacle(&self, policy: &Policy) -> Because {
+        let total = self.total_tokens();
+        let part = policy.asked_part(total);
+        let hard = part <= 0.0;
+        if policy.only_at_user_turn && !policy.at_user_turn && !hard {
+            return Because::Turn;
+        }
+        let Some((last, ..)) = self.rollable().next() else { return Because::Unseen };
+        // What stands before the reasoning of the running turn waits, whatever it costs.
+        let bound = self.bound_before(policy, hard);
+        let before: u64 = self.rollable().filter(|(place, ..)| *place < bound).map(|one| one.1).sum();
+        if last < bound || 2 * before > self.stale_tokens() {
+            return Because::Bound;
+        }
+        let pays = |lost: fn(&Cut) -> f64| {
+            self.cuts(policy).any(|cut| cut.rent + cut.gain >= (cut.cost + lost(&cut)) * part)
+        };
+        match () {
+            () if pays(|cut| cut.lost) => Because::Debt,
+            () if pays(|_| 0.0) => Because::Reasoning,
+            () => Because::Dear,
+        }
+    }
+
+    /// The calls until what is stale has paid for a roll, if nothing else changes; `None` if that takes too long.
+    pub(super) fn calls_until_paid(&self, policy: &Policy) -> Option<u32> {
+        let total = self.total_tokens();
+        let part = policy.asked_part(total);
+        let price = policy.prices.read * policy.price_steps.factor_at(total);
+        let calls = self.cuts(policy).filter_map(|cut| {
+            let missing = (cut.cost + cut.lost) * part - cut.rent - cut.gain;
+            let affordable = self.calls_until_affordable(cut.cost, policy)?;
+            Some((missing / (cut.removed as f64 * price)).max(affordable).ceil().max(1.0))
+        });
+        calls.min_by(f64::total_cmp).filter(|calls| *calls <= MOST_CALLS).map(|calls| calls as u32)
+    }
+}
