@@ -22,3 +22,9 @@ export function compared(ratio: number): string {
   const words = difference(ratio)
   return `${words} ${words === 'the same' ? 'as' : 'than'}`
 }
+
+/** The share that was saved, for the cell of a table, given the ratio of a cost to what it would have been: `36 %`, `5 % more`. */
+export function shareCell(ratio: number): string {
+  const percent = Math.round(100 * (1 - ratio))
+  return percent < 0 ? `${-percent} % more` : `${percent} %`
+}

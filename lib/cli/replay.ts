@@ -5,17 +5,20 @@ import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
 import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
 import { OwnPhrases } from '../replay/missed/phrases.ts'
-import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
-import { leftOutLines, PageWriter, problemLine } from '../replay/page/report.ts'
+import { leftOutLines } from '../replay/notes.ts'
+import { allSessionFiles, openRecording, piSessionFolder } from '../replay/open.ts'
+import { PageWriter, problemLine } from '../replay/page/report.ts'
 import { LeftOut, NotReplayable } from '../replay/recording.ts'
 import type { Problem } from '../replay/recording.ts'
 import { replaySession } from '../replay/run.ts'
 import type { ReplayOptions, SessionReport } from '../replay/run.ts'
 import { ReplaySums } from '../replay/summary.ts'
 import type { Summary } from '../replay/summary.ts'
+import type { Charged } from '../replay/paid.ts'
 import { survey } from '../replay/survey.ts'
 import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
 import type { Row } from '../replay/table.ts'
+import { chargesOf } from '../usage/charges.ts'
 import { DONE, NONE } from './exit.ts'
 import { writePrivately } from './private.ts'
 import { described, optionsOf, parse, scaleOf } from './replay-options.ts'
@@ -62,6 +65,8 @@ class Run {
   readonly #scale: Scale
   readonly #holds: boolean
   readonly #leftOut: JsonReport['leftOut'] = []
+  /** Names of the calls so far. */
+  readonly #charged: Charged = new Set()
   readonly #sums = new ReplaySums()
   readonly #rows: Row[] = []
   /** The report of the only session. */
@@ -93,7 +98,7 @@ class Run {
       for (const [index, file] of files.entries()) {
         const show = (part: number): void => progress.show(work.replayed(index, part), file)
         show(0)
-        const report = await one(file, this.#options, this.#scale, show, this.problems, this.#leftOut)
+        const report = await this.#one(file, show)
         if (report === undefined) continue
         this.#take(report)
         for (const sink of sinks) sink?.add(report)
@@ -123,9 +128,30 @@ class Run {
 
   /** Says what could not be read. */
   tellProblems(): void {
-    for (const line of leftOutLines(this.#leftOut)) tell(plain(line))
+    for (const line of leftOutLines(this.#leftOut, this.#sums.summary())) tell(plain(line))
     for (const problem of this.problems) tell(plain(problemLine(problem)))
     if (this.sessions === 0 && this.problems.length === 0) tell('there is no session to replay')
+  }
+
+  async #one(file: string, progress: (part: number) => void): Promise<SessionReport | undefined> {
+    try {
+      const recording = await openRecording(file)
+      const found = await survey(recording, (problem) => this.problems.push(problem), this.#charged)
+      if (found.calls === 0) {
+        const isCopy = found.repeated.size > 0
+        const message = isCopy ? 'all of its model calls are in other files, too' : 'no model call, nothing to replay'
+        this.#leftOut.push({ file, message, ...(isCopy && { repeated: { calls: found.repeated.size, cost: found.repeatedCost } }), ...(found.side.calls > 0 && found.side) })
+        return undefined
+      }
+      found.unitsPerToken = this.#scale.unitsPerToken ?? found.unitsPerToken
+      found.systemTokens = this.#scale.systemTokens ?? found.systemTokens
+      const all = found.calls + found.repeated.size
+      return await replaySession(recording, found, this.#options, (calls) => progress(calls / all))
+    } catch (error) {
+      if (error instanceof LeftOut) this.#leftOut.push(await leftOutOf(file, error, this.#charged))
+      else this.problems.push({ file, message: reason(error), fatal: true })
+      return undefined
+    }
   }
 
   #take(report: SessionReport): void {
@@ -151,18 +177,10 @@ function named(report: SessionReport): SessionReport {
   return { ...report, file: plain(report.file), models: report.models.map(plain), skipped }
 }
 
-async function filesOf(paths: readonly string[], report: (problem: Problem) => void): Promise<string[]> {
-  const files: string[] = []
-  for (const path of paths) {
-    try {
-      const before = files.length
-      for await (const file of sessionFiles(path)) files.push(file)
-      if (files.length === before) report({ file: path, message: 'the folder holds no session file', fatal: true })
-    } catch (error) {
-      report({ file: path, message: reason(error), fatal: true })
-    }
-  }
-  return files
+function filesOf(paths: readonly string[], report: (problem: Problem) => void): Promise<string[]> {
+  return allSessionFiles(paths, (path, error) => {
+    report({ file: path, message: error === undefined ? 'the folder holds no session file' : reason(error), fatal: true })
+  })
 }
 
 /** The share of the work that goes into learning phrases, before the replay. */
@@ -211,29 +229,16 @@ async function phrasesOf(files: readonly string[], progress: (index: number) => 
   return phrases
 }
 
-async function one(
-  file: string,
-  options: ReplayOptions,
-  scale: Scale,
-  progress: (part: number) => void,
-  problems: Problem[],
-  leftOut: JsonReport['leftOut'],
-): Promise<SessionReport | undefined> {
-  try {
-    const recording = await openRecording(file)
-    const found = await survey(recording, (problem) => problems.push(problem))
-    if (found.calls === 0) {
-      leftOut.push({ file, message: 'no model call, nothing to replay' })
-      return undefined
-    }
-    found.unitsPerToken = scale.unitsPerToken ?? found.unitsPerToken
-    found.systemTokens = scale.systemTokens ?? found.systemTokens
-    return await replaySession(recording, found, options, (calls) => progress(calls / found.calls))
-  } catch (error) {
-    if (error instanceof LeftOut) leftOut.push({ file, message: error.message })
-    else problems.push({ file, message: reason(error), fatal: true })
-    return undefined
+/** What is known about a conversation that is left out: it was paid for all the same. */
+async function leftOutOf(file: string, { message, recording }: LeftOut, charged: Charged): Promise<JsonReport['leftOut'][number]> {
+  if (recording === undefined) return { file, message }
+  const paid = { calls: 0, cost: 0 }
+  for await (const { calls, cost = 0, isUnbilled } of chargesOf(recording, charged)) {
+    if (isUnbilled === true) continue
+    paid.calls += calls
+    paid.cost += cost
   }
+  return { file, message, ...(paid.calls > 0 && paid) }
 }
 
 function reason(error: unknown): string {

@@ -5,13 +5,14 @@ import { parseArgs } from 'node:util'
 import { billsFile, hostSession } from '../gateway/bills.ts'
 import { columns, middleCut, widthOf } from '../columns.ts'
 import { shortened } from '../inspect/names.ts'
-import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
-import { LeftOut } from '../replay/recording.ts'
+import { allSessionFiles, openAny, piSessionFolder } from '../replay/open.ts'
+import { doubtsLine, repeatedLine } from '../replay/notes.ts'
+import type { Charged } from '../replay/paid.ts'
 import { tokens } from '../replay/tokens.ts'
-import { savingCell, savingText } from '../saving.ts'
+import { savingCell, savingText, shareCell } from '../saving.ts'
 import { dayOf } from '../replay/verdict.ts'
 import { chargesOf } from '../usage/charges.ts'
-import type { Charge, Charged } from '../usage/charges.ts'
+import type { Charge, Repeated } from '../usage/charges.ts'
 import { gatewayCharges } from '../usage/gateway.ts'
 import { HoldoutSums } from '../usage/holdout.ts'
 import type { Comparison } from '../usage/holdout.ts'
@@ -29,11 +30,12 @@ export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER...]
 
 Shows what your sessions cost, and what the context manager saved, by day,
 project, model or session. Costs are those that the session files have, else
-follow from the provider's token counts and the model's prices. Savings are the
+follow from the provider's token counts and the model's prices; what was written
+to be kept for an hour counts twice as much as fresh input. Savings are the
 context manager's own account, call by call, against plain Pi. Without FILE,
 Pi's own session folder is read, and what the gateway has noted; session files
-of Claude Code, Codex and OpenCode are read, too. A call that several files
-repeat counts once.
+of Claude Code, Codex and OpenCode are read, too, with those of their subagents.
+A call that several files repeat counts once.
 
   --by GROUP            day (default), project, model or session
   --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y
@@ -47,8 +49,8 @@ ${STORE_HELP}. The gateway's
 If some sessions were left plain (the setting "holdout", or the gateway's
 --holdout), both kinds are compared by what a call cost.
 
-"vs Pi" is the cost as a share of what plain Pi would have cost. The bar shows
-what was paid (█) and saved (░).
+"share" is what was saved, as a share of what the same would have cost without
+the context manager. The bar shows what was paid (█) and saved (░).
 
 ${exitHelp('there is nothing to show')}`
 
@@ -73,6 +75,7 @@ export async function usage(args: string[]): Promise<number> {
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
   const charged: Charged = new Set()
+  const repeated: Repeated = { calls: 0, cost: 0 }
   const billed = new Set<string>()
   const progress = new Progress()
   const add = (charge: Charge): void => {
@@ -83,7 +86,7 @@ export async function usage(args: string[]): Promise<number> {
   }
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, charged, add)
+    await addFile(file, charged, repeated, add)
   }
   if (gatewayFile !== undefined) for await (const charge of gatewayCharges(gatewayFile)) add(charge)
   progress.clear()
@@ -93,12 +96,12 @@ export async function usage(args: string[]): Promise<number> {
   await paged(async (write, paint) => {
     if (values.json === true) {
       const about = values.since === undefined ? {} : { since: dayOf(since) }
-      return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, sessionsWithoutBill: unbilled }, null, 2)))
+      return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, sessionsWithoutBill: unbilled, repeated }, null, 2)))
     }
     for (const line of tableOf(group, rows, total, paint)) await write(line)
     for (const line of comparedLines(compared)) await write(line)
   })
-  if (values.json !== true) tellNotes(total, unbilled)
+  if (values.json !== true) tellNotes(total, unbilled, repeated)
   return total.calls === 0 ? NONE : DONE
 }
 
@@ -113,19 +116,19 @@ function billsBeside(store: string | undefined): string | undefined {
 }
 
 async function filesOf(paths: readonly string[]): Promise<string[]> {
-  const files: string[] = []
   for (const path of paths) {
     if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}; name one, or use Pi first`)
-    for await (const file of sessionFiles(path)) files.push(file)
   }
-  return files
+  return allSessionFiles(paths, (_, error) => {
+    if (error !== undefined) throw error
+  })
 }
 
-async function addFile(file: string, charged: Charged, add: (charge: Charge) => void): Promise<void> {
+async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge) => void): Promise<void> {
   try {
-    for await (const charge of chargesOf(await openRecording(file), charged)) add(charge)
+    for await (const charge of chargesOf(await openAny(file), charged, repeated)) add(charge)
   } catch (error) {
-    if (!(error instanceof LeftOut)) tell(plain(`left out: ${file}: ${(error as Error).message}`))
+    tell(plain(`left out: ${file}: ${(error as Error).message}`))
   }
 }
 
@@ -148,11 +151,12 @@ async function unbilledIn(
   }
 }
 
-function tellNotes({ calls, unpricedCalls, unbilledCalls, savedTokens }: Sum, unbilled: number | undefined): void {
+function tellNotes({ calls, unpricedCalls, unbilledCalls, doubtfulCalls, savedTokens }: Sum, unbilled: number | undefined, repeated: Repeated): void {
   if (calls === 0) tell('there is no model call to sum up; "--since" and "--project" may leave out all of them')
   const saving = Math.round(savedTokens) === 0 ? '' : `; in tokens, all calls together ${savingText(savedTokens, (some) => `${tokens(some)} of fresh input`)}`
   if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0${saving}`)
   if (unbilledCalls > 0) tell(`${unbilledCalls} of ${calls} calls ${unbilledCalls === 1 ? 'has' : 'have'} no bill: nothing in the answer tells what it cost, so it counts as $0`)
+  for (const line of [...doubtsLine(doubtfulCalls, calls), ...repeatedLine(repeated)]) tell(line)
   if (unbilled !== undefined && unbilled > 0)
     tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
 }
@@ -188,7 +192,7 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
     if (session !== undefined) return plain(middleCut(`${session} ${basename(folder)}`, LONGEST_KEY))
     return plain(middleCut(group === 'project' ? basename(key) || key : key, LONGEST_KEY))
   }
-  const heads = [HEADS[group], 'sessions', 'calls', 'sent', 'cached', 'cost', 'saved', 'vs Pi']
+  const heads = [HEADS[group], 'sessions', 'calls', 'sent', 'cached', 'cost', 'saved', 'share']
   const cells = columns([heads, ...rows.map((row) => cellsOf(nameOf(row), row)), cellsOf('total', total)])
   const width = Math.max(...cells.map((line) => line.length))
   const room = Math.min(BAR.most, widthOf(process.stdout) - width - 2)
@@ -211,7 +215,7 @@ function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, pla
     prompt === 0 ? '-' : `${Math.round((100 * used.cacheRead) / prompt)} %`,
     dollars(cost),
     saved === 0 ? '-' : savingCell(saved, dollars),
-    saved === 0 || plainCost <= 0 ? '-' : `${Math.round((100 * cost) / plainCost)} %`,
+    saved === 0 || plainCost <= 0 ? '-' : shareCell(cost / plainCost),
   ]
 }
 

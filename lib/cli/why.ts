@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { widthOf, wrapped } from '../columns.ts'
 import { callsBack } from '../models/cache-break.ts'
 import { tokens as short } from '../replay/tokens.ts'
-import { openRecording, piSessionFolder } from '../replay/open.ts'
+import { openAny, piSessionFolder } from '../replay/open.ts'
 import { cacheHistory } from '../usage/breaks.ts'
 import type { CacheBreak } from '../usage/breaks.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
@@ -34,7 +34,7 @@ export async function why(args: string[]): Promise<number> {
   const [given] = positionals
   if (given === undefined || positionals.length > 1)
     throw new UsageError('why needs one session or session file; "sessions" and "usage --by session" list them')
-  const history = await cacheHistory(await openRecording(await fileOf(given)))
+  const history = await cacheHistory(await openAny(await fileOf(given)))
   await paged(async (write) => {
     if (values.json === true) return write(shown(JSON.stringify(history, null, 2)))
     const { calls, isKnown, breaks } = history

@@ -27,8 +27,13 @@ export interface CallTokens {
   input: number
   cacheRead: number
   cacheWrite: number
+  /** Those of `cacheWrite` that were written to be kept for an hour, where a provider tells them apart. */
+  cacheWriteHour?: number
   output: number
 }
+
+/** The cost of a token that is written to be kept for an hour, in fresh input tokens: Anthropic's. */
+export const HOUR_WRITE = 2
 
 /** A step as the engine takes it: how many times as much the whole request costs. */
 export interface PriceFactor {
@@ -66,9 +71,16 @@ export function factorAt(steps: readonly PriceFactor[] | undefined, tokens: numb
 }
 
 /** Dollars for one call of a model, with its output, at the step in the price that its prompt has passed. */
-export function callCost(prices: CataloguePrices, { input, cacheRead, cacheWrite, output }: CallTokens): number {
+export function callCost(prices: CataloguePrices, tokens: CallTokens): number {
+  const { input, cacheRead, cacheWrite, output } = tokens
   const rates = ratesAt(prices, input + cacheRead + cacheWrite)
-  return (input * rates.input + cacheRead * rates.cacheRead + cacheWrite * rates.cacheWrite + output * rates.output) / 1_000_000
+  return (input * rates.input + cacheRead * rates.cacheRead + writeCost(rates, tokens) + output * rates.output) / 1_000_000
+}
+
+/** What written tokens cost, in the unit of the prices for a million: each by the lifetime that it was written with. */
+export function writeCost(prices: { input: number; cacheWrite: number }, { cacheWrite, cacheWriteHour = 0 }: Pick<CallTokens, 'cacheWrite' | 'cacheWriteHour'>): number {
+  const hour = Math.min(cacheWrite, cacheWriteHour)
+  return (cacheWrite - hour) * prices.cacheWrite + hour * HOUR_WRITE * prices.input
 }
 
 /** Returns the prices for a call whose prompt has so many tokens. */

@@ -1,20 +1,21 @@
 /**
  * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
- * that the engine sees what it would have seen in Pi. Conversations of subagents are separate; they, and lines that are
- * not messages, are counted and left out.
+ * that the engine sees what it would have seen in Pi. A subagent's conversation is one of its own: in a file of its own it is
+ * read like any other; inside another transcript only its calls are told. Lines that are not messages are counted and left out.
  */
-import { isFields, numberOf, textOf } from '../harness/message.ts'
+import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
+import { anthropicUsage } from './counts.ts'
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
 import { entriesOf, folderOf, Recording, Skipped } from './recording.ts'
-import type { BranchStep, ContentBlock, RecordedEntry, Message, OpenAnswer, Origin, Problem, RecordedUsage, Step } from './recording.ts'
+import type { BranchStep, ContentBlock, RecordedEntry, Message, OpenAnswer, Origin, Problem, SideCall, Step } from './recording.ts'
 
 /** A recording by Claude Code. */
 export class ClaudeCodeRecording extends Recording {
   override async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
-    const transcript = new Transcript()
+    const transcript = new Transcript(this.origin.agent !== undefined)
     this.skipped = transcript.skipped
     for await (const { number, value } of jsonLines(this.file, report)) {
       if (value['type'] === 'session' && value['cwd'] !== undefined) {
@@ -34,18 +35,27 @@ export function isClaudeCodeLine(value: Fields): boolean {
   return (type === 'user' || type === 'assistant') && typeof uuid === 'string' && isFields(message)
 }
 
-/** Returns what a line of a conversation says about its session. */
+/** Returns what a line of a conversation says about its session, or about the subagent whose file begins with it. */
 export function claudeCodeOrigin(value: Fields): Origin {
-  return { format: 'claude-code', version: 0, id: textOf(value['sessionId']) || 'unknown', cwd: folderOf(value['cwd']) }
+  const agent = value['isSidechain'] === true ? textOf(value['agentId']) || textOf(value['uuid']) : undefined
+  const origin = { version: 0, id: textOf(value['sessionId']) || 'unknown', cwd: folderOf(value['cwd']) }
+  return { format: 'claude-code', ...origin, ...(agent !== undefined && { agent }) }
 }
 
 /** The kind under which lines of subagents' conversations are counted. */
 const SUBAGENT_CALLS = 'calls of subagents'
 
+/** The model of an answer that the program wrote itself. */
+const SYNTHETIC = '<synthetic>'
+
 class Transcript {
   readonly skipped = new Skipped()
-  /** Answers of subagents, which come in several lines. */
-  readonly #subagentAnswers = new Set<unknown>()
+  /** True if the file is a subagent's. */
+  readonly #isAgents: boolean
+  /** Calls of subagents in another's transcript, by their answers' IDs: an answer comes in several lines. */
+  readonly #subagents = new Map<string, SideCall>()
+  /** Answers that have ended. */
+  readonly #answers = new Set<string>()
   readonly #parents = new Map<string, string | null>()
   /** Lines that belong to a message, by the line's uuid. */
   readonly #keys = new Map<string, string>()
@@ -58,6 +68,10 @@ class Transcript {
   #unfinished: OpenAnswer | undefined
   #lastKey: string | undefined
   #at = 0
+
+  constructor(isAgents: boolean) {
+    this.#isAgents = isAgents
+  }
 
   #step(entry: RecordedEntry): Step {
     this.#path.push(entry.key)
@@ -81,11 +95,8 @@ class Transcript {
   }
 
   #isSkipped(line: Fields): boolean {
-    if (line['isSidechain'] === true) {
-      const id = (line['message'] as { id?: unknown } | undefined)?.id ?? line['uuid']
-      if (line['type'] !== 'assistant' || this.#subagentAnswers.has(id)) return true
-      this.#subagentAnswers.add(id)
-      this.skipped.set(SUBAGENT_CALLS, this.#subagentAnswers.size)
+    if (line['isSidechain'] === true && !this.#isAgents) {
+      this.#subagent(line)
       return true
     }
     if (isClaudeCodeLine(line)) return line['isApiErrorMessage'] === true
@@ -93,10 +104,27 @@ class Transcript {
     return true
   }
 
+  #subagent(line: Fields): void {
+    const { message } = line
+    if (line['type'] !== 'assistant' || !isFields(message) || message['model'] === SYNTHETIC) return
+    const name = textOf(message['id']) || textOf(line['uuid'])
+    const usage = anthropicUsage(message['usage']) ?? this.#subagents.get(name)?.usage
+    const at = Date.parse(String(line['timestamp']))
+    const model = `anthropic/${textOf(message['model']) || 'unknown'}`
+    this.#subagents.set(name, { kind: 'side', names: [name], model, usage, at: Number.isFinite(at) ? at : this.#at })
+    this.skipped.set(SUBAGENT_CALLS, this.#subagents.size)
+  }
+
   *end(): Generator<Step> {
+    yield* this.#answered()
+    for (const call of this.#subagents.values()) if (call.usage !== undefined) yield call
+  }
+
+  *#answered(): Generator<Step> {
     const open = this.#unfinished
     if (open === undefined) return
     this.#unfinished = undefined
+    this.#answers.add(open.names?.[0] ?? open.key)
     for (const entry of entriesOf(open)) yield this.#step(entry)
   }
 
@@ -105,15 +133,17 @@ class Transcript {
     const uuid = String(line['uuid'])
     const id = typeof recorded['id'] === 'string' ? recorded['id'] : uuid
     const model = String(recorded['model'] ?? '')
-    if (model === '<synthetic>') return
-    if (this.#unfinished?.key !== id) {
-      yield* this.end()
+    if (model === SYNTHETIC) return
+    if (this.#unfinished?.names?.[0] !== id) {
+      yield* this.#answered()
       const message = { role: 'assistant', content: [], provider: 'anthropic', model, stopReason: 'stop' }
-      this.#unfinished = { key: id, message, at: asked, results: [] }
+      // Lines of an answer that come after other messages are part of a call that is known already.
+      const key = this.#answers.has(id) ? `${id}-${uuid}` : id
+      this.#unfinished = { key, message, at: asked, names: [id], results: [] }
     }
     const open = this.#unfinished as OpenAnswer
-    this.#keys.set(uuid, id)
-    const usage = usageOf(recorded['usage'])
+    this.#keys.set(uuid, open.key)
+    const usage = anthropicUsage(recorded['usage'])
     if (usage !== undefined) open.message.usage = usage
     for (const block of blocksOf(recorded['content'])) {
       const own = answerBlock(block)
@@ -128,7 +158,7 @@ class Transcript {
 
   /** Everything before this leaves the next request; the line's uuid stands for the last message before it. */
   *#compaction(line: Fields): Generator<Step> {
-    yield* this.end()
+    yield* this.#answered()
     if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
     const { content } = line['message'] as { content?: unknown }
     const summary = typeof content === 'string' ? content : blocksOf(content).map(({ text }) => textOf(text)).join('\n')
@@ -154,7 +184,7 @@ class Transcript {
       }
     }
     if (others.length === 0) return
-    yield* this.end()
+    yield* this.#answered()
     const branch = this.#branch(uuid)
     if (branch !== undefined) {
       this.#path = [...branch.keys]
@@ -250,16 +280,6 @@ function resultContent(content: unknown): ContentBlock[] {
 function image(block: Fields): ContentBlock {
   const source = isFields(block['source']) ? block['source'] : {}
   return { type: 'image', data: textOf(source['data']), mimeType: textOf(source['media_type']) }
-}
-
-function usageOf(recorded: unknown): RecordedUsage | undefined {
-  if (!isFields(recorded)) return undefined
-  return {
-    input: numberOf(recorded['input_tokens']),
-    output: numberOf(recorded['output_tokens']),
-    cacheRead: numberOf(recorded['cache_read_input_tokens']),
-    cacheWrite: numberOf(recorded['cache_creation_input_tokens']),
-  }
 }
 
 /** The lines of a file that a read shows, as the recorder stores them beside the numbered ones for the model. */

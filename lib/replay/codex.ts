@@ -2,14 +2,16 @@
  * Codex's rollouts (`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`): a line for each item of the conversation, as
  * `{ timestamp, type, payload }` (openai/codex, `codex-rs/protocol`). They are read as if Pi had held the conversation:
  * shell commands become `bash` calls, and the items of one response become one answer. Events only repeat items for the
- * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`. Rollouts of
+ * screen, so they are skipped, except for the provider's token counts; from version 0.151 on these are lines of their own
+ * (`token_usage_record`), one for each response, beside the events or in their place. Patches remain calls of `apply_patch`. Rollouts of
  * 2025's first versions begin with a line `{ id, timestamp, instructions }`, and their other lines are the items themselves.
  */
-import { isFields, numberOf, textOf } from '../harness/message.ts'
+import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
+import { codexUsage } from './counts.ts'
 import { jsonLines } from './lines.ts'
-import { entriesOf, folderOf, LeftOut, Recording, Skipped } from './recording.ts'
+import { entriesOf, folderOf, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, Message, OpenAnswer, Origin, Problem, RecordedUsage, Step } from './recording.ts'
 
 /** A recording by Codex. */
@@ -22,20 +24,20 @@ export class CodexRecording extends Recording {
   }
 }
 
-const LINES = new Set(['session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted'])
+const LINES = new Set(['token_usage_record', 'session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted'])
 
 /** Returns whether a line is one of a conversation in this format. */
 export function isCodexLine(value: Fields): boolean {
   return LINES.has(String(value['type'])) && isFields(value['payload'])
 }
 
-/** Returns what the first line says about its session. Throws {@link LeftOut} for a subagent's session. */
+/** Returns what the first line says about its session. */
 export function codexOrigin(value: Fields): Origin {
   const payload = value['payload'] as Fields
-  const { cwd, id, source } = payload
+  const { cwd, source } = payload
+  const id = textOf(payload['id']) || 'unknown'
   const isSubagent = (isFields(source) && 'subagent' in source) || payload['thread_source'] === 'subagent'
-  if (isSubagent) throw new LeftOut(`the conversation of a subagent of Codex, ${String(id)}`)
-  return { format: 'codex', version: 0, id: textOf(id) || 'unknown', cwd: folderOf(cwd) }
+  return { format: 'codex', version: 0, id, cwd: folderOf(cwd), ...(isSubagent && { agent: id }) }
 }
 
 /** Returns whether a first line begins a rollout of the first versions. */
@@ -52,11 +54,23 @@ export function oldCodexOrigin({ id }: Fields): Origin {
 /** The items that are lines of their own in rollouts of the first versions. */
 const ITEMS = new Set(['message', 'reasoning', 'function_call', 'function_call_output', 'local_shell_call', 'custom_tool_call', 'custom_tool_call_output'])
 
+/** The kind under which they are counted. */
+const SIDE_CALLS = 'calls outside the conversation'
+
 /** Texts with the user role that no person wrote. */
 const INJECTED = /^\s*(?:<(?:environment_context|user_instructions|permissions|collaboration_mode|turn_aborted)|# AGENTS\.md)/
 
 class Rollout {
   readonly skipped = new Skipped()
+  /** The sessions whose lines may stand here: the rollout's own, and those that it was forked from. */
+  readonly #sessions: string[] = []
+  /** IDs of the responses whose counts have come in lines of their own, and whether there were any such lines. */
+  readonly #counted = new Set<string>()
+  #hasRecords = false
+  /** What all responses so far have used, as the latest event has it. */
+  #total = ''
+  /** The counts of the open response come from the provider's own line, and not from an event. */
+  #isExact = false
   readonly #calls = new Map<string, string>()
   #model = 'unknown'
   #at = 0
@@ -77,6 +91,7 @@ class Rollout {
     }
     switch (line['type']) {
       case 'session_meta':
+        for (const name of ['id', 'forked_from_id']) if (textOf(payload[name]) !== '') this.#sessions.push(textOf(payload[name]))
         return
       case 'turn_context':
         if (typeof payload['model'] === 'string') this.#model = payload['model']
@@ -88,7 +103,10 @@ class Rollout {
         yield* this.#compacted(payload)
         return
       case 'event_msg':
-        if (payload['type'] === 'token_count') this.#tokens(payload['info'])
+        if (payload['type'] === 'token_count') yield* this.#event(payload['info'])
+        return
+      case 'token_usage_record':
+        yield* this.#record(payload)
         return
       default:
         this.skipped.note(typeof line['type'] === 'string' ? line['type'] : 'lines without a type')
@@ -99,6 +117,7 @@ class Rollout {
     const open = this.#open
     if (open === undefined) return
     this.#open = undefined
+    this.#isExact = false
     for (const entry of entriesOf(open)) yield { kind: 'message', entry }
   }
 
@@ -180,14 +199,47 @@ class Rollout {
     else this.#open.results.push({ key: this.#key('output'), message, at: this.#at })
   }
 
-  /** The provider's token count for the open response; later events only repeat it. */
-  #tokens(info: unknown): void {
-    const last = isFields(info) ? info['last_token_usage'] : undefined
-    if (!isFields(last) || this.#open === undefined || this.#open.message.usage !== undefined) return
-    const cached = numberOf(last['cached_input_tokens'])
-    const input = Math.max(0, numberOf(last['input_tokens']) - cached)
-    const usage: RecordedUsage = { input, output: numberOf(last['output_tokens']), cacheRead: cached, cacheWrite: 0 }
-    if (usage.input + cached > 0) this.#open.message.usage = usage
+  /** The provider's counts for one response, by its ID. */
+  *#record(payload: Fields): Generator<Step> {
+    const id = textOf(payload['response_id'])
+    if (id !== '' && this.#counted.has(id)) return
+    if (id !== '') this.#counted.add(id)
+    const usage = codexUsage(payload['usage'])
+    if (usage === undefined) return
+    this.#hasRecords = true
+    const open = this.#open
+    const names = id === '' ? [] : [id]
+    if (open === undefined || this.#isExact) {
+      yield this.#side(names, usage)
+      return
+    }
+    // The event of the same response may have come first: it says the same, and less.
+    const isFirst = open.message.usage === undefined
+    open.message.usage = usage
+    open.names = [...names, ...(isFirst ? [] : (open.names ?? []))]
+    this.#isExact = true
+  }
+
+  /** Counts as Codex shows them. It repeats them, and where the lines of single responses are, they say no more. */
+  *#event(info: unknown): Generator<Step> {
+    if (!isFields(info)) return
+    const total = JSON.stringify(info['total_token_usage'] ?? null)
+    const isRepeated = total !== 'null' && total === this.#total
+    this.#total = total
+    const usage = codexUsage(info['last_token_usage'])
+    if (isRepeated || usage === undefined || this.#hasRecords || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return
+    const names = total === 'null' ? [] : this.#sessions.map((session) => `${session} ${total}`)
+    const open = this.#open
+    if (open !== undefined && open.message.usage === undefined) {
+      open.message.usage = usage
+      if (names.length > 0) open.names = names
+    } else if (total !== 'null') yield this.#side(names, usage)
+  }
+
+  /** A response that is no part of the conversation, such as the one that wrote a summary. */
+  #side(names: readonly string[], usage: RecordedUsage): Step {
+    this.skipped.note(SIDE_CALLS)
+    return { kind: 'side', names, model: `openai/${this.#model}`, usage, at: this.#at }
   }
 
   *#compacted(payload: Fields): Generator<Step> {

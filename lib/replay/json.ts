@@ -23,7 +23,18 @@ export interface JsonReport {
   summary: Summary
   problems: Problem[]
   /** Files that were left out on purpose: conversations of subagents, sessions without a model call. */
-  leftOut: { file: string; message: string }[]
+  leftOut: LeftOutFile[]
+}
+
+/** A file that was left out, and what was paid for it as far as that is known. */
+export interface LeftOutFile {
+  file: string
+  message: string
+  /** Model calls that no other file has, and dollars that were paid for them, answers included. */
+  calls?: number
+  cost?: number
+  /** The calls that other files have, too. */
+  repeated?: { calls: number; cost: number }
 }
 
 /** A session without the details. */

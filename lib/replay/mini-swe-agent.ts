@@ -5,6 +5,7 @@
  */
 import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
+import { soundUsage } from './counts.ts'
 import { jsonDocument } from './lines.ts'
 import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, Step } from './recording.ts'
@@ -154,11 +155,16 @@ function commandOf(value: unknown): string {
 /** The counts of an answer as LiteLLM has them: OpenAI's names, and Anthropic's for the cache. */
 function usageOf(usage: unknown): RecordedUsage | undefined {
   if (!isFields(usage)) return undefined
-  const prompt = numberOf(usage['prompt_tokens'])
-  const cacheRead = numberOf(usage['cache_read_input_tokens']) || numberOf(at(usage, 'prompt_tokens_details', 'cached_tokens'))
-  const cacheWrite = numberOf(usage['cache_creation_input_tokens'])
-  if (prompt === 0) return undefined
-  return { input: Math.max(0, prompt - cacheRead - cacheWrite), output: numberOf(usage['completion_tokens']), cacheRead, cacheWrite }
+  if (numberOf(usage['prompt_tokens']) === 0) return undefined
+  const cacheRead = numberOf(usage['cache_read_input_tokens']) || at(usage, 'prompt_tokens_details', 'cached_tokens')
+  return soundUsage({
+    input: usage['prompt_tokens'],
+    output: usage['completion_tokens'],
+    cacheRead,
+    cacheWrite: usage['cache_creation_input_tokens'],
+    hour: at(usage, 'cache_creation', 'ephemeral_1h_input_tokens'),
+    isWhole: true,
+  })
 }
 
 function contentOf(value: unknown): ContentBlock[] {

@@ -1,6 +1,7 @@
 /** Finding session files and telling their formats apart. */
+import { existsSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
-import { open, readdir, stat } from 'node:fs/promises'
+import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { ClaudeCodeRecording, claudeCodeOrigin, isClaudeCodeLine } from './claude.ts'
@@ -9,7 +10,7 @@ import { jsonDocument, jsonLines } from './lines.ts'
 import { isTrajectory, MiniSweAgentRecording } from './mini-swe-agent.ts'
 import { isOpenCodeExport, openOpenCode } from './opencode.ts'
 import { NEWEST_PI_VERSION, PiRecording, piOrigin } from './pi.ts'
-import { LeftOut, NotReplayable } from './recording.ts'
+import { LeftOut, NotReplayable, programTitle } from './recording.ts'
 import type { Recording } from './recording.ts'
 
 /** How many lines are checked before a file is considered something else. */
@@ -23,13 +24,22 @@ const LOOK_CHARACTERS = 400
  * contains no session in a known format, and any file system error.
  */
 export async function openRecording(file: string): Promise<Recording> {
+  const recording = await openAny(file)
+  const { agent, format, id } = recording.origin
+  if (agent === undefined) return recording
+  const whose = format === 'codex' ? `Codex, ${agent}` : `${programTitle(format)}'s session ${id}`
+  throw new LeftOut(`the conversation of a subagent of ${whose}`, recording)
+}
+
+/** The same for a subagent's conversation, too: what it cost is part of the bill. */
+export async function openAny(file: string): Promise<Recording> {
   if (/\.json(\.gz)?$/.test(file)) {
     const document = await jsonDocument(file)
     return isTrajectory(document) ? new MiniSweAgentRecording(file, document) : openOpenCode(file)
   }
   let looked = 0
   let first: Record<string, unknown> | undefined
-  let subagent: Record<string, unknown> | undefined
+  let subagents: Record<string, unknown> | undefined
   for await (const { value } of jsonLines(file)) {
     first ??= value
     if (value['type'] === 'session' && value === first) {
@@ -44,35 +54,61 @@ export async function openRecording(file: string): Promise<Recording> {
     if (isCodexLine(value)) return new CodexRecording(file, codexOrigin(value))
     if (isClaudeCodeLine(value)) {
       if (value['isSidechain'] !== true) return new ClaudeCodeRecording(file, claudeCodeOrigin(value))
-      subagent ??= value
+      subagents ??= value
     }
     looked += 1
     if (looked >= LOOK_LINES) break
   }
-  if (subagent !== undefined) {
-    throw new LeftOut(`the conversation of a subagent of Claude Code's session ${claudeCodeOrigin(subagent).id}`)
-  }
+  if (subagents !== undefined) return new ClaudeCodeRecording(file, claudeCodeOrigin(subagents))
   if (first === undefined) throw new NotReplayable('no session: the file holds no JSON lines')
   throw new NotReplayable('neither a session of Pi nor of Claude Code, Codex, OpenCode or mini-swe-agent')
 }
 
 /**
- * The session files that a path stands for: the file itself, or every `.jsonl` and `.jsonl.gz` file below a folder, and
- * the exports of OpenCode and trajectories of mini-swe-agent, sorted by name. Links to files are followed, links to folders are not. Rejects with any file
- * system error.
+ * The session files that a path stands for: the file itself and those of its subagents, or every `.jsonl` and `.jsonl.gz`
+ * file below a folder, and the exports of OpenCode and trajectories of mini-swe-agent. They are sorted by name, those of a
+ * folder before those of the folders in it: a subagent's file may repeat the session that started it. Links to files are
+ * followed, links to folders are not. Rejects with any file system error.
  */
 export async function* sessionFiles(path: string): AsyncGenerator<string> {
-  if (!(await stat(path)).isDirectory()) {
+  if ((await stat(path)).isDirectory()) yield* filesBelow(path)
+  else {
     yield path
-    return
+    const agents = join(path.replace(/\.jsonl(\.gz)?$/, ''), 'subagents')
+    if (agents.length < path.length + '/subagents'.length && existsSync(agents)) yield* filesBelow(agents)
   }
-  const entries = await readdir(path, { withFileTypes: true })
-  entries.sort((left, right) => (left.name < right.name ? -1 : 1))
+}
+
+async function* filesBelow(folder: string): AsyncGenerator<string> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  entries.sort((left, right) => Number(left.isDirectory()) - Number(right.isDirectory()) || (left.name < right.name ? -1 : 1))
   for (const entry of entries) {
-    const inner = join(path, entry.name)
-    if (entry.isDirectory()) yield* sessionFiles(inner)
+    const inner = join(folder, entry.name)
+    if (entry.isDirectory()) yield* filesBelow(inner)
     else if (await isSessionFile(inner, entry)) yield inner
   }
+}
+
+/**
+ * The session files that several paths stand for, each once, however many of the paths lead to it. `missing` is told of a
+ * path for which there is none, with the file system's error if there was one.
+ */
+export async function allSessionFiles(paths: readonly string[], missing: (path: string, error?: unknown) => void): Promise<string[]> {
+  const files = new Map<string, string>()
+  for (const path of paths) {
+    let found = 0
+    try {
+      for await (const file of sessionFiles(path)) {
+        found += 1
+        const real = await realpath(file)
+        if (!files.has(real)) files.set(real, file)
+      }
+      if (found === 0) missing(path)
+    } catch (error) {
+      missing(path, error)
+    }
+  }
+  return [...files.values()]
 }
 
 async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {

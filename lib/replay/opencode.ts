@@ -6,22 +6,23 @@
 import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
+import { soundUsage } from './counts.ts'
 import { jsonDocument } from './lines.ts'
-import { folderOf, LeftOut, NotReplayable, Recording, Skipped } from './recording.ts'
-import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, Step } from './recording.ts'
+import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
+import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, SideCall, Step } from './recording.ts'
 
 /** Returns whether a JSON document that begins so is an export. */
 export function isOpenCodeExport(beginning: string): boolean {
   return /^\uFEFF?\s*\{\s*"info"\s*:\s*\{/.test(beginning)
 }
 
-/** Reads an export. Throws {@link LeftOut} for a subagent's, {@link NotReplayable} for any other document. */
+/** Reads an export. Throws {@link NotReplayable} for any other document. */
 export async function openOpenCode(file: string): Promise<Recording> {
   const { info } = await documentOf(file)
-  if (typeof info['parentID'] === 'string') {
-    throw new LeftOut(`the conversation of a subagent of OpenCode's session ${info['parentID']}`)
-  }
-  return new OpenCodeRecording(file, { format: 'opencode', version: 0, id: textOf(info['id']) || 'unknown', cwd: folderOf(info['directory']) })
+  const id = textOf(info['id']) || 'unknown'
+  const { parentID: parent } = info
+  const who = typeof parent === 'string' ? { id: parent, agent: id } : { id }
+  return new OpenCodeRecording(file, { format: 'opencode', version: 0, ...who, cwd: folderOf(info['directory']) })
 }
 
 /** A recording by OpenCode. */
@@ -45,6 +46,7 @@ class OpenCodeRecording extends Recording {
     }
     if (info['summary'] === true) {
       const summary = parts.flatMap((part) => (part['type'] === 'text' ? [textOf(part['text'])] : [])).join('\n')
+      yield* sideCalls(info, usageOf(info['tokens']), at)
       yield { kind: 'compaction', summary, firstKept: undefined, at }
       return
     }
@@ -65,7 +67,10 @@ class OpenCodeRecording extends Recording {
       else if (type === 'step-finish') usage = usageOf(part['tokens']) ?? usage
       else if (type !== 'step-start') this.#skip(type)
     }
-    if (content.length === 0) return
+    if (content.length === 0) {
+      yield* sideCalls({ ...info, id }, usage, at)
+      return
+    }
     const answer: Message = {
       role: 'assistant',
       content,
@@ -74,7 +79,7 @@ class OpenCodeRecording extends Recording {
       stopReason: results.length > 0 ? 'toolUse' : 'stop',
       ...(usage !== undefined && { usage }),
     }
-    for (const entry of [{ key: id, message: answer, at }, ...results]) yield { kind: 'message', entry }
+    for (const entry of [{ key: id, message: answer, at, names: [id] }, ...results]) yield { kind: 'message', entry }
   }
 
   #tool(part: Fields, content: ContentBlock[], results: RecordedEntry[], at: number): void {
@@ -136,5 +141,12 @@ function usageOf(tokens: unknown): RecordedUsage | undefined {
   if (!isFields(tokens)) return undefined
   const cache = isFields(tokens['cache']) ? tokens['cache'] : {}
   const output = numberOf(tokens['output']) + numberOf(tokens['reasoning'])
-  return { input: numberOf(tokens['input']), output, cacheRead: numberOf(cache['read']), cacheWrite: numberOf(cache['write']) }
+  return soundUsage({ input: tokens['input'], output: tokens['output'] === undefined ? undefined : output, cacheRead: cache['read'], cacheWrite: cache['write'] })
+}
+
+/** The call that left nothing in the conversation, if its tokens were counted. */
+function sideCalls(info: Fields, usage: RecordedUsage | undefined, at: number): SideCall[] {
+  if (usage === undefined || usage.input + usage.output + usage.cacheRead + usage.cacheWrite === 0) return []
+  const model = `${textOf(info['providerID']) || 'unknown'}/${textOf(info['modelID']) || 'unknown'}`
+  return [{ kind: 'side', names: [textOf(info['id'])], model, usage, at }]
 }

@@ -1,7 +1,8 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
+import { soundDollars, soundUsage } from './counts.ts'
 import { jsonLines } from './lines.ts'
 import { callsOf, folderOf, Recording } from './recording.ts'
-import type { BranchStep, EditStep, RecordedEntry, Message, Origin, Problem, RecordedUsage, Saved, Step, Summarized } from './recording.ts'
+import type { BranchStep, EditStep, RecordedEntry, Message, Origin, Problem, RecordedUsage, Saved, SideCall, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
 const HELD_OUT = 'pi-context-manager-holdout'
@@ -58,6 +59,8 @@ class Tree {
   readonly #order: string[] = []
   #leaf: string | null = null
   #at = 0
+  /** `provider/model` of the latest answer. */
+  #model = 'unknown/unknown'
   /** Arguments of calls still waiting for their results. */
   readonly #calls = new Map<string, Record<string, unknown>>()
 
@@ -73,7 +76,9 @@ class Tree {
     const at = this.#time(entry)
     if (parent !== this.#leaf) yield this.#branch(parent, at)
     this.#leaf = id
+    if (entry['type'] !== 'message' && entry['usage'] !== undefined) yield this.#side(entry, id, at)
     const message = messageOf(entry)
+    if (message?.role === 'assistant' && typeof message.model === 'string') this.#model = `${message.provider ?? 'unknown'}/${message.model}`
     const node: Node = { parent, sent: message !== undefined }
     this.#nodes.set(id, node)
     if (message !== undefined) {
@@ -94,6 +99,13 @@ class Tree {
       node.saved = saved
       yield { kind: 'managed', saved, at }
     }
+  }
+
+  /** A call that is no part of the conversation: one that wrote a summary, or kept the cache warm. */
+  #side(entry: Record<string, unknown>, id: string, at: number): SideCall {
+    const { provider, model } = entry
+    const own = typeof model === 'string' ? `${typeof provider === 'string' ? provider : 'unknown'}/${model}` : this.#model
+    return { kind: 'side', names: [`${id} ${at}`], model: own, usage: soundNoted(entry['usage']), at }
   }
 
   /** The messages from the root to an entry, and the newest compaction among them. */
@@ -195,22 +207,23 @@ function isAmount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 
-/** The kinds of tokens that are counted and paid for. */
-const COUNTED = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
+/** The kinds of costs that Pi notes. */
+const NOTED = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
 
-/** A message whose counts and costs are numbers; what a damaged line has instead counts as none. */
+/** A message whose counts and costs are numbers that can be added up. */
 function withSoundUsage(message: Message): Message {
-  if (message.usage === undefined) return message
-  const usage = (message.usage ?? {}) as unknown as Record<string, unknown>
-  const cost = (usage['cost'] ?? {}) as Record<string, unknown>
-  if ([usage, cost].every((amounts) => COUNTED.every((name) => isCount(amounts[name] ?? 0)))) return message
-  const only = (amounts: Record<string, unknown>): RecordedUsage =>
-    Object.fromEntries(COUNTED.map((name) => [name, isCount(amounts[name]) ? amounts[name] : 0])) as unknown as RecordedUsage
-  return { ...message, usage: { ...only(usage), cost: only(cost) } }
+  if (message.role !== 'assistant') return message
+  const { usage: noted, ...rest } = message
+  const usage = soundNoted(noted)
+  return usage === undefined ? rest : { ...rest, usage }
 }
 
-function isCount(value: unknown): boolean {
-  return isAmount(value) && value >= 0
+function soundNoted(noted: unknown): RecordedUsage | undefined {
+  const { input, output, cacheRead, cacheWrite, cacheWrite1h: hour, cost } = (noted ?? {}) as Record<string, unknown>
+  const usage = soundUsage({ input, output, cacheRead, cacheWrite, hour })
+  if (usage === undefined || cost === null || cost === undefined) return usage
+  const dollars = cost as Record<string, unknown>
+  return { ...usage, cost: Object.fromEntries(NOTED.map((name) => [name, soundDollars(dollars[name])])) }
 }
 
 /** The line with a short name that the context manager puts before a result. */

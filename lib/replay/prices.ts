@@ -1,6 +1,6 @@
 /** The prices of tokens in a replay. */
 import { readName } from '../models/name.ts'
-import { factorAt, factorsOf, pricesOf } from '../models/prices.ts'
+import { factorAt, factorsOf, pricesOf, writeCost } from '../models/prices.ts'
 import type { PriceFactor } from '../models/prices.ts'
 import type { Message } from './recording.ts'
 
@@ -37,8 +37,9 @@ export function knownPrices(model: string): Prices | undefined {
 export function promptCost({ usage }: Message, prices: Prices, writes = false): number | undefined {
   if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return undefined
   const fresh = writes ? prices.cacheWrite : prices.input
+  const written = writes ? usage.cacheWrite * prices.cacheWrite : writeCost(prices, usage)
   const factor = factorAt(prices.steps, usage.input + usage.cacheRead + usage.cacheWrite)
-  return (factor * (usage.input * fresh + usage.cacheRead * prices.cacheRead + usage.cacheWrite * prices.cacheWrite)) / 1_000_000
+  return (factor * (usage.input * fresh + usage.cacheRead * prices.cacheRead + written)) / 1_000_000
 }
 
 /** Fills in prices missing from a catalogue: cache writes cost as much as input, cache reads a tenth of it. */

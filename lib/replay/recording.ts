@@ -25,6 +25,10 @@ export interface RecordedUsage {
   output: number
   cacheRead: number
   cacheWrite: number
+  /** Those of `cacheWrite` that were written to be kept for an hour; the others are kept for five minutes. */
+  cacheWriteHour?: number
+  /** A count was missing, could not be true, or contradicted another one. */
+  isDoubtful?: true
   totalTokens?: number
   cost?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
 }
@@ -53,6 +57,8 @@ export interface RecordedEntry {
   readonly message: Message
   /** Milliseconds since the epoch. For an answer: when it was asked for. */
   readonly at: number
+  /** Names of an answer that every copy of the session repeats, such as the provider's ID; one in common is enough. */
+  readonly names?: readonly string[]
   /** The whole text of the file that a tool result is about, after the call, if the recording has it. */
   readonly file?: { path: string; content: string }
 }
@@ -68,6 +74,18 @@ export type Step =
   | { kind: 'managed'; saved: Saved; at: number }
   /** The context manager left the session plain, to compare with. */
   | { kind: 'heldOut'; at: number }
+  | SideCall
+
+/** A model call that is no part of the conversation and was paid for: a subagent's, or one that wrote a summary. */
+export interface SideCall {
+  kind: 'side'
+  /** As of {@link RecordedEntry}. */
+  names: readonly string[]
+  /** `provider/model`. */
+  model: string
+  usage: RecordedUsage | undefined
+  at: number
+}
 
 /** Savings by the context manager's own account. */
 export interface Saved {
@@ -119,8 +137,10 @@ export interface Origin {
   format: Format
   /** Pi's format version; 0 for others. */
   version: number
-  /** The recorded session's own ID. */
+  /** The recorded session's own ID; for a subagent's conversation that of the session that started it. */
   id: string
+  /** The subagent whose conversation it is. */
+  agent?: string
   /** The agent's working directory, absolute. */
   cwd: string
 }
@@ -140,7 +160,15 @@ export interface Problem {
 export class NotReplayable extends Error {}
 
 /** A file that is left out on purpose, such as the conversation of a subagent, with a sentence that says what it is. */
-export class LeftOut extends NotReplayable {}
+export class LeftOut extends NotReplayable {
+  /** The conversation, which was paid for although it is not replayed. */
+  readonly recording: Recording | undefined
+
+  constructor(message: string, recording?: Recording) {
+    super(message)
+    this.recording = recording
+  }
+}
 
 /** A session file whose format has been recognized. */
 export abstract class Recording {
@@ -170,12 +198,13 @@ export interface OpenAnswer {
   key: string
   message: Message & { content: ContentBlock[] }
   at: number
+  names?: readonly string[]
   results: RecordedEntry[]
 }
 
 /** The entries of an answer that is complete. */
-export function entriesOf({ key, message, at, results }: OpenAnswer): RecordedEntry[] {
-  return [{ key, message, at }, ...results]
+export function entriesOf({ key, message, at, names, results }: OpenAnswer): RecordedEntry[] {
+  return [{ key, message, at, ...(names !== undefined && { names }) }, ...results]
 }
 
 /** The working directory that a recorder noted; the root if it noted none. */
@@ -188,6 +217,11 @@ export function keysShown({ keys, compaction }: BranchStep): readonly string[] {
   if (compaction === undefined) return keys
   const from = compaction.kept === undefined ? -1 : keys.indexOf(compaction.kept)
   return from < 0 ? [] : keys.slice(from)
+}
+
+/** The model of an answer, as `provider/model`. */
+export function modelOf(message: Message): string {
+  return `${message.provider ?? 'unknown'}/${message.model ?? 'unknown'}`
 }
 
 /** The text blocks of a message as one text. */

@@ -18,9 +18,8 @@ import { openPolicy } from './policies/open.ts'
 import type { ManagerOptions, PolicyMoment, Policy, PolicyName, Setting } from './policies/policy.ts'
 import { knownPrices, promptCost, ratioPrices } from './prices.ts'
 import type { Prices } from './prices.ts'
-import { callsOf, isCall, isSent } from './recording.ts'
+import { callsOf, isCall, isSent, modelOf } from './recording.ts'
 import type { BranchStep, RecordedEntry, Format, Message, Problem, Recording } from './recording.ts'
-import { modelOf } from './survey.ts'
 import type { Survey } from './survey.ts'
 import { Bound, Tally } from './tally.ts'
 import type { ByLabel, TallyFigures, OwnFigures, RollRecord, Series } from './tally.ts'
@@ -59,8 +58,14 @@ export interface SessionReport {
   format: Format
   /** Lines of the file that are not part of the conversation, by kind, including calls of subagents. */
   skipped: Record<string, number>
-  /** Model calls of the recording. */
+  /** Model calls of the recording, without those that another session of the run has, too. */
   calls: number
+  /** Those calls: they are made, as the others are, and count nowhere. Dollars are those that were paid, answers included. */
+  repeated?: { calls: number; cost: number }
+  /** Calls that are no part of the conversation, such as those of subagents, and dollars that were paid for them, answers included. */
+  side?: { calls: number; cost: number }
+  /** Calls with a token count that was missing, could not be true, or contradicted another one; absent for none. */
+  doubtful?: number
   models: string[]
   /** UTF-16 units per token in this session. */
   charsPerToken: number
@@ -138,6 +143,8 @@ class Run {
   #at = 0
   #from = 0
   #again = 0
+  /** Calls so far. */
+  #number = 0
   /** The cost of the recorded prompts; undefined once a call has no count. */
   #recorded: number | undefined = 0
   /** The context manager's savings when the session was recorded: in all, and on this branch in fresh input tokens. */
@@ -236,6 +243,7 @@ class Run {
   }
 
   report({ file, origin, skipped }: Recording): SessionReport {
+    const { repeated, repeatedCost, side, doubtful } = this.#survey
     const figures: Partial<Record<PolicyName, TallyFigures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
@@ -259,6 +267,9 @@ class Run {
       format: origin.format,
       skipped: Object.fromEntries(skipped),
       calls: this.#survey.calls,
+      ...(repeated.size > 0 && { repeated: { calls: repeated.size, cost: repeatedCost } }),
+      ...(side.calls > 0 && { side }),
+      ...(doubtful > 0 && { doubtful }),
       models: this.#survey.models,
       charsPerToken: this.#survey.unitsPerToken,
       systemTokens: this.#survey.systemTokens,
@@ -293,9 +304,11 @@ class Run {
   }
 
   async #call(message: Message): Promise<void> {
-    const moment: PolicyMoment = { at: this.#at, model: modelOf(message), prices: this.#prices(message) }
-    this.#bound.call(this.#setting.systemTokens, moment.prices)
-    const paid = promptCost(message, moment.prices, this.#options.prices !== undefined)
+    const isRepeated = this.#survey.repeated.has(this.#number)
+    this.#number += 1
+    const moment: PolicyMoment = { at: this.#at, model: modelOf(message), prices: this.#prices(message), ...(isRepeated && { isRepeated }) }
+    this.#bound.call(this.#setting.systemTokens, moment)
+    const paid = isRepeated ? 0 : promptCost(message, moment.prices, this.#options.prices !== undefined)
     this.#price = moment.prices.input / 1_000_000
     this.#recorded = paid === undefined || this.#recorded === undefined ? undefined : this.#recorded + paid
     const needs = needsOf(message)
@@ -308,7 +321,7 @@ class Run {
       for (const need of needs) blocks = (await this.#fetch(lane, need, plain, request.blocks, moment)) ?? blocks
       sent.push({ name: lane.policy.name, blocks, prices: moment.prices })
     }
-    this.#meter?.answer(message, sent)
+    if (!isRepeated) this.#meter?.answer(message, sent)
     this.#latest = [...this.#latest, JSON.stringify(callsOf(message))].slice(-ANSWERS_REMEMBERED)
   }
 
@@ -336,7 +349,7 @@ class Run {
     if (again.found !== undefined && !this.#latest.some((calls) => calls.includes(name))) {
       await this.#ask(lane, searchAgain(need.path, again.found, this.#again, moment.at), undefined, moment)
     }
-    lane.tally.rereads += 1
+    if (moment.isRepeated !== true) lane.tally.rereads += 1
     return this.#ask(lane, readAgain(need.path, again, this.#again, moment.at), again.file, moment)
   }
 

@@ -39,6 +39,15 @@ export interface Summary {
   policies: Partial<Record<PolicyName, TallyFigures>>
   /** The same by where sessions come from. */
   bySource?: Partial<Record<SessionOrigin, OriginSums>>
+  /** What counts nowhere in these sessions, and dollars that were paid for it, answers included. */
+  leftOut?: {
+    /** Calls that are no part of the conversations. */
+    side: { calls: number; cost: number }
+    /** Calls that another session of the run has, too. */
+    repeated: { calls: number; cost: number }
+    /** Calls with a count that was missing, could not be true, or contradicted another one. These do count. */
+    doubtful: number
+  }
   /** Per policy the largest `costVsPi` of any one session. */
   worst: Partial<Record<PolicyName, number>>
 }
@@ -50,6 +59,7 @@ export class ReplaySums {
   readonly #period: { from?: number; to?: number } = {}
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
+  readonly #leftOut: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, repeated: { calls: 0, cost: 0 }, doubtful: 0 }
   readonly #bySource: Partial<Record<SessionOrigin, OriginSums>> = {}
 
   /** How many were added. */
@@ -63,6 +73,7 @@ export class ReplaySums {
     this.#calls += report.calls
     this.#unit = this.#unit === undefined || this.#unit === report.unit ? report.unit : 'input tokens'
     extend(this.#period, report)
+    this.#leave(report)
     this.#share(report)
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
@@ -83,6 +94,15 @@ export class ReplaySums {
       sum.peakTokens = Math.max(sum.peakTokens, one.peakTokens)
       sum.worst = Math.max(sum.worst, one.costVsPi)
     }
+  }
+
+  #leave({ side, repeated, doubtful = 0 }: SessionReport): void {
+    const { side: allSide, repeated: allRepeated } = this.#leftOut
+    for (const [sum, one] of [[allSide, side], [allRepeated, repeated]] as const) {
+      sum.calls += one?.calls ?? 0
+      sum.cost += one?.cost ?? 0
+    }
+    this.#leftOut.doubtful += doubtful
   }
 
   #share(report: SessionReport): void {
@@ -119,7 +139,7 @@ export class ReplaySums {
       }
       worst[name] = most
     }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, worst }
+    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, leftOut: this.#leftOut, worst }
   }
 }
 

@@ -9,16 +9,26 @@
 import { Calls } from './blocks.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
+import { callIn, costOf, isFirst } from './paid.ts'
+import type { Charged } from './paid.ts'
 import { mended } from './prices.ts'
 import type { Prices } from './prices.ts'
-import { isCall } from './recording.ts'
+import { isCall, modelOf } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
 import { RecordedRequest } from './sent.ts'
 
 /** The findings of the first pass. */
 export interface Survey {
-  /** Answers that were asked for. */
+  /** Answers that were asked for, without those that another session has, too. */
   calls: number
+  /** Their numbers among all answers that were asked for, counted from 0; undefined for none. */
+  repeated: ReadonlySet<number>
+  /** Dollars that those calls cost, as far as it is known. */
+  repeatedCost: number
+  /** Calls that are no part of the conversation, and dollars that they cost, as far as it is known. */
+  side: { calls: number; cost: number }
+  /** Calls with a count that was missing, could not be true, or contradicted another one. */
+  doubtful: number
   /** UTF-16 units per token. */
   unitsPerToken: number
   /** Tokens of the system prompt and the tool declarations. */
@@ -41,8 +51,8 @@ export interface Survey {
 const DEFAULT_UNITS_PER_TOKEN = 2.8
 const DEFAULT_SYSTEM_TOKENS = 3000
 
-/** Reads a recording once. */
-export async function survey(recording: Recording, report: (problem: Problem) => void): Promise<Survey> {
+/** Reads a recording once. Calls under a name in `charged` are repeated ones; the names of the others are added. */
+export async function survey(recording: Recording, report: (problem: Problem) => void, charged: Charged = new Set()): Promise<Survey> {
   const points: Point[] = []
   const prices = new Map<string, Prices>()
   const models = new Map<string, number>()
@@ -51,11 +61,20 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   const request = new RecordedRequest(calls)
   const vocabulary = new Vocabulary()
   const reader = new Reader(vocabulary, recording.origin.cwd)
-  let count = 0
+  const repeated = new Set<number>()
+  const side = { calls: 0, cost: 0 }
+  let [count, repeatedCost, doubtful] = [0, 0, 0]
   let isManaged = false
   let recordedTokens = 0
   for await (const step of recording.steps(report)) {
-    if (step.kind === 'branch') request.branch(step)
+    const call = callIn(step, recording.file)
+    const isNew = call === undefined || isFirst(charged, call.names)
+    if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
+    if (call?.usage?.isDoubtful === true && isNew) doubtful += 1
+    if (step.kind === 'side') {
+      if (isNew) side.calls += 1
+      if (isNew) side.cost += costOf(step) ?? 0
+    } else if (step.kind === 'branch') request.branch(step)
     else if (step.kind === 'compaction') {
       summaries.push(step.summary)
       request.compaction(step.summary, step.firstKept)
@@ -64,13 +83,14 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else if (step.kind === 'message') {
       const { message } = step.entry
       if (isCall(message)) {
+        if (!isNew) repeated.add(count)
         count += 1
         reader.learn(message)
         const model = modelOf(message)
         models.set(model, (models.get(model) ?? 0) + 1)
         const tokens = promptTokens(message)
         if (tokens > 0) points.push({ units: request.units, tokens })
-        recordedTokens += tokens
+        if (isNew) recordedTokens += tokens
         const noted = notedPrices(message)
         if (noted !== undefined) merge(prices, model, noted)
       }
@@ -83,12 +103,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged }
-}
-
-/** The model of an answer, as `provider/model`. */
-export function modelOf(message: Message): string {
-  return `${message.provider ?? 'unknown'}/${message.model ?? 'unknown'}`
+  return { calls: count - repeated.size, repeated, repeatedCost, side, doubtful, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged }
 }
 
 interface Point {

@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import { columns, middleCut } from '../columns.ts'
 import { savingCell } from '../saving.ts'
 import { measuresOf } from './measures.ts'
+import { sideNote } from './notes.ts'
 import { programTitle } from './recording.ts'
 import type { Format } from './recording.ts'
 import type { Measures } from './measures.ts'
@@ -95,7 +96,7 @@ const USUAL_WIDTH = 80
 export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
   const model = report.models[0] ?? 'no model'
   const scale = `${report.charsPerToken.toFixed(2)} characters a token, system part ${tokens(report.systemTokens)} tokens`
-  const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
+  const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
   const title = `${report.file}\n  ${programTitle(report.format)}, ${report.calls} answers, ${model}, ${scale}${left}`
   return `${title}\n${table(report, paint, width)}`
@@ -103,7 +104,8 @@ export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width 
 
 /** The totals of all sessions: costs and tokens add up, peaks are the largest. */
 export function summaryTable(summary: Summary, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
-  return `all ${summary.sessions} sessions, ${summary.calls} answers\n${table(summary, paint, width)}`
+  const side = sideNote(summary.leftOut?.side)
+  return `all ${summary.sessions} sessions, ${summary.calls} answers${side === undefined ? '' : `; left out: ${side}`}\n${table(summary, paint, width)}`
 }
 
 /** The verdict, as the last lines of a run; undefined where there is none. */

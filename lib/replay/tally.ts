@@ -7,7 +7,6 @@ import { BoundReasoning } from './bound-reasoning.ts'
 import { PromptCache } from './cache.ts'
 import type { MissedUses } from './missed/uses.ts'
 import type { PolicyName, PolicyMoment, Request, Setting } from './policies/policy.ts'
-import type { Prices } from './prices.ts'
 
 /** Figures of one policy over one session. Tokens are the provider's, derived from the session's own usage. */
 export interface TallyFigures {
@@ -104,6 +103,7 @@ export class Tally {
   send(request: Request, moment: PolicyMoment): void {
     this.#note(request, moment)
     this.#prompt(request, moment)
+    if (moment.isRepeated === true) return
     this.#calls += 1
     this.series.cost.push(this.#cost)
   }
@@ -118,6 +118,7 @@ export class Tally {
     const before = this.#cost
     this.#note(request, moment)
     this.#prompt(request, moment, true)
+    if (moment.isRepeated === true) return
     this.#cost += perToken(moment.prices.output) * answerTokens
     this.#rereadCost += this.#cost - before
     this.series.cost[this.series.cost.length - 1] = this.#cost
@@ -142,7 +143,8 @@ export class Tally {
     }
   }
 
-  #note(request: Request, { prices }: PolicyMoment): void {
+  #note(request: Request, { prices, isRepeated }: PolicyMoment): void {
+    if (isRepeated === true) return
     for (const receipt of request.rolls ?? []) this.rolls.push({ ...receipt, call: this.#calls })
     const { compaction } = request
     if (compaction === undefined) return
@@ -152,9 +154,10 @@ export class Tally {
     this.#cost += perToken(prices.input) * compaction.promptTokens + perToken(prices.output) * compaction.outputTokens
   }
 
-  #prompt({ blocks, fixed }: Request, { at, model, prices }: PolicyMoment, again = false): void {
+  #prompt({ blocks, fixed }: Request, { at, model, prices, isRepeated }: PolicyMoment, again = false): void {
     const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
     const cached = Math.min(tokens, this.#cache.send(blocks, fixed, model, at))
+    if (isRepeated === true) return
     this.#reasoning.send(blocks)
     const factor = factorAt(prices.steps, tokens)
     this.#cost += factor * (perToken(prices.cacheRead) * cached + perToken(prices.cacheWrite) * (tokens - cached))
@@ -200,17 +203,19 @@ export class Bound {
   #next = 0
 
   /** A call was made. */
-  call(systemTokens: number, prices: Prices): void {
+  call(systemTokens: number, { prices, isRepeated }: Pick<PolicyMoment, 'prices' | 'isRepeated'>): void {
     const read = this.#prose
-    this.#cost += perToken(prices.cacheRead) * read + perToken(prices.cacheWrite) * this.#fresh
-    this.#sent += read + this.#fresh
-    this.#cached += read
-    this.#peak = Math.max(this.#peak, read + this.#fresh)
-    this.series.tokens.push(Math.round(read + this.#fresh))
-    this.series.cost.push(this.#cost)
-    this.#prose = (this.#prose === 0 ? systemTokens : this.#prose) + this.#next
+    this.#prose = (read === 0 ? systemTokens : read) + this.#next
     this.#next = 0
+    const fresh = this.#fresh
     this.#fresh = 0
+    if (isRepeated === true) return
+    this.#cost += perToken(prices.cacheRead) * read + perToken(prices.cacheWrite) * fresh
+    this.#sent += read + fresh
+    this.#cached += read
+    this.#peak = Math.max(this.#peak, read + fresh)
+    this.series.tokens.push(Math.round(read + fresh))
+    this.series.cost.push(this.#cost)
   }
 
   /** The sums. */

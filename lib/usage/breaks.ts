@@ -1,11 +1,11 @@
 /** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
 import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
 import type { CachedCall } from '../models/cache-break.ts'
+import { factorAt, writeCost } from '../models/prices.ts'
 import { knownPrices, mended } from '../replay/prices.ts'
 import type { Prices } from '../replay/prices.ts'
-import { isCall } from '../replay/recording.ts'
+import { isCall, modelOf } from '../replay/recording.ts'
 import type { Message, Recording, Step } from '../replay/recording.ts'
-import { modelOf } from '../replay/survey.ts'
 
 /** A call for which tokens were processed again that the call before had sent. */
 export interface CacheBreak {
@@ -57,18 +57,23 @@ export async function cacheHistory(recording: Recording): Promise<CacheHistory> 
 
 interface Call extends CachedCall {
   prices: Prices | undefined
+  /** The share of the written tokens that was written for an hour. */
+  hourShare: number
 }
 
 function callOf(message: Message, at: number): Call {
-  const { input = 0, cacheRead = 0, cacheWrite = 0, cost } = message.usage ?? {}
+  const { input = 0, cacheRead = 0, cacheWrite = 0, cacheWriteHour = 0, cost } = message.usage ?? {}
   const model = modelOf(message)
   const noted = cost?.input !== undefined && cost.input > 0 && input > 0 ? (cost.input / input) * 1_000_000 : undefined
   const prices = knownPrices(model) ?? (noted === undefined ? undefined : mended({ input: noted, output: 0, cacheRead: 0, cacheWrite: 0 }))
-  return { at, model, prompt: input + cacheRead + cacheWrite, cached: cacheRead, prices }
+  return { at, model, prompt: input + cacheRead + cacheWrite, cached: cacheRead, prices, hourShare: cacheWrite > 0 ? cacheWriteHour / cacheWrite : 0 }
 }
 
-function priceOf({ prices }: Call, tokens: number): number | undefined {
-  return prices === undefined ? undefined : (tokens * (prices.cacheWrite - prices.cacheRead)) / 1_000_000
+/** Dollars for writing tokens again, with the lifetimes that the call wrote with, instead of reading them. */
+function priceOf({ prices, prompt, hourShare }: Call, tokens: number): number | undefined {
+  if (prices === undefined) return undefined
+  const written = writeCost(prices, { cacheWrite: tokens, cacheWriteHour: hourShare * tokens })
+  return (factorAt(prices.steps, prompt) * (written - tokens * prices.cacheRead)) / 1_000_000
 }
 
 /** The events between two calls. */

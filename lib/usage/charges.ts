@@ -1,9 +1,8 @@
 /** The charges for the model calls of recorded sessions, and the context manager's savings by its own account. */
-import { readName } from '../models/name.ts'
-import { callCost, pricesOf } from '../models/prices.ts'
-import { isCall } from '../replay/recording.ts'
-import type { Message, Recording, RecordedUsage, Saved } from '../replay/recording.ts'
-import { modelOf } from '../replay/survey.ts'
+import type { CallTokens } from '../models/prices.ts'
+import { callIn, costOf, isFirst } from '../replay/paid.ts'
+import type { Charged } from '../replay/paid.ts'
+import type { Recording, RecordedUsage, Saved } from '../replay/recording.ts'
 
 /** A model call, or what was saved after it. */
 export interface Charge {
@@ -18,11 +17,13 @@ export interface Charge {
   /** 1 for a model call, 0 for a saving. */
   calls: number
   /** Tokens as the provider counted them. */
-  tokens: { input: number; cacheRead: number; cacheWrite: number; output: number }
+  tokens: ChargedTokens
   /** Dollars; undefined for a model without known prices. */
   cost: number | undefined
   /** True for a call whose answer did not tell what it was billed. */
   isUnbilled?: true
+  /** True for a call with a count that was missing, could not be true, or contradicted another one. */
+  isDoubtful?: true
   /** Dollars saved against plain Pi since the charge before; below zero if a roll has not paid for itself yet. */
   saved: number
   /** The same in fresh input tokens. */
@@ -33,11 +34,18 @@ export interface Charge {
   isHeldOut: boolean
 }
 
-/** Which calls were charged already: forks and resumed sessions repeat the calls of the session they come from. */
-export type Charged = Set<string>
+/** The tokens of a charge, each kind once, and those of `cacheWrite` that were written for an hour. */
+export type ChargedTokens = Required<CallTokens>
 
-/** The charges of one session, in their order. */
-export async function* chargesOf(recording: Recording, charged: Charged): AsyncGenerator<Charge> {
+/** Calls that came again and were not charged a second time. */
+export interface Repeated {
+  calls: number
+  /** Dollars that they would have cost. */
+  cost: number
+}
+
+/** The charges of one session, in their order. What other files have charged is added to `repeated` instead. */
+export async function* chargesOf(recording: Recording, charged: Charged, repeated: Repeated = { calls: 0, cost: 0 }): AsyncGenerator<Charge> {
   const { id: session, cwd: folder } = recording.origin
   const place = { session, folder }
   let model = 'unknown/unknown'
@@ -49,38 +57,29 @@ export async function* chargesOf(recording: Recording, charged: Charged): AsyncG
     else if (step.kind === 'managed') {
       const gained = { saved: step.saved.dollars - saved.dollars, savedTokens: step.saved.tokens - saved.tokens }
       ;[saved, isManaged] = [step.saved, true]
-      if (!isFirst(charged, `saved ${step.at} ${saved.tokens}`)) continue
+      if (!isFirst(charged, [`saved ${step.at} ${saved.tokens}`])) continue
       yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, ...gained, isManaged, isHeldOut }
-    } else if (step.kind === 'message' && isCall(step.entry.message)) {
-      const { message, key, at } = step.entry
-      model = modelOf(message)
-      if (!isFirst(charged, `${key} ${at}`)) continue
-      const { usage } = message
-      yield { ...place, at, model, calls: 1, tokens: tokensOf(usage), cost: costOf(message), saved: 0, savedTokens: 0, isManaged, isHeldOut }
+    } else {
+      const call = callIn(step, recording.file)
+      if (call === undefined) continue
+      model = call.model
+      const { usage } = call
+      const cost = costOf(call)
+      if (!isFirst(charged, call.names)) {
+        repeated.calls += 1
+        repeated.cost += cost ?? 0
+        continue
+      }
+      const doubts = { ...(usage === undefined && { isUnbilled: true as const }), ...(usage?.isDoubtful === true && { isDoubtful: true as const }) }
+      yield { ...place, at: call.at, model, calls: 1, tokens: tokensOf(usage), cost, ...doubts, saved: 0, savedTokens: 0, isManaged, isHeldOut }
     }
   }
 }
 
-function isFirst(charged: Charged, name: string): boolean {
-  const before = charged.size
-  return charged.add(name).size > before
-}
+const NO_TOKENS: ChargedTokens = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }
 
-const NO_TOKENS = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 } as const
-
-function tokensOf(usage: RecordedUsage | undefined): Charge['tokens'] {
+function tokensOf(usage: RecordedUsage | undefined): ChargedTokens {
   if (usage === undefined) return NO_TOKENS
-  const { input, cacheRead, cacheWrite, output } = usage
-  return { input, cacheRead, cacheWrite, output }
-}
-
-/** The recorder's own figure if it has one, else by the model's known prices. */
-function costOf(message: Message): number | undefined {
-  const { usage } = message
-  if (usage === undefined) return undefined
-  const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0 } = usage.cost ?? {}
-  const noted = input + output + cacheRead + cacheWrite
-  if (noted > 0) return noted
-  const prices = pricesOf(readName(modelOf(message)))
-  return prices === undefined ? undefined : callCost(prices, tokensOf(usage))
+  const { input, cacheRead, cacheWrite, cacheWriteHour = 0, output } = usage
+  return { input, cacheRead, cacheWrite, cacheWriteHour, output }
 }

@@ -16,14 +16,14 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 
 function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
-  if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
+  if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
   const prices = pricesOf(readName(model))
   const unit = (prices?.input ?? 1) / 1_000_000
   const saved = isHeldOut ? 0 : plainCost(plain, billed, model) - inputCost(billed, model)
   const cost = prices === undefined ? undefined : callCost(prices, billed)
   return {
     ...call,
-    ...{ tokens: billed, cost },
+    ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
   }

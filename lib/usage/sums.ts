@@ -21,6 +21,8 @@ export interface Sum {
   unpricedCalls: number
   /** Calls whose answers did not tell what they were billed; they are not in `tokens` and `cost`. */
   unbilledCalls: number
+  /** Calls with a count that was missing, could not be true, or contradicted another one. */
+  doubtfulCalls: number
   /** Dollars that the context manager saved by its own account. */
   saved: number
   /** The same in fresh input tokens, also for models without known prices. */
@@ -60,16 +62,17 @@ export class Sums {
     return { ...(this.#sums.get(TOTAL) ?? noSum(TOTAL)), key: 'total' }
   }
 
-  #add(key: string, { session, folder, calls, tokens, cost, isUnbilled, saved, savedTokens, at }: Charge): void {
+  #add(key: string, { session, folder, calls, tokens, cost, isUnbilled, isDoubtful, saved, savedTokens, at }: Charge): void {
     let sum = this.#sums.get(key)
     if (sum === undefined) this.#sums.set(key, (sum = noSum(key)))
     let sessions = this.#sessions.get(key)
     if (sessions === undefined) this.#sessions.set(key, (sessions = new Set()))
     sum.sessions = sessions.add(session).size
     sum.calls += calls
-    for (const name of ['input', 'cacheRead', 'cacheWrite', 'output'] as const) sum.tokens[name] += tokens[name]
+    for (const name of ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'output'] as const) sum.tokens[name] += tokens[name]
     if (isUnbilled === true) sum.unbilledCalls += calls
     else if (cost === undefined) sum.unpricedCalls += calls
+    if (isDoubtful === true) sum.doubtfulCalls += calls
     sum.cost += cost ?? 0
     sum.saved += saved
     sum.savedTokens += savedTokens
@@ -79,18 +82,21 @@ export class Sums {
   }
 }
 
+/** The group of calls whose recorder noted no time; it sorts behind every day. */
+const NO_DAY = 'no date'
+
 /** No day, folder, model or session has this name. */
 const TOTAL = '\0'
 
 function noSum(key: string): Sum {
-  const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
-  return { key, sessions: 0, calls: 0, tokens, cost: 0, unpricedCalls: 0, unbilledCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
+  const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }
+  return { key, sessions: 0, calls: 0, tokens, cost: 0, unpricedCalls: 0, unbilledCalls: 0, doubtfulCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
 }
 
 function keyOf({ at, folder, model, session }: Charge, group: Group): string {
   switch (group) {
     case 'day':
-      return dayOf(at)
+      return at > 0 ? dayOf(at) : NO_DAY
     case 'project':
       return folder
     case 'model':

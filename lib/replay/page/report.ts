@@ -11,6 +11,7 @@ import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
 import { tokens } from '../tokens.ts'
 import { dayOf, money, verdictOf } from '../verdict.ts'
+import { leftOutLines, sideNote } from '../notes.ts'
 import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
 import { missedUses } from './missed.ts'
 import { STYLE } from './style.ts'
@@ -50,21 +51,11 @@ export class PageWriter {
 
   /** The sums over all sessions, and what could not be read. */
   end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
-    const left = leftOutLines(leftOut).map((line) => `<li>${escape(line)}</li>`).join('')
+    const left = leftOutLines(leftOut, summary).map((line) => `<li>${escape(line)}</li>`).join('')
     const list = problems.map((one) => `<li>${escape(problemLine(one))}</li>`).join('')
     const problem = list === '' ? '' : `<h3>Not everything could be read</h3><ul>${list}</ul>`
     this.#write(`<section class="all">${overview(summary, this.#single)}${problem}${left === '' ? '' : `<h3>Left out</h3><ul>${left}</ul>`}</section>\n</main></body></html>\n`)
   }
-}
-
-/** Beyond this number, files are not listed but counted in one line. */
-const MAX_LEFT_OUT = 5
-
-/** Returns what was left out on purpose, as lines for people. */
-export function leftOutLines(files: JsonReport['leftOut']): string[] {
-  const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message }) => `left out: ${file}: ${message}`)
-  const more = files.length - MAX_LEFT_OUT
-  return more > 0 ? [...lines, `left out: ${more} more such files (all of them in --json)`] : lines
 }
 
 /** A problem as a line for people. */
@@ -123,7 +114,7 @@ function titleOf({ file, cwd, format, from, policies, unit }: SessionReport): st
 
 function session(report: SessionReport, open: boolean): string {
   const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
-  const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
+  const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `; left out: ${skipped.join(', ')}`
   const facts = `${calls} answers, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens${left}`
   const lines = POLICY_NAMES.filter((name) => details.series[name] !== undefined)

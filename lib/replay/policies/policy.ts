@@ -53,6 +53,8 @@ export interface PolicyMoment {
   at: number
   model: string
   prices: Prices
+  /** The call was counted with another session that has it, too: it is made again, but costs nothing here. */
+  isRepeated?: true
 }
 
 /** The request that is sent with a call. */

@@ -1,0 +1,57 @@
+/** Sentences about what a report leaves out, with what was paid for it, and about counts that can't be right. */
+import type { JsonReport } from './json.ts'
+import type { Summary } from './summary.ts'
+
+/** Calls, and dollars that were paid for them. */
+interface Paid {
+  calls: number
+  cost: number
+}
+
+const NOTHING: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, repeated: { calls: 0, cost: 0 }, doubtful: 0 }
+
+/** Beyond this number, files are not listed but counted in one line. */
+const MAX_LEFT_OUT = 5
+
+/** What was left out on purpose, as lines for people. */
+export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls }: Pick<Summary, 'leftOut' | 'calls'>): string[] {
+  const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message, calls: own = 0, cost = 0 }) => `left out: ${file}: ${message}${own === 0 ? '' : ` (${paid({ calls: own, cost })})`}`)
+  const more = files.slice(MAX_LEFT_OUT)
+  const moreCalls = { calls: sumOf(more, (one) => one.calls), cost: sumOf(more, (one) => one.cost) }
+  const rest = more.length === 0 ? [] : [`left out: ${more.length} more such files (${moreCalls.calls === 0 ? '' : `${paid(moreCalls)}; `}all of them in --json)`]
+  const { repeated: again, doubtful } = leftOut ?? NOTHING
+  const copies = {
+    calls: again.calls + sumOf(files, ({ repeated }) => repeated?.calls),
+    cost: again.cost + sumOf(files, ({ repeated }) => repeated?.cost),
+  }
+  return [...lines, ...rest, ...repeatedLine(copies), ...doubtsLine(doubtful, calls)]
+}
+
+/** Says what was paid outside the conversations, such as for subagents; undefined for nothing. */
+export function sideNote(side: Paid | undefined): string | undefined {
+  return side === undefined || side.calls === 0 ? undefined : `${paid(side)} outside the conversation`
+}
+
+/** Says how many calls came more than once, as a line; none for none. */
+export function repeatedLine({ calls, cost }: Paid): string[] {
+  if (calls === 0) return []
+  return [`left out: ${calls} ${calls === 1 ? 'call that another file has' : 'calls that other files have'}, too (${dollars(cost)}); each call counts once`]
+}
+
+/** Says how many calls have counts that can't be right, as a line; none for none. */
+export function doubtsLine(doubtful: number, calls: number): string[] {
+  if (doubtful === 0) return []
+  return [`${doubtful} of ${calls} calls ${doubtful === 1 ? 'has' : 'have'} token counts that are missing, negative, too large or contradict each other; what can't be true counts as 0`]
+}
+
+function paid({ calls, cost }: Paid): string {
+  return `${calls} ${calls === 1 ? 'call' : 'calls'}, ${dollars(cost)}`
+}
+
+function dollars(cost: number): string {
+  return `$${cost.toFixed(2)}`
+}
+
+function sumOf<T>(all: readonly T[], of: (one: T) => number | undefined): number {
+  return all.reduce((sum, one) => sum + (of(one) ?? 0), 0)
+}
