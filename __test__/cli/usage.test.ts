@@ -127,7 +127,7 @@ describe('usage', () => {
       for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
       expect(lines.at(-1)).toMatch(/^total +2 +4 +3\.6M +56 % +\$1\.80 +\$0\.36 +17 %$/)
       expect(lines[1]).toMatch(/█+░*$/)
-      expect(stderr).toBe('1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\n')
+      expect(stderr).toBe('1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\nleft out: 1 call that another file has, too ($1.00); each call counts once\n')
     }
   })
 

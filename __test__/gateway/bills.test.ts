@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { appendFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { AnswerReader } from '../../lib/gateway/answer.ts'
 import { billsFile, hostSession } from '../../lib/gateway/bills.ts'
 import { Holdout } from '../../lib/gateway/holdout.ts'
 import { inputCost, plainCost } from '../../lib/gateway/saving.ts'
@@ -88,4 +89,20 @@ test.each([
 ])('%s: what was saved, with what the answer would have cost more', (_, model, plain, billed, saved) => {
   const tokens = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 1000 })
   expect(plainCost(tokens(plain), tokens(billed), model) - inputCost(tokens(billed), model)).toBeCloseTo(saved, 9)
+})
+
+test.each([
+  ['an hour', { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1000 }, 1000, 2],
+  ['five minutes', { ephemeral_5m_input_tokens: 1000, ephemeral_1h_input_tokens: 0 }, undefined, 1.25],
+  ['both', { ephemeral_5m_input_tokens: 400, ephemeral_1h_input_tokens: 600 }, 600, 1.7],
+  ['a split that says less', { ephemeral_1h_input_tokens: 600 }, 600, 1.7],
+  ['no split', undefined, undefined, 1.25],
+  ['a damaged split', { ephemeral_1h_input_tokens: -600 }, undefined, 1.25],
+])('written for %s: a token costs what its lifetime costs', (_, split, hour, write) => {
+  const usage = { input_tokens: 10, cache_creation_input_tokens: 1000, cache_read_input_tokens: 0, cache_creation: split, output_tokens: 1 }
+  const reader = new AnswerReader('messages')
+  reader.write(Buffer.from(`data: ${JSON.stringify({ type: 'message_start', message: { usage } })}\n\ndata: ${JSON.stringify({ type: 'message_delta', usage: { output_tokens: 7 } })}\n\n`))
+  const billed = reader.end().usage!
+  expect(billed).toEqual({ input: 10, cacheRead: 0, cacheWrite: 1000, output: 7, ...(hour !== undefined && { cacheWriteHour: hour }) })
+  expect(inputCost(billed, 'claude-opus-5-5')).toBeCloseTo((4 * (10 + write * 1000)) / 1e6, 12)
 })

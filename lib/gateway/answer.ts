@@ -15,6 +15,8 @@ export interface Usage {
   input: number
   cacheRead: number
   cacheWrite: number
+  /** Those of `cacheWrite` that were written to be kept for an hour; absent for none. */
+  cacheWriteHour?: number
   output: number
 }
 
@@ -109,13 +111,18 @@ export class AnswerReader {
 
   #bill(given: Fields): void {
     const before = this.#usage
-    const count = (name: string, fields: Fields = given): number | undefined => (typeof fields[name] === 'number' ? fields[name] : undefined)
+    // No provider bills less than nothing; such a figure is damaged.
+    const count = (name: string, fields: Fields = given): number | undefined => (typeof fields[name] === 'number' && fields[name] >= 0 ? fields[name] : undefined)
     if (this.#api === 'messages') {
       // Later events repeat what has changed.
+      const cacheWrite = count('cache_creation_input_tokens') ?? before?.cacheWrite ?? 0
+      const split = isFields(given['cache_creation']) ? given['cache_creation'] : {}
+      const hour = Math.min(cacheWrite, count('ephemeral_1h_input_tokens', split) ?? before?.cacheWriteHour ?? 0)
       this.#usage = {
         input: count('input_tokens') ?? before?.input ?? 0,
         cacheRead: count('cache_read_input_tokens') ?? before?.cacheRead ?? 0,
-        cacheWrite: count('cache_creation_input_tokens') ?? before?.cacheWrite ?? 0,
+        cacheWrite,
+        ...(hour > 0 && { cacheWriteHour: hour }),
         output: count('output_tokens') ?? before?.output ?? 0,
       }
       return

@@ -198,9 +198,13 @@ function plainUsage({ request, plainBytes, sentBytes }: LedgerEntry, usage: Usag
   const cacheRead = Math.round((tokens * repeated) / Math.max(1, plainBytes))
   const fresh = tokens - cacheRead
   const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
-  return { input, cacheRead, cacheWrite: fresh - input, output: usage.output }
+  // The host's markers are those of the request that went out, so each lifetime has the same share.
+  const hour = Math.round(((fresh - input) * (usage.cacheWriteHour ?? 0)) / Math.max(1, usage.cacheWrite))
+  return { input, cacheRead, cacheWrite: fresh - input, ...(hour > 0 && { cacheWriteHour: hour }), output: usage.output }
 }
 
 function sum(one: Usage, other: Usage): Usage {
-  return { input: one.input + other.input, cacheRead: one.cacheRead + other.cacheRead, cacheWrite: one.cacheWrite + other.cacheWrite, output: one.output + other.output }
+  const hour = (one.cacheWriteHour ?? 0) + (other.cacheWriteHour ?? 0)
+  const written = { cacheWrite: one.cacheWrite + other.cacheWrite, ...(hour > 0 && { cacheWriteHour: hour }) }
+  return { input: one.input + other.input, cacheRead: one.cacheRead + other.cacheRead, ...written, output: one.output + other.output }
 }

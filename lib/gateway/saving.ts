@@ -1,14 +1,15 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
 import { modelNamed } from '../models/model.ts'
 import { readName } from '../models/name.ts'
-import { factorAt, pricesOf, ratesAt } from '../models/prices.ts'
+import { factorAt, pricesOf, ratesAt, writeCost } from '../models/prices.ts'
 import type { Usage } from './answer.ts'
 
 /** The cost of one call without its output, in dollars; for a model without known prices in millions of fresh input tokens. */
-export function inputCost({ input, cacheRead, cacheWrite }: Usage, model: string): number {
+export function inputCost(usage: Usage, model: string): number {
+  const { input, cacheRead, cacheWrite } = usage
   const known = modelNamed(model)
   const prices = known.input > 0 ? known : { input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
-  const cost = input * prices.input + cacheRead * prices.cacheRead + cacheWrite * prices.cacheWrite
+  const cost = input * prices.input + cacheRead * prices.cacheRead + writeCost(prices, usage)
   return (cost * factorAt(known.tiers, input + cacheRead + cacheWrite)) / 1_000_000
 }
 
