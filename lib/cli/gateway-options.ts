@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { billsFile } from '../gateway/bills.ts'
 import { folderBeside, formsFolder } from '../gateway/form-files.ts'
 import type { GatewayOptions } from '../gateway/gateway.ts'
+import { LIFETIME_OPTIONS } from '../gateway/lifetime/rule.ts'
+import type { LifetimeOption } from '../gateway/lifetime/rule.ts'
 import type { ModelOverrides } from '../gateway/models.ts'
 import { STORE_HELP, storeOf } from './store.ts'
 import { reasonOf, UsageError } from './terminal.ts'
@@ -14,6 +16,9 @@ export const SHARED_HELP = `${STORE_HELP}
                         to measure what the others save (default: none)
   --models FILE         JSON with what is known better about models, by name:
                         {"NAME": {"contextWindow": 200000, "input": 3, ...}}
+  --cache-lifetime HOW  how long Anthropic keeps what it caches: auto (default;
+                        chosen for the least cost, with an API key only), client
+                        (as the agent asks), 5m or 1h
   --redact              take secrets of known shapes out of what is stored`
 
 /** The options for `parseArgs`. */
@@ -21,6 +26,7 @@ export const SHARED_OPTIONS = {
   store: { type: 'string' },
   holdout: { type: 'string' },
   models: { type: 'string' },
+  'cache-lifetime': { type: 'string' },
   redact: { type: 'boolean' },
 } as const
 
@@ -29,15 +35,17 @@ interface SharedValues {
   store?: string | undefined
   holdout?: string | undefined
   models?: string | undefined
+  'cache-lifetime'?: string | undefined
   redact?: boolean | undefined
 }
 
 /** The gateway's options from them. Throws a {@link UsageError}. */
-export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { formsPath: string; billsPath: string; secretPath: string } {
+export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models' | 'cacheLifetime'> & { formsPath: string; billsPath: string; secretPath: string } {
   const { options } = storeOf(values.store, true)
   return {
     open: { store: options, ...(values.redact === true ? { redact: true } : {}) },
     holdout: shareOf(values.holdout),
+    ...(values['cache-lifetime'] === undefined ? {} : { cacheLifetime: lifetimeIn(values['cache-lifetime']) }),
     ...(values.models === undefined ? {} : { models: modelsIn(values.models) }),
     formsPath: formsFolder(options),
     billsPath: billsFile(options),
@@ -51,6 +59,12 @@ function shareOf(text: string | undefined): number {
   const share = Number(number) / (percent === '%' ? 100 : 1)
   if (number === undefined || share > 1) throw new UsageError(`--holdout needs a share such as 10% or 0.1, not "${text}"`)
   return share
+}
+
+function lifetimeIn(text: string): LifetimeOption {
+  const found = LIFETIME_OPTIONS.find((one) => one === text)
+  if (found === undefined) throw new UsageError(`--cache-lifetime needs auto, client, 5m or 1h, not "${text}"`)
+  return found
 }
 
 function modelsIn(file: string): ModelOverrides {

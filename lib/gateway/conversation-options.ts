@@ -17,6 +17,8 @@ export interface ConversationOptions {
   modelOf: (request: ModelRequest) => ProjectedModel
   /** Called once for each kind of trouble, with a sentence for the user. */
   onTrouble: (kind: string, sentence: string) => void
+  /** Called before a request is projected: what is chosen for it may depend on its conversation. */
+  onNext?: (conversation: { readonly id: string; readonly raw: readonly object[] }, request: ModelRequest) => void
   /** Called after each roll. */
   onRoll: (sessionId: string, receipt: RollReceipt) => void
   /** For tests: the limit of a request in milliseconds. Default {@link LIMIT_MS}. */

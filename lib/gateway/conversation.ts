@@ -184,6 +184,7 @@ export class Conversation {
       if (chain !== undefined) this.#chain = [...chain]
       return items
     }
+    this.#options.onNext?.(this, request)
     const form = await this.#formed(request, common, looked)
     this.#last = { raw: messages, items: form }
     if (chain === undefined) this.#chain.length = Math.min(this.#chain.length, common + 1)

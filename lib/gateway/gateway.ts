@@ -12,10 +12,10 @@ import type { HostName } from '../host-tools.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { GatewayBills, hostSession } from './bills.ts'
 import { readBody, textOf } from './body.ts'
-import type { Body } from './body.ts'
+import type { Body, Plain } from './body.ts'
 import { canDecode, codingsOf, decoded } from './coding.ts'
 import { sentenceOf } from '../errors.ts'
-import type { Conversation } from './conversation.ts'
+import type { Conversation, ConversationOptions } from './conversation.ts'
 import { Conversations } from './conversations.ts'
 import type { ConversationLook, Placed } from './conversations.ts'
 import { editOf, isWhole } from '../harness/edit.ts'
@@ -29,6 +29,8 @@ import type { Sender } from './identity.ts'
 import { BillLedger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
 import { isBindingRefusal, ObservedBinding } from '../models/binding.ts'
+import { isAnthropicApi, Lifetimes } from './lifetime/lifetimes.ts'
+import type { LifetimeOption } from './lifetime/rule.ts'
 import { modelOf, withBinding } from './models.ts'
 import type { ModelOverrides } from './models.ts'
 import { apiOf, folderOf, listEdit, readRequest } from './request.ts'
@@ -39,6 +41,8 @@ import { Page } from './page/page.ts'
 import { PageServer } from './page/server.ts'
 import { refuse, say } from './refusal.ts'
 import { spliced } from '../harness/splice.ts'
+import type { ProjectedModel } from '../harness/projection.ts'
+import { withoutThread, withoutThreads } from './threads.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
 import type { Environment } from './upstream.ts'
@@ -70,10 +74,14 @@ export interface GatewayOptions {
   models?: ModelOverrides
   /** Proxies and certificates. Default: the environment of the process. */
   env?: Environment
+  /** How long the provider keeps what it caches: by the rule (default), as the client asks, or always the same. */
+  cacheLifetime?: LifetimeOption
   /** Called once for each kind of trouble with a sentence for the user. */
   onWarning?: (sentence: string) => void
   /** For tests: the limit of the projection in milliseconds. */
   limitMs?: number
+  /** For tests: which addresses are Anthropic's own API. */
+  isAnthropic?: (target: URL) => boolean
   now?: () => number
 }
 
@@ -101,6 +109,7 @@ export class Gateway {
   readonly #holdout: Holdout
   readonly #bills: GatewayBills | undefined
   readonly #seen = new ObservedBinding()
+  readonly #lifetimes: Lifetimes
   readonly #told = new Set<string>()
   /** Requests that are being served. */
   readonly #serving = new Set<Promise<void>>()
@@ -113,9 +122,13 @@ export class Gateway {
     this.ledger = new BillLedger(options.now ?? Date.now)
     this.#holdout = new Holdout(options.holdout ?? 0)
     this.#bills = options.billsPath === undefined ? undefined : new GatewayBills(options.billsPath)
-    const conversation = {
+    const modelOfRequest = (request: ModelRequest): ProjectedModel => modelOf(request, options.models, this.#seen)
+    const { cacheLifetime: option = 'auto', isAnthropic = isAnthropicApi, now = Date.now } = options
+    this.#lifetimes = new Lifetimes({ option, isAnthropic, modelOf: modelOfRequest, now })
+    const conversation: ConversationOptions = {
       open: options.open,
-      modelOf: (request: ModelRequest) => modelOf(request, options.models, this.#seen),
+      modelOf: modelOfRequest,
+      onNext: (owner, request) => this.#lifetimes.choose(owner, request, this.ledger.costOf(owner.id)),
       onTrouble: (kind: string, sentence: string) => this.#tell(kind, sentence),
       onRoll: (id: string, receipt: RollReceipt) => this.ledger.rolled(id, receipt),
       ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
@@ -269,7 +282,7 @@ export class Gateway {
     // While the body comes and is parsed, the trackers can look at the disk.
     const look = this.conversations.look(api, senderOf(client.headers, { body: {} }, this.#options.program))
     const body = await readBody(client)
-    const edited = body.isWhole ? await this.#edited(client, body, api, look) : undefined
+    const edited = body.isWhole ? await this.#edited(client, body, { api, target }, look) : undefined
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
     const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
@@ -279,7 +292,7 @@ export class Gateway {
   }
 
   /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
-  async #edited(client: IncomingMessage, body: Body, api: Api, look: ConversationLook | undefined): Promise<Edited | undefined> {
+  async #edited(client: IncomingMessage, body: Body, { api, target }: { api: Api; target: URL }, look: ConversationLook | undefined): Promise<Edited | undefined> {
     const codings = codingsOf(client.headers['content-encoding'])
     if (!canDecode(codings)) {
       this.#tell('coding', `bodies in the coding "${codings.join(', ')}" pass unread; Node 22.15 or newer reads zstd`)
@@ -296,6 +309,7 @@ export class Gateway {
       return undefined
     }
     if (request === undefined) return undefined
+    this.#lifetimes.take(request, target, client.headers)
     try {
       return await this.#formed(client, request, plain, look)
     } catch (error) {
@@ -313,15 +327,14 @@ export class Gateway {
     const placed = await this.conversations.place(request, sender, look)
     const { form, conversation } = placed
     const list = form === undefined || isWhole(form, request.messages.length) ? undefined : listEdit(request, form)
-    // What the model has thought behind an edit is bound to it, also where nothing is edited any more.
-    if (list === undefined && conversation?.wasEdited !== true) return { ...own, placed }
     const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
-    const whole = withValue(uncoded, 'anthropic-beta', withoutThreads)
-    const { body, headers } = withBinding(request, withoutThread(request.body), whole)
+    // What the model has thought behind an edit is bound to it, also where nothing is edited any more.
+    const isBare = list === undefined && conversation?.wasEdited !== true
+    const { body, headers } = isBare ? { body: request.body, headers: uncoded } : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
-    if (edits.length === 0) return { ...own, placed }
-    const text = spliced(plain.text, { fields: Object.fromEntries(edits) })
-    return { ...own, placed, bytes: Buffer.from(text), headers }
+    const edited = edits.length === 0 ? plain.text : spliced(plain.text, { fields: Object.fromEntries(edits) })
+    const text = this.#lifetimes.applied(request, conversation, edited)
+    return text === plain.text ? { ...own, placed } : { ...own, placed, bytes: Buffer.from(text), headers }
   }
 
   #note({ request, sender, placed, bytes, plainBytes }: Edited, outcome: Outcome): void {
@@ -329,8 +342,10 @@ export class Gateway {
     if (answered !== undefined && answered.transformations.length > 0) this.#seen.answered(request.model, answered.transformations)
     const conversation = placed?.conversation
     if (conversation !== undefined && request.canRecall) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
+    const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, answered?.usage)
+    if (lifetime !== undefined) this.#tell('lifetime', lifetime)
     const isHeldOut = placed === undefined
-    const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
+    const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome, lifetime: this.#lifetimes.told(conversation) })
     if (outcome.unread !== undefined) this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
     // What has been answered was billed, also where nothing says how much; and perhaps what has left and was never answered.
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
@@ -350,12 +365,6 @@ export class Gateway {
     this.#told.add(kind)
     this.#options.onWarning?.(`pi-context-manager: ${sentence}`)
   }
-}
-
-/** A body, decoded, and its size. */
-interface Plain {
-  text: string
-  bytes: number
 }
 
 /** A request that was understood, and what goes out for it. */
@@ -380,17 +389,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const gateway = new Gateway(options)
   await gateway.listen()
   return gateway
-}
-
-/** A thread keeps the conversation at the provider, who then would not see our edits. */
-function withoutThread(body: Record<string, unknown>): Record<string, unknown> {
-  if (body['thread'] === undefined) return body
-  const { thread: _, ...rest } = body
-  return rest
-}
-
-function withoutThreads(betas: string): string {
-  return betas.split(',').filter((one) => !one.trim().startsWith('message-threads-')).join(',')
 }
 
 function version(): string {

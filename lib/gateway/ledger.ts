@@ -8,6 +8,7 @@ import type { Usage } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 import type { Outcome } from './exchange.ts'
 import type { Sender } from './identity.ts'
+import { askedIn } from './lifetime/markers.ts'
 import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
@@ -27,6 +28,8 @@ export interface LedgerEntry {
   plainBytes: number
   sentBytes: number
   outcome: Outcome
+  /** How long the provider is asked to keep the cache, and what that has saved in fresh tokens; undefined: as the client asks. */
+  lifetime?: { why: string; savedTokens: number } | undefined
 }
 
 /** One model call, for people. Tokens, unless said otherwise. */
@@ -66,6 +69,8 @@ export interface SessionSums {
   plain: Usage
   /** Both without the answers, call by call, at the prices of the model that was called (`inputCost`, `plainCost`). */
   cost: { billed: number; plain: number }
+  /** How long the provider is asked to keep the cache, and what that has saved in fresh tokens; undefined: as the client asks. */
+  lifetime: { why: string; savedTokens: number } | undefined
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
   rolls: RollReceipt[]
@@ -117,6 +122,11 @@ export class BillLedger {
     return () => void this.#listeners.delete(listener)
   }
 
+  /** What the calls of a session have cost, and would have cost without us; undefined before the first. */
+  costOf(session: string): { billed: number; plain: number } | undefined {
+    return this.#sessions.get(session)?.cost
+  }
+
   /** A roll of a session, in a request that has not ended. */
   rolled(session: string, receipt: RollReceipt): void {
     const state = this.#sessions.get(session)
@@ -131,6 +141,7 @@ export class BillLedger {
     const state = this.#state(session, entry)
     state.requests += 1
     state.lastAt = this.#now()
+    if (!isAside) state.lifetime = entry.lifetime
     const { answered, status } = outcome
     if (status !== 200) state.failures += 1
     const usage = answered?.usage
@@ -168,7 +179,7 @@ export class BillLedger {
   #state(session: string, { sender, request, isHeldOut }: LedgerEntry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
-      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, dropped: 0, rolls: [], calls: [], lastAt: 0 }
+      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
       const last = { lastPlain: { messages: [], bytes: 0 }, before: undefined, rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
@@ -189,7 +200,7 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
  * Returns what the host's own request would have been billed: its size in proportion, its cached part by what it
  * repeats.
  */
-function plainUsage({ request, plainBytes, sentBytes }: LedgerEntry, usage: Usage, before: State['lastPlain']): Usage {
+function plainUsage({ request, plainBytes, sentBytes, lifetime }: LedgerEntry, usage: Usage, before: State['lastPlain']): Usage {
   const all = usage.input + usage.cacheRead + usage.cacheWrite
   const tokens = Math.round((all * plainBytes) / Math.max(1, sentBytes))
   const share = before.messages.length === 0 ? 0 : commonLength(before.messages, request.messages) / before.messages.length
@@ -198,8 +209,9 @@ function plainUsage({ request, plainBytes, sentBytes }: LedgerEntry, usage: Usag
   const cacheRead = Math.round((tokens * repeated) / Math.max(1, plainBytes))
   const fresh = tokens - cacheRead
   const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
-  // The host's markers are those of the request that went out, so each lifetime has the same share.
-  const hour = Math.round(((fresh - input) * (usage.cacheWriteHour ?? 0)) / Math.max(1, usage.cacheWrite))
+  // Where its lifetimes were left alone, the host's markers are those of the request that went out.
+  const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(request.body).conversation === '1h' ? 1 : 0
+  const hour = Math.round((fresh - input) * ofHour)
   return { input, cacheRead, cacheWrite: fresh - input, ...(hour > 0 && { cacheWriteHour: hour }), output: usage.output }
 }
 

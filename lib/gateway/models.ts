@@ -16,7 +16,7 @@ const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', ch
 
 /** Returns what is known about the model of a request. `seen` corrects what a provider does with reasoning. */
 export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, seen?: ObservedBinding): ProjectedModel {
-  const retention = asksForHour(request) ? 'long' : 'short'
+  const retention = (request.lifetime ?? (asksForHour(request) ? '1h' : '5m')) === '1h' ? 'long' : 'short'
   const named = modelNamed(request.model, { contextWindow: windowOf(request), retention, api: APIS[request.api] })
   const asked = askedOf(request.body) ?? (named.binding === 'refuses' && mayAsk(request) ? 'drops' : named.binding)
   // A gateway may serve other models in Anthropic's format; their cache is taken for Anthropic's.

@@ -4,6 +4,7 @@ import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { applied, editOf, isEdited } from '../harness/edit.ts'
 import type { JsonEdit, EditedItem } from '../harness/edit.ts'
+import type { Lifetime } from './lifetime/markers.ts'
 import { recallFacts } from './recall-tool.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
@@ -25,6 +26,8 @@ export interface ModelRequest {
   canRecall: boolean
   /** True if a tool that is called `activate` and nothing else is ours. */
   isPlainRecall: boolean
+  /** How long the provider will keep the conversation, if that is not what its markers ask for. */
+  lifetime?: Lifetime
 }
 
 /** The format that the path of a request stands for. */

@@ -42,7 +42,7 @@ function nothing(): Record<string, string> {
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
-  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected, look), breaks: breaks(selected) }
+  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -142,6 +142,14 @@ function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, rea
   const back = paysBackAfterCalls === undefined ? '' : `, paid back after ${count(Math.ceil(paysBackAfterCalls), 'call')}`
   const lost = reasoningLost > 0 ? `; reasoning of ${count(reasoningLost, 'step')} lost` : ''
   return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed for ${tokens(cost)} once; each later call saves ${tokens(gain)}${back}${lost} (${REASONS[reason]})`
+}
+
+/** How long the cache is kept, where that was chosen. */
+function lifetimeText({ lifetime }: SessionSums): string {
+  if (lifetime === undefined) return ''
+  const { why, savedTokens } = lifetime
+  const saved = savedTokens === 0 ? '' : ` ${savedTokens > 0 ? 'Saved' : 'Lost'} so far by that: about ${tokens(Math.abs(savedTokens))} fresh tokens.`
+  return `<p>The cache's lifetime: ${escape(why)}.${saved}</p>`
 }
 
 const WHO = { roll: 'a roll', host: 'the agent', time: 'time', unknown: 'the provider' } as const

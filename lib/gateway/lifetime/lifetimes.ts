@@ -1,0 +1,122 @@
+/** The lifetimes of all conversations of a gateway, and where they may be chosen: at Anthropic's own API, with a key that pays by the token. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { ProjectedModel } from '../../harness/projection.ts'
+import { spliced } from '../../harness/splice.ts'
+import type { Usage } from '../answer.ts'
+import type { ModelRequest } from '../request.ts'
+import { askedIn, lifetimeEdit } from './markers.ts'
+import { ConversationLifetimes } from './rule.ts'
+import type { Chosen, LifetimeOption } from './rule.ts'
+
+/** How a gateway chooses. */
+export interface LifetimesOptions {
+  option: LifetimeOption
+  /** Returns whether an address is Anthropic's own API: others refuse a lifetime, or take it for theirs. */
+  isAnthropic: (target: URL) => boolean
+  modelOf: (request: ModelRequest) => ProjectedModel
+  now: () => number
+}
+
+/** A conversation, as far as it matters here. */
+export interface LifetimeOwner {
+  readonly id: string
+  readonly raw: readonly object[]
+}
+
+/** What a roll may cost beyond what was saved, in fresh tokens, and as a share of what the client would have paid. */
+const SLACK_TOKENS = 5_000
+const SLACK_SHARE = 0.03
+
+/** Chooses the lifetimes of conversations. */
+export class Lifetimes {
+  readonly #options: LifetimesOptions
+  readonly #ofConversations = new WeakMap<LifetimeOwner, ConversationLifetimes>()
+  readonly #open = new WeakSet<ModelRequest>()
+
+  constructor(options: LifetimesOptions) {
+    this.#options = options
+  }
+
+  /** Notes where a request goes and who pays. */
+  take(request: ModelRequest, target: URL, headers: IncomingHttpHeaders): void {
+    const { option, isAnthropic } = this.#options
+    if (option === 'client' || request.api !== 'messages' || !isAnthropic(target)) return
+    if (option === 'auto' && !paysByToken(headers)) return
+    this.#open.add(request)
+  }
+
+  /** Chooses for the next request of a conversation, before it is projected. `costs` are those of its session, in dollars. */
+  choose(conversation: LifetimeOwner, request: ModelRequest, costs: { billed: number; plain: number } | undefined): void {
+    if (!this.#open.has(request)) return
+    const own = this.#of(conversation)
+    const { input, cacheRead, binding } = this.#options.modelOf(request)
+    const inFresh = (dollars = 0): number => (input > 0 ? (dollars * 1_000_000) / input : 0)
+    const chosen = own.next(
+      {
+        at: this.#options.now(),
+        asked: askedIn(request.body),
+        isNew: conversation.raw.length === 0 && !hasAnswer(request),
+        isBound: binding === 'drops' || binding === 'refuses',
+        systemTokens: request.systemTokens,
+        read: input > 0 ? cacheRead / input : 0.1,
+        slackTokens: SLACK_TOKENS + (1 + SLACK_SHARE) * inFresh(costs?.plain) - inFresh(costs?.billed),
+      },
+      request.messages.length,
+    )
+    const lifetime = chosen?.conversation ?? own.given
+    if (lifetime !== undefined) request.lifetime = lifetime
+  }
+
+  /** The choice for the last request of a conversation; undefined: the client's own. */
+  of(conversation: LifetimeOwner | undefined): Chosen | undefined {
+    return conversation === undefined ? undefined : this.#ofConversations.get(conversation)?.last
+  }
+
+  /** The choice in a sentence, and what the choices have saved so far in fresh tokens; undefined if the client's own holds. */
+  told(conversation: LifetimeOwner | undefined): { why: string; savedTokens: number } | undefined {
+    const chosen = this.of(conversation)
+    const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)
+    return chosen === undefined || own === undefined ? undefined : { why: chosen.why, savedTokens: Math.round(own.savedTokens) }
+  }
+
+  /** The text of a body with the lifetimes of its conversation. */
+  applied(request: ModelRequest, conversation: LifetimeOwner | undefined, text: string): string {
+    const chosen = this.#open.has(request) ? this.of(conversation) : undefined
+    if (chosen === undefined) return text
+    const edit = lifetimeEdit(JSON.parse(text) as Record<string, unknown>, chosen)
+    return edit === undefined ? text : spliced(text, edit)
+  }
+
+  /** Takes what was billed for the last request. Returns a sentence if the provider gives another lifetime than it was asked for. */
+  answered(conversation: LifetimeOwner | undefined, request: ModelRequest, usage: Usage | undefined): string | undefined {
+    const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)
+    if (own === undefined || own.given !== undefined || usage === undefined || !this.#open.has(request)) return undefined
+    const { input, cacheRead, cacheWrite, cacheWriteHour = 0 } = usage
+    own.answered({ fiveMinutes: cacheWrite - cacheWriteHour, hour: cacheWriteHour, prompt: input + cacheRead + cacheWrite })
+    if (own.given === undefined) return undefined
+    return `the provider keeps its cache for ${own.given === '1h' ? 'an hour' : 'five minutes'}, whatever a request asks for; its lifetime is left to the client`
+  }
+
+  #of(conversation: LifetimeOwner): ConversationLifetimes {
+    let own = this.#ofConversations.get(conversation)
+    if (own === undefined) this.#ofConversations.set(conversation, (own = new ConversationLifetimes(this.#options.option)))
+    return own
+  }
+}
+
+/** Returns whether a request is paid by the token: its key is one of the API, and not the token of a subscription. */
+export function paysByToken(headers: IncomingHttpHeaders): boolean {
+  const { authorization = '', 'x-api-key': key } = headers
+  const bearer = /^Bearer\s+(.+)$/i.exec(authorization)?.[1]
+  if (bearer !== undefined) return bearer.startsWith('sk-ant-api')
+  return typeof key === 'string' && key !== ''
+}
+
+/** Returns whether an address is Anthropic's own API. */
+export function isAnthropicApi({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' && hostname === 'api.anthropic.com'
+}
+
+function hasAnswer({ messages }: ModelRequest): boolean {
+  return messages.some((message) => (message as { role?: unknown }).role === 'assistant')
+}

@@ -1,0 +1,114 @@
+/**
+ * The lifetimes that the cache markers of a request ask for, and the edit that asks for others. A marker is never added or
+ * removed. Anthropic reads a request as tools, system, messages, and refuses an hour behind five minutes.
+ */
+import type { JsonEdit } from '../../harness/edit.ts'
+import { isFields, textOf } from '../../harness/message.ts'
+import type { Fields } from '../../harness/message.ts'
+
+/** How long a written prefix is kept after its last use: Anthropic's two choices. */
+export type Lifetime = '5m' | '1h'
+
+/** The longest lifetime that markers ask for, by their part of a request; undefined where there is no marker. */
+export interface Asked {
+  /** In tools and system. */
+  head: Lifetime | undefined
+  /** In the messages, or for the whole request. */
+  conversation: Lifetime | undefined
+}
+
+/** The lifetimes to ask for. */
+export interface Choice {
+  head: Lifetime
+  conversation: Lifetime
+  /** Markers on the first so many messages keep the hour on which these were written. */
+  hourUntil: number
+}
+
+/** Returns what a body in Anthropic's format asks for. */
+export function askedIn(body: Fields): Asked {
+  const asked: Asked = { head: undefined, conversation: lifetimeOf(body['cache_control']) }
+  for (const block of headBlocks(body)) asked.head = longer(asked.head, lifetimeOf(block['cache_control']))
+  for (const message of listOf(body['messages'])) {
+    for (const block of blocksIn(message)) asked.conversation = longer(asked.conversation, lifetimeOf(block['cache_control']))
+  }
+  return asked
+}
+
+/** The edit that makes a body ask for other lifetimes; undefined if it asks for these. */
+export function lifetimeEdit(body: Fields, { head, conversation, hourUntil }: Choice): JsonEdit | undefined {
+  const fields: Record<string, JsonEdit> = {}
+  for (const name of ['tools', 'system']) set(fields, name, listEdit(body[name], (block) => markerEdit(block, head)))
+  const tail = head === '5m' ? '5m' : conversation
+  set(fields, 'messages', listEdit(body['messages'], (message, at) => messageEdit(message, tail === '5m' && head === '1h' && at < hourUntil ? '1h' : tail)))
+  set(fields, 'cache_control', ttlEdit(body['cache_control'], tail))
+  return Object.keys(fields).length === 0 ? undefined : { fields }
+}
+
+function messageEdit(message: Fields, lifetime: Lifetime): JsonEdit | undefined {
+  return contentEdit(message, (block) => {
+    // A result has blocks of its own.
+    const inner = contentEdit(block, (one) => markerEdit(one, lifetime))
+    return merged(markerEdit(block, lifetime), inner)
+  })
+}
+
+function contentEdit(value: Fields, edit: (block: Fields) => JsonEdit | undefined): JsonEdit | undefined {
+  const items = listEdit(value['content'], edit)
+  return items === undefined ? undefined : { fields: { content: items } }
+}
+
+function markerEdit(block: Fields, lifetime: Lifetime): JsonEdit | undefined {
+  const edit = ttlEdit(block['cache_control'], lifetime)
+  return edit === undefined ? undefined : { fields: { cache_control: edit } }
+}
+
+/** A marker of a kind that we don't know stays as it is. */
+function ttlEdit(marker: unknown, lifetime: Lifetime): JsonEdit | undefined {
+  const asked = lifetimeOf(marker)
+  if (asked === undefined || asked === lifetime) return undefined
+  return { fields: { ttl: lifetime === '1h' ? { is: '1h' } : null } }
+}
+
+function lifetimeOf(marker: unknown): Lifetime | undefined {
+  if (!isFields(marker) || marker['type'] !== 'ephemeral') return undefined
+  const ttl = textOf(marker['ttl'])
+  return ttl === '1h' ? '1h' : ttl === '' || ttl === '5m' ? '5m' : undefined
+}
+
+function longer(one: Lifetime | undefined, other: Lifetime | undefined): Lifetime | undefined {
+  return one === '1h' || other === '1h' ? '1h' : (one ?? other)
+}
+
+function headBlocks(body: Fields): Fields[] {
+  return [...listOf(body['tools']), ...listOf(body['system'])]
+}
+
+function blocksIn(message: Fields): Fields[] {
+  return listOf(message['content']).flatMap((block) => [block, ...listOf(block['content'])])
+}
+
+function listOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.filter(isFields) : []
+}
+
+function listEdit(list: unknown, edit: (element: Fields, at: number) => JsonEdit | undefined): JsonEdit | undefined {
+  if (!Array.isArray(list)) return undefined
+  let isSame = true
+  const items = list.map((element: unknown, at) => {
+    const one = isFields(element) ? edit(element, at) : undefined
+    if (one === undefined) return at
+    isSame = false
+    return [at, one] as const
+  })
+  return isSame ? undefined : { items }
+}
+
+function set(fields: Record<string, JsonEdit>, name: string, edit: JsonEdit | undefined): void {
+  if (edit !== undefined) fields[name] = edit
+}
+
+function merged(one: JsonEdit | undefined, other: JsonEdit | undefined): JsonEdit | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return 'fields' in one && 'fields' in other ? { fields: { ...one.fields, ...other.fields } } : one
+}

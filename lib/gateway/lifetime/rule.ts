@@ -1,0 +1,182 @@
+/**
+ * Which lifetimes a conversation asks for. An hour costs .75 of a fresh token more to write than five minutes, and spares
+ * 1.25 - r after a pause of five minutes to an hour. The system prompt and the tools survive every pause, so they belong on
+ * an hour; a conversation is rewritten by rolls, and belongs on five minutes (docs/economics.md).
+ *
+ * A lifetime changes only where what it is for is written anew: a prefix that another lifetime has written stays there.
+ */
+import type { Asked, Choice, Lifetime } from './markers.ts'
+
+/** `client`: leave the client's markers alone. `auto`: by this rule. The others: the same for all markers. */
+export type LifetimeOption = 'auto' | 'client' | Lifetime
+
+/** All of them, for messages about options. */
+export const LIFETIME_OPTIONS: readonly LifetimeOption[] = ['auto', 'client', '5m', '1h']
+
+/** A request that is about to be made. */
+export interface LifetimeMoment {
+  /** Milliseconds since the epoch. */
+  at: number
+  asked: Asked
+  /** Nothing of the conversation has been sent before. */
+  isNew: boolean
+  /** Its model loses reasoning if something before it changes. */
+  isBound: boolean
+  /** Tokens of system prompt and tools. */
+  systemTokens: number
+  /** Price of a cached token, in fresh ones. */
+  read: number
+  /** What the rolls have saved so far and the bound leaves over, in fresh tokens. */
+  slackTokens: number
+}
+
+/** Tokens that an answer says were written, by lifetime, and those of the whole request. */
+export interface Written {
+  fiveMinutes: number
+  hour: number
+  prompt: number
+}
+
+/** A choice, with a sentence for people. */
+export interface Chosen extends Choice {
+  why: string
+}
+
+const FIVE_MINUTES_MS = 5 * 60_000
+const HOUR_MS = 60 * 60_000
+
+/** What an hour costs more to write than five minutes, in fresh tokens. */
+const HOUR_PREMIUM = 0.75
+
+/** What five minutes cost to write, in fresh tokens. */
+const SHORT_WRITE = 1.25
+
+/** On bound models, a client on an hour stays there until five minutes would have been cheaper by so many fresh tokens. */
+const LEAD_TOKENS = 20_000
+
+/** The lifetimes of one conversation. */
+export class ConversationLifetimes {
+  readonly #option: LifetimeOption
+  #last: Last | undefined
+  /** When a conversation that was begun elsewhere was first seen here. */
+  #joinedAt: number | undefined
+  #pauses = 0
+  /** By how much five minutes would have been cheaper for the conversation, in fresh tokens. */
+  #lead = 0
+  /** What the choices have saved against the client's own markers, in fresh tokens. */
+  #saved = 0
+  /** What the provider gives, whatever it is asked for. */
+  #given: Lifetime | undefined
+
+  constructor(option: LifetimeOption) {
+    this.#option = option
+  }
+
+  /** The lifetimes for a request of so many messages; undefined: the client's own. */
+  next(moment: LifetimeMoment, messages: number): Chosen | undefined {
+    const { asked, at, isNew } = moment
+    if (this.#option === 'client' || this.#given !== undefined || (asked.head === undefined && asked.conversation === undefined)) return undefined
+    // What another process has written is still there, on lifetimes that we don't know.
+    if (this.#last === undefined && !isNew && !this.#hasExpired(at)) return undefined
+    const choice = this.#option === 'auto' ? this.#chosen(moment) : fixed(this.#option)
+    const isHeadNew = this.#last?.choice.head !== choice.head
+    this.#count(moment, choice)
+    this.#last = { at, choice, messages, prompt: this.#last?.prompt ?? 0, systemTokens: moment.systemTokens, isHeadNew, isHour: asked.conversation === '1h' }
+    return choice
+  }
+
+  /** Estimate of what the choices have saved so far against the client's own markers, in fresh tokens. */
+  get savedTokens(): number {
+    return this.#saved
+  }
+
+  /** The lifetime that the provider gives instead of those it was asked for; undefined while it gives them. */
+  get given(): Lifetime | undefined {
+    return this.#given
+  }
+
+  /** The lifetimes of the last request, for one on the side that begins like it. */
+  get last(): Chosen | undefined {
+    return this.#last?.choice
+  }
+
+  /** Takes what an answer says. If the provider gives another lifetime than it was asked for, it is asked no more. */
+  answered({ fiveMinutes, hour, prompt }: Written): void {
+    const last = this.#last
+    if (last === undefined || this.#given !== undefined) return
+    const { choice, systemTokens, isHeadNew } = last
+    this.#lead += HOUR_PREMIUM * Math.max(0, fiveMinutes + hour - (isHeadNew ? systemTokens : 0))
+    if (last.isHour && choice.conversation === '5m') this.#saved += HOUR_PREMIUM * fiveMinutes
+    this.#last = { ...last, prompt }
+    if (hour > 0 && choice.head === '5m') this.#given = '1h'
+    const isAllHour = choice.head === '1h' && choice.conversation === '1h' && choice.hourUntil === 0
+    if (fiveMinutes > 0 && (isAllHour || (isHeadNew && choice.head === '1h' && hour === 0 && fiveMinutes > systemTokens))) this.#given = '5m'
+    if (this.#given !== undefined) this.#last = undefined
+  }
+
+  /** What the last choice has saved or lost by the pause before this request, and what a new one costs. */
+  #count({ at, systemTokens, read }: LifetimeMoment, choice: Chosen): void {
+    const last = this.#last
+    if (last === undefined) return
+    const gap = at - last.at
+    if (gap > FIVE_MINUTES_MS && gap <= HOUR_MS) {
+      const spared = SHORT_WRITE - read
+      if (last.isHour && last.choice.conversation === '5m') this.#saved -= spared * Math.max(0, last.prompt - last.systemTokens)
+      if (!last.isHour && last.choice.head === '1h') this.#saved += spared * last.systemTokens
+    }
+    if (!last.isHour && last.choice.head === '5m' && choice.head === '1h') this.#saved -= HOUR_PREMIUM * systemTokens
+  }
+
+  #chosen({ at, asked, isBound, systemTokens, read, slackTokens }: LifetimeMoment): Chosen {
+    const last = this.#last
+    const gap = last === undefined ? undefined : at - last.at
+    const isPause = gap !== undefined && gap > FIVE_MINUTES_MS && gap <= HOUR_MS
+    if (isPause) {
+      this.#pauses += 1
+      this.#lead -= (SHORT_WRITE - read) * Math.max(0, last === undefined ? 0 : last.prompt - systemTokens)
+    }
+    if (asked.head !== '1h' && asked.conversation !== '1h') {
+      if (last?.choice.head === '1h') return { ...last.choice }
+      const mayBegin = gap !== undefined && gap > FIVE_MINUTES_MS && this.#pauses > 0 && HOUR_PREMIUM * systemTokens <= slackTokens
+      return mayBegin
+        ? { head: '1h', conversation: '5m', hourUntil: 0, why: 'system and tools are kept for an hour since the first pause; the conversation for five minutes' }
+        : { head: '5m', conversation: '5m', hourUntil: 0, why: 'five minutes, as the client asks' }
+    }
+    if (!isBound) return { head: '1h', conversation: '5m', hourUntil: 0, why: 'system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes' }
+    return this.#leading(last, gap)
+  }
+
+  /** A bound model keeps text until the user speaks, so the hour pays for longer: until five minutes lead. */
+  #leading(last: Last | undefined, gap: number | undefined): Chosen {
+    const isLiving = gap !== undefined && gap <= (last?.choice.conversation === '1h' ? HOUR_MS : FIVE_MINUTES_MS)
+    const isShort = this.#lead >= LEAD_TOKENS || (isLiving && last?.choice.conversation === '5m')
+    if (!isShort) return { head: '1h', conversation: '1h', hourUntil: 0, why: 'an hour for all: on this model five minutes have not been cheaper so far' }
+    const hourUntil = !isLiving ? 0 : last?.choice.conversation === '1h' ? last.messages : (last?.choice.hourUntil ?? 0)
+    return { head: '1h', conversation: '5m', hourUntil, why: 'system and tools are kept for an hour; the conversation for five minutes, which are cheaper so far' }
+  }
+
+  #hasExpired(at: number): boolean {
+    this.#joinedAt ??= at
+    const since = at - this.#joinedAt
+    this.#joinedAt = at
+    return since > HOUR_MS
+  }
+}
+
+/** The last request. */
+interface Last {
+  at: number
+  choice: Chosen
+  messages: number
+  /** Tokens of the whole request, as the answer says. */
+  prompt: number
+  systemTokens: number
+  /** System and tools were written on this lifetime for the first time. */
+  isHeadNew: boolean
+  /** The client asked for an hour for the conversation. */
+  isHour: boolean
+}
+
+function fixed(lifetime: Lifetime): Chosen {
+  return { head: lifetime, conversation: lifetime, hourUntil: 0, why: lifetime === '1h' ? 'an hour, as you have set' : 'five minutes, as you have set' }
+}
