@@ -26,6 +26,7 @@ const SLOW = [
   'pi/bill', // replay, pi/cache
   'pi/binding', // harness-binding
   'pi/compaction', // engine/compacted
+  'pi/continued', // pi/life, engine/resume
   'pi/failures', // pi/failed-pass
   'pi/leaving', // pi/undo, engine/stepped
   'pi/queue', // the store's own tests of its journal

@@ -123,6 +123,6 @@ test('activate of what is still in sight points there', async () => {
   const rpc = await startRpc(load)
   await rpc.prompt('look')
   const results = resultsById(server.requests[2]!)
-  expect(results.get('call_again')).toMatch(/^[0-9a-f]{8} is active; its text is in the result id=[0-9a-f]{8} above$/)
+  expect(results.get('call_again')).toMatch(/^[0-9a-f]{8} is active; its text is in the result id=[0-9a-f]{8}; activate it again/)
   expect(results.get('call_part')).toContain(lines('a', 40).split('\n')[1])
 })

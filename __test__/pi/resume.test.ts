@@ -281,7 +281,7 @@ describe('inside a process', () => {
       expect(back).toContain(lines('a', 60))
     } else {
       expect(last.get('call_a')).toContain(lines('a', 60))
-      expect(back).toMatch(/; its text is in the result id=[0-9a-f]{8} above$/)
+      expect(back).toMatch(/; its text is in the result id=[0-9a-f]{8}; activate it again/)
     }
   })
 

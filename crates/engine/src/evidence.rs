@@ -105,6 +105,9 @@ impl Inner {
         let content = self.content_of(bytes, tx).await?;
         let shown =
             self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await?;
+        if taking.again && input.tool == "read" && evidence.answers_a_read() {
+            state.known.points(&way.file);
+        }
         // A later read is not answered with what a command has shown.
         Ok(shown.filter(|_| !is_shell))
     }

@@ -4,7 +4,7 @@
 use context_knowledge::difference::{touches_nothing_new, unified};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
-use context_knowledge::notices::{Sentences, filled};
+use context_knowledge::notices::filled;
 use context_knowledge::statement::Content;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -78,7 +78,7 @@ impl Engine {
         let is_above = state.request.segments.showing(&lines).cloned();
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
-            let text = self.inner.lines_at(&state, sentences.lines_above, (path, first, last), &object);
+            let text = self.inner.lines_at(&state, sentences.lines_elsewhere, (path, first, last), &object);
             Some(ReadAnswer { text, object })
         } else {
             self.inner.changed_since(&state, &lines, path, &text).await?
@@ -91,9 +91,7 @@ impl Engine {
                 true => Evidence::LedTo(bytes),
                 false => {
                     let lines = Lines { bytes, first, last, whole };
-                    let place = (path, first, last);
-                    let left = self.inner.lines_at(&state, sentences.lines_left, place, &answer.object);
-                    Evidence::Points { lines, at: answer.object.clone(), left: Some(left) }
+                    Evidence::Points { lines, at: answer.object.clone() }
                 }
             };
             let renew = |session: &mut Session, work: &mut Work| {
@@ -272,7 +270,7 @@ impl Inner {
         Ok(Some(ReadAnswer { text, object: object.clone() }))
     }
 
-    /// A sentence about lines of a file and the result in which they are, or were.
+    /// A sentence about lines of a file and the result in which they are.
     fn lines_at(
         &self,
         state: &State,
@@ -292,11 +290,10 @@ impl Inner {
 
     /// An activation's answer that refers to the result in which the text is.
     pub async fn refer(&self, state: &mut State, done: String, at: &ObjectId) -> String {
-        let Sentences { text_above, text_left, .. } = self.client.options.sentences;
         let handle = state.session.handle(at);
         let values = [("done", &*done), ("id", &*handle)];
-        let text = filled(text_above, &values);
-        let evidence = Evidence::Refers { at: at.clone(), left: filled(text_left, &values) };
+        let text = filled(self.client.options.sentences.text_elsewhere, &values);
+        let evidence = Evidence::Refers { at: at.clone() };
         self.give(state, None, &text, evidence).await;
         text
     }

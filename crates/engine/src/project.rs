@@ -95,8 +95,8 @@ impl Engine {
         }
         let State { request, unsent, .. } = &mut *state;
         unsent.date(&mut request.segments);
-        plan.edits.extend(state.request.lacking(call.rolls));
         if call.rolls {
+            plan.edits.extend(state.request.lacking());
             // An answer among the messages has warmed the cache again.
             let policy = state.request.policy(call, moment(call));
             if policy.binding == Binding::Refuses

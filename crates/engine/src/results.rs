@@ -1,6 +1,5 @@
 //! Results of tool calls on their way into the request: which object each is, and what it shows.
 
-use context_knowledge::evidence::Evidence;
 use context_knowledge::passage::{adorns, brings_back};
 use context_knowledge::placeholder::Placeholder;
 use context_model::collapse::is_control;
@@ -135,15 +134,7 @@ impl Inner {
             None if taking.record => None,
             None => self.excerpt_of(&object, state.session.without_header(&object, &text)).await?,
         };
-        let lost = match taking.again {
-            true => {
-                let output = state.session.without_header(&object, &text);
-                self.lost_pointer(state, &object, &input, output).await?
-            }
-            false => None,
-        };
-        let is_untrue = lost.is_some();
-        let excerpt = lost.or(excerpt).map(|excerpt| state.session.headed(&object, &excerpt));
+        let excerpt = excerpt.map(|excerpt| state.session.headed(&object, &excerpt));
         let full_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
         let is_full = taking.record || state.request.rolled.form_of(&object) == Form::Full;
         let is_gated = is_full && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
@@ -175,11 +166,7 @@ impl Inner {
         let State { request, session, .. } = state;
         let place = request.segments.push_result(key, segment, session);
         if is_gated {
-            // Those of new messages are part of the next plan, even if nothing may roll.
             request.pending.insert(place);
-            if is_untrue {
-                request.untrue.insert(place);
-            }
         }
         if !taking.record {
             request.repeat_rolls(&object, place, &text, session);
@@ -226,24 +213,6 @@ impl Inner {
             Ok(())
         };
         self.commit(state, Fsync::WithSettle, control).await
-    }
-
-    /// Returns what a result has to say that points to another one, if a host has removed that from the conversation:
-    /// it would still name it as above. What stands below it stays: lines for calls that have left.
-    async fn lost_pointer(
-        &self,
-        state: &State,
-        object: &ObjectId,
-        input: &Toolcall,
-        output: &str,
-    ) -> Result<Option<String>> {
-        if !matches!(input.tool.as_str(), "read" | "activate") {
-            return Ok(None);
-        }
-        let evidence = self.evidence_of(object).await?.flatten();
-        let Some((at, left)) = evidence.as_ref().and_then(Evidence::elsewhere) else { return Ok(None) };
-        let below = output.find('\n').map_or("", |at| &output[at..]);
-        Ok((!state.request.results.contains(at)).then(|| format!("{left}{below}")))
     }
 
     /// The object whose text an output brings back, if any.

@@ -32,17 +32,11 @@ pub enum Evidence {
         lines: Lines,
         /// The tool call in whose result they stand.
         at: ObjectId,
-        /// The text to put in this result's place once the other one has left the conversation. `None` where an earlier
-        /// version has recorded this.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        left: Option<String>,
     },
     /// The text that was asked for is in another result.
     Refers {
         /// The tool call in whose result it is.
         at: ObjectId,
-        /// The text to put in this result's place once the other one has left the conversation.
-        left: String,
     },
     /// A difference that leads to these bytes.
     LedTo(Bytes),
@@ -111,12 +105,9 @@ impl Evidence {
         }
     }
 
-    /// The result in which the model finds what this one only points to, and what to say once that has left.
-    pub fn elsewhere(&self) -> Option<(&ObjectId, &str)> {
-        match self {
-            Self::Points { at, left: Some(left), .. } | Self::Refers { at, left } => Some((at, left)),
-            _ => None,
-        }
+    /// Returns whether a read with this evidence was answered by where its lines are, or by how they have changed.
+    pub fn answers_a_read(&self) -> bool {
+        matches!(self, Self::Points { .. } | Self::LedTo(_))
     }
 
     /// As it is recorded.
@@ -140,26 +131,23 @@ mod tests {
         Bytes { file: ObjectId::new("f"), hash: Digest::of(b"a") }
     }
 
-    /// Is it about bytes, how many files has it made, and what does it say once what it points to has left?
     #[test]
-    fn what_evidence_says() {
+    fn evidence_says_whether_it_is_about_bytes_or_in_place_of_lines_and_which_files_were_made() {
         let lines = Lines { bytes: bytes(), first: 2, last: 9, whole: false };
-        let (at, left) = (ObjectId::new("call"), "gone".to_owned());
+        let at = ObjectId::new("call");
         let made = Evidence::Made { bytes: bytes(), left: None };
-        let points = |left| Evidence::Points { lines: lines.clone(), at: at.clone(), left };
-        for (evidence, has_bytes, files, elsewhere) in [
-            (Evidence::Shows(lines.clone()), true, 0, None),
-            (Evidence::Unstored { lines: lines.clone(), like: None }, true, 0, None),
-            (points(None), true, 0, None),
-            (points(Some(left.clone())), true, 0, Some((&at, &*left))),
-            (Evidence::Refers { at: at.clone(), left: left.clone() }, false, 0, Some((&at, &*left))),
-            (Evidence::LedTo(bytes()), true, 0, None),
-            (made.clone(), true, 1, None),
-            (Evidence::Several(vec![made.clone(), made]), false, 2, None),
+        for (evidence, has_bytes, files, answers) in [
+            (Evidence::Shows(lines.clone()), true, 0, false),
+            (Evidence::Unstored { lines: lines.clone(), like: None }, true, 0, false),
+            (Evidence::Points { lines, at: at.clone() }, true, 0, true),
+            (Evidence::Refers { at }, false, 0, false),
+            (Evidence::LedTo(bytes()), true, 0, true),
+            (made.clone(), true, 1, false),
+            (Evidence::Several(vec![made.clone(), made]), false, 2, false),
         ] {
+            assert_eq!(evidence.answers_a_read(), answers, "{evidence:?}");
             assert_eq!(evidence.bytes(), has_bytes.then_some(&bytes()), "{evidence:?}");
             assert_eq!(evidence.made(), vec![&bytes(); files], "{evidence:?}");
-            assert_eq!(evidence.elsewhere(), elsewhere, "{evidence:?}");
         }
     }
 
@@ -171,24 +159,15 @@ mod tests {
         let mut pointed = shown.clone();
         pointed["at"] = json!("call");
         let at = ObjectId::new("call");
-        let mut left = pointed.clone();
-        left["left"] = json!("gone");
         let mut like = shown.clone();
         like["like"] = json!(hash);
-        let (version, gone) = (Some(Digest::of(b"a")), Some("gone".to_owned()));
+        let version = Some(Digest::of(b"a"));
         for (evidence, value) in [
             (Evidence::Shows(lines.clone()), json!({ "shows": shown })),
             (Evidence::Unstored { lines: lines.clone(), like: None }, json!({ "unstored": shown })),
             (Evidence::Unstored { lines: lines.clone(), like: version }, json!({ "unstored": like })),
-            (
-                Evidence::Points { lines: lines.clone(), at: at.clone(), left: None },
-                json!({ "points": pointed }),
-            ),
-            (Evidence::Points { lines, at: at.clone(), left: gone }, json!({ "points": left })),
-            (
-                Evidence::Refers { at, left: "gone".into() },
-                json!({ "refers": { "at": "call", "left": "gone" } }),
-            ),
+            (Evidence::Points { lines: lines.clone(), at: at.clone() }, json!({ "points": pointed })),
+            (Evidence::Refers { at: at.clone() }, json!({ "refers": { "at": "call" } })),
             (Evidence::LedTo(bytes()), json!({ "led_to": { "file": "f", "hash": hash } })),
             (Evidence::Made { bytes: bytes(), left: None }, json!({ "made": { "file": "f", "hash": hash } })),
             (
@@ -203,6 +182,14 @@ mod tests {
             assert_eq!(evidence.to_value(), value);
             assert_eq!(Evidence::of(&value), Some(evidence));
         }
+        // Earlier versions recorded a sentence beside it, for when the other result has left.
+        pointed["left"] = json!("gone");
+        let refers = json!({ "refers": { "at": "call", "left": "gone" } });
+        assert_eq!(
+            Evidence::of(&json!({ "points": pointed })),
+            Some(Evidence::Points { lines, at: at.clone() })
+        );
+        assert_eq!(Evidence::of(&refers), Some(Evidence::Refers { at }));
         assert_eq!(Evidence::of(&json!({ "smells": {} })), None);
         assert_eq!(Evidence::of(&Value::Null), None);
     }

@@ -53,15 +53,12 @@ pub struct Sentences {
     pub same_again: &'static str,
     /// A file is gone.
     pub deleted: &'static str,
-    /// The lines of a read are in another result.
-    pub lines_above: &'static str,
-    /// The lines of a read were in a result that has left the conversation.
-    pub lines_left: &'static str,
-    /// An activated text is in another result.
-    pub text_above: &'static str,
-    /// An activated text was in a result that has left the conversation.
-    pub text_left: &'static str,
-    /// How a file has changed since a result that is above.
+    /// The lines of a read are in another result. True also once that has left the request: the sentence stays as it is, because
+    /// each change of it would cost the provider's cache from there on.
+    pub lines_elsewhere: &'static str,
+    /// An activated text is in another result. True also once that has left.
+    pub text_elsewhere: &'static str,
+    /// How a file has changed since another result.
     pub difference: &'static str,
     /// Why an edit was not made, and how the file has changed.
     pub edit_refused: &'static str,
@@ -79,10 +76,8 @@ impl Default for Sentences {
             differs: "changed",
             same_again: "as you know it again",
             deleted: "stale id={id} path={path} deleted",
-            lines_above: "unchanged: lines {first}-{last} of {path} are as in the result id={id} above",
-            lines_left: "unchanged: lines {first}-{last} of {path} were in the result id={id}, which is no longer in this conversation: read them again",
-            text_above: "{done}; its text is in the result id={id} above",
-            text_left: "{done}; its text was in the result id={id}, which is no longer in this conversation: activate it again",
+            lines_elsewhere: "unchanged: lines {first}-{last} of {path} are as in the result id={id}; read them again if gone",
+            text_elsewhere: "{done}; its text is in the result id={id}; activate it again if gone",
             difference: "{path} has changed since the result id={id}:\n{diff}",
             edit_refused: "{path} has changed since you last saw it, so it was not edited. The change:\n{diff}\nCheck that your edit still fits, and repeat it.",
             edit_unknown: "{path} has changed since you last saw it, so it was not edited. What you saw was never stored, so the change can't be shown: read it again first.",

@@ -8,8 +8,7 @@ use context_model::id::ObjectId;
 use context_store::AsOf;
 
 use crate::client::Client;
-use crate::conversation::Pointer;
-use crate::knowledge::{Fragment, Held, Knowledge, Note, What, is_all_new_within};
+use crate::knowledge::{Fragment, Knowledge, Note, What, is_all_new_within};
 use crate::tools::in_sight;
 use crate::violation::{Kind, Outcome, violation};
 use crate::world::{Content, World};
@@ -127,15 +126,6 @@ pub async fn request(client: &mut Client, first: usize) -> Outcome {
             }
         }
     }
-    // What stays behind the summary says that nothing is above which is not.
-    for message in client.visible().filter(|message| message.is_whole()) {
-        let is_there =
-            |pointer: &Pointer| client.visible().any(|one| one.object.as_ref() == Some(&pointer.object));
-        if let Some(pointer) = message.pointers.iter().find(|pointer| !is_there(pointer)) {
-            let what = format!("{}, and {} is not in the conversation", message.text(), pointer.object);
-            return violation(Kind::PointerGone, what);
-        }
-    }
     held(client).await
 }
 
@@ -156,15 +146,7 @@ pub async fn held(client: &mut Client) -> Outcome {
         let open = client.open.iter().any(|one| one.output == text);
         open || client.visible().any(|message| message.shows(text))
     };
-    // An answer that points to a result is put right once that has left.
-    let is_put_right = |held: &Held| {
-        let own = client.visible().filter(|message| message.object.as_ref() == Some(&held.object));
-        held.text.lines().next().is_some_and(|line| line.ends_with(" above"))
-            && own
-                .into_iter()
-                .any(|message| message.text().contains(", which is no longer in this conversation: "))
-    };
-    match client.held.iter().find(|held| !shown(&held.text) && !is_put_right(held)) {
+    match client.held.iter().find(|held| !shown(&held.text)) {
         Some(held) => {
             let how = if held.pinned { "pinned" } else { "activated" };
             let rest = client.visible().find(|message| message.object.as_ref() == Some(&held.object));

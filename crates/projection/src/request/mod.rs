@@ -45,8 +45,6 @@ pub struct Request {
     pub issued: HashSet<String>,
     /// The segments that the harness does not yet show in their current form, for the next plan.
     pub pending: BTreeSet<usize>,
-    /// Those of them that put right what is no longer true. They are part of the next plan even if nothing may collapse.
-    pub untrue: BTreeSet<usize>,
     /// Excerpts of outputs that are recorded but not yet in the request; `None` for those that are shown whole.
     pub gated: HashMap<ObjectId, Option<String>>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
@@ -102,17 +100,9 @@ impl Request {
         plan.stale_tokens = (self.segments.stale_tokens() as f64 * factor) as u64;
     }
 
-    /// The edits that the harness does not have yet; if nothing may collapse, only those that put right what is no longer
-    /// true.
-    pub fn lacking(&mut self, may_collapse: bool) -> Vec<Edit> {
-        let untrue = std::mem::take(&mut self.untrue);
-        let places = if may_collapse {
-            std::mem::take(&mut self.pending)
-        } else {
-            self.pending.retain(|place| !untrue.contains(place));
-            untrue
-        };
-        let edits = self.segments.edits_of(places);
+    /// The edits that the harness does not have yet.
+    pub fn lacking(&mut self) -> Vec<Edit> {
+        let edits = self.segments.edits_of(std::mem::take(&mut self.pending));
         self.issue(&edits);
         edits
     }
@@ -122,7 +112,6 @@ impl Request {
         self.segments = self.segments.renewed();
         self.rolls.clear();
         self.pending.clear();
-        self.untrue.clear();
         self.results.clear();
         self.issued.clear();
         self.shortenable.clear();
@@ -240,7 +229,6 @@ mod tests {
         let long = "word ".repeat(1_000);
         request.push_user("m", &serde_json::json!({ "content": long }), true, &objects);
         request.pending.insert(0);
-        request.untrue.insert(0);
         request.results.insert(ObjectId::new("c"));
         request.issued.insert("tag".into());
         request.rolls.push(Shape::of(crate::Roll::of_test(0, Vec::new())));
@@ -250,7 +238,7 @@ mod tests {
         request.segments.stays.weight = Some(3.0);
         request.forget();
         assert!(request.segments.segments.is_empty() && request.segments.tokens() == 0);
-        assert!(request.pending.is_empty() && request.untrue.is_empty() && request.rolls.is_empty());
+        assert!(request.pending.is_empty() && request.rolls.is_empty());
         assert!(request.results.is_empty());
         assert!(request.issued.is_empty() && request.shortenable.is_empty());
         assert_eq!((request.clock.idle(at(9)), request.rolled.entries().len()), (None, 1));
@@ -281,19 +269,6 @@ mod tests {
         let mut plan = Plan::default();
         request.finish(&mut plan);
         assert_eq!((plan.context_tokens, plan.stale_tokens), (760, 140));
-    }
-
-    #[test]
-    fn while_nothing_may_collapse_only_what_is_no_longer_true_is_put_right() {
-        let mut request = Request::default();
-        ["a", "b", "c"].into_iter().for_each(|key| request.segments.push_fixed(key, 1));
-        request.pending.extend([0, 1]);
-        request.untrue.insert(1);
-        let keys = |edits: Vec<Edit>| edits.iter().map(|edit| edit.key().to_owned()).collect::<Vec<_>>();
-        assert_eq!(keys(request.lacking(false)), ["b"]);
-        assert_eq!(keys(request.lacking(false)), [""; 0]);
-        assert_eq!(keys(request.lacking(true)), ["a"]);
-        assert!(request.pending.is_empty() && request.untrue.is_empty());
     }
 
     #[test]
