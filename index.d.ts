@@ -103,7 +103,7 @@ export declare class ContextManager {
   checkArguments(args: object): Promise<string | undefined | null>
   staleNotices(): Promise<Array<string>>
   rollNow(call: ModelCall): Promise<Plan>
-  previewRoll(call: ModelCall): Promise<RollReceipt | undefined | null>
+  previewRoll(call: ModelCall): Promise<RollPreview | undefined | null>
   heldBack(call: ModelCall): Promise<HeldBack | undefined | null>
   undoRoll(): Promise<Plan>
   receipts(): Promise<Array<RollReceipt>>
@@ -550,6 +550,14 @@ export interface RefusedFile {
   code: ErrorCode
   /** Why, as a sentence. */
   message: string
+}
+
+/** What a roll would do. */
+export interface RollPreview {
+  /** The receipt that it would have. */
+  receipt: RollReceipt
+  /** The IDs of the calls whose outputs it would collapse. */
+  outputs: Array<string>
 }
 
 /** The receipt of a roll: what it removed and cost, and when it pays for itself. For people; it never enters the chat. */

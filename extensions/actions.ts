@@ -38,8 +38,8 @@ export async function rollNow(host: Host, ctx: ExtensionCommandContext, before: 
   const boundary = open(host)
   const preview = await boundary.previewRoll(ctx)
   if (preview !== undefined) {
-    const { paysBackAfterCalls: calls = Infinity, cost } = preview
-    const what = `This roll: ${receiptLine(preview)}.`
+    const { paysBackAfterCalls: calls = Infinity, cost } = preview.receipt
+    const what = `This roll: ${receiptLine(preview.receipt)}.`
     if (cost > 0 && calls > SOON_CALLS) {
       if (!(await before.ask(`${what} Roll all the same?`))) return 'Nothing was rolled.'
     } else before.say(what)

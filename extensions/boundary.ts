@@ -12,11 +12,12 @@ import type {
   TurnEndEvent,
   TurnEndEventResult,
 } from '@earendil-works/pi-coding-agent'
-import type { Assembled, ContextManager, Plan, RollReceipt } from '../index.js'
+import type { Assembled, ContextManager, Plan, RollPreview, RollReceipt } from '../index.js'
 import { Branch } from './branch.ts'
 import type { Mark, Replacements } from './branch.ts'
 import type { Circumstances } from './circumstances.ts'
 import { Driver } from '../lib/driver/driver.ts'
+import { canEdit, canSay, edit, say, withEdits } from './editable.ts'
 import type { Size } from '../lib/driver/ledger.ts'
 import type { Held } from '../lib/held-back.ts'
 import { Figures } from './shares.ts'
@@ -215,11 +216,12 @@ export class Boundary {
     })
   }
 
-  /** Returns what a roll would remove and cost now; undefined if nothing could be rolled. */
-  previewRoll(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
+  /** Returns what a roll would do now; undefined if nothing could be rolled. */
+  previewRoll(ctx: ExtensionContext): Promise<RollPreview | undefined> {
     return this.#exclusive(ctx, async () => {
-      await this.#putRight()
-      return this.#driver.preview()
+      // During a turn, the engine gets its messages at the end of the turn.
+      if (ctx.isIdle()) await this.#putRight()
+      return this.inSections ? undefined : this.#driver.preview()
     })
   }
 
@@ -339,61 +341,4 @@ export class Boundary {
     await this.manager.setSystemPrompt(prompt)
     this.#prompt = prompt
   }
-}
-
-/** Pi's session object at run time. The type given to extensions lacks these methods. */
-interface Editable {
-  appendContextEdit?: (targetId: string, replacement: Replacement) => string
-  appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
-}
-
-/** Returns whether messages can be replaced outside the end of a turn. */
-function canEdit(ctx: ExtensionContext): boolean {
-  return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
-}
-
-function edit(ctx: ExtensionContext, edits: Replacements): void {
-  const session = ctx.sessionManager as Editable
-  if (edits.size > 0 && session.appendContextEdit === undefined) {
-    throw new Error('this version of Pi replaces messages only at the end of a turn')
-  }
-  for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
-}
-
-/** Returns whether messages can be added outside the end of a turn. */
-function canSay(ctx: ExtensionContext): boolean {
-  return typeof (ctx.sessionManager as Editable).appendCustomMessageEntry === 'function'
-}
-
-/** Adds a notice to the session. Returns it as a message of the request. */
-function say(ctx: ExtensionContext, content: string): PiMessage {
-  ;(ctx.sessionManager as Editable).appendCustomMessageEntry?.(NOTICE, content, true)
-  return { role: 'custom', customType: NOTICE, content, display: true, timestamp: Date.now() }
-}
-
-/**
- * Applies edits to the messages of a request. Except for the system messages, which stay where they are, they are in the
- * projection's order. If another extension has changed that, they are returned unchanged, and the edits take effect at the
- * next request.
- */
-function withEdits(
-  messages: readonly PiMessage[],
-  projection: readonly ProjectedSessionEntry[],
-  edits: Replacements,
-): PiMessage[] {
-  const flat = projection.flatMap((entry) =>
-    entry.messages
-      .filter((m) => m.role !== 'system')
-      .map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
-  )
-  const sent = messages.filter((message) => message.role !== 'system')
-  if (flat.length !== sent.length || flat.some((one, index) => one.role !== sent[index]?.role)) {
-    return [...messages]
-  }
-  const ids = new Map<PiMessage, string>(sent.map((message, index) => [message, flat[index]?.id ?? '']))
-  return messages.flatMap((message) => {
-    const replacement = edits.get(ids.get(message) ?? '')
-    if (replacement === null) return []
-    return [replacement === undefined ? message : ({ ...message, content: replacement.content } as PiMessage)]
-  })
 }

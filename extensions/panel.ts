@@ -8,9 +8,11 @@ import type { StateBefore } from './actions.ts'
 import { NOTICE } from './boundary.ts'
 import { contentsOf } from './contents.ts'
 import type { Host } from './host.ts'
+import { isInWindow, returnedId } from './outputs.ts'
+import type { Output } from './outputs.ts'
 import { makeReport } from './report.ts'
-import type { Output, Report } from './report.ts'
-import { drawHelp, drawScreen } from './screen.ts'
+import type { Report } from './report.ts'
+import { drawHelp, drawScreen, formOf } from './screen.ts'
 import { showStatus } from './ui.ts'
 import { moveOf, Viewer } from './viewer.ts'
 
@@ -128,7 +130,7 @@ class Panel implements Component {
   #rows(): Output[] {
     const words = this.#filter.toLowerCase().split(/\s+/)
     return this.#report.outputs.filter((one) => {
-      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.inactive ? 'inactive' : ''} ${one.pinned ? 'pinned' : ''} ${one.failed ? 'failed' : ''}`
+      const text = `${one.name} ${one.tool} ${one.form} ${formOf(one)} ${one.id} ${one.mayCollapse ? 'may collapse' : ''} ${one.pinned ? 'pinned' : ''} ${one.failed ? 'failed' : ''}`
       return words.every((word) => text.toLowerCase().includes(word))
     })
   }
@@ -225,14 +227,14 @@ async function pin(host: Host, ctx: ExtensionCommandContext, row: Output): Promi
   }
   const change = await manager.pin(row.id)
   if (!change.ok) return change.message
-  if (row.form !== 'reference') return `${row.name} is pinned: it does not collapse.`
+  if (isInWindow(row) || row.back !== undefined) return `${row.name} is pinned: it does not collapse.`
   // A pin alone would keep a reference.
   return `Pinned. ${await bringBack(host, ctx, row)}`
 }
 
 async function drop(host: Host, _ctx: ExtensionCommandContext, row: Output): Promise<string> {
   const manager = host.manager()
-  if (row.form === 'reference') {
+  if (row.form === 'reference' || row.form === 'line') {
     const { ok } = await manager.deactivate(row.id)
     const returning = host.boundary?.returning.has(row.id) === true
     if (returning) {
@@ -268,13 +270,5 @@ async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output):
 
 /** Returns whether a message of the conversation already brings an output back. */
 function broughtBack(ctx: ExtensionCommandContext, id: string): boolean {
-  return ctx.sessionManager
-    .buildSessionProjection()
-    .messages.some(
-      (message) =>
-        message.role === 'custom' &&
-        message.customType === NOTICE &&
-        typeof message.content === 'string' &&
-        message.content.startsWith(`id=${id}\n`),
-    )
+  return ctx.sessionManager.buildSessionProjection().messages.some((message) => returnedId(message) === id)
 }

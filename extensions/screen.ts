@@ -6,11 +6,13 @@ import { homedir } from 'node:os'
 import type { Theme } from '@earendil-works/pi-coding-agent'
 import { stripTerminalSequences, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
 import { fitNames } from './names.ts'
-import type { Output, Report } from './report.ts'
+import { isInWindow } from './outputs.ts'
+import type { Output } from './outputs.ts'
+import type { Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
 import { wrapped } from '../lib/columns.ts'
 import { callsBack } from '../lib/models/cache-break.ts'
-import { costLine, heldLine, receiptLine, savedLine } from './ui.ts'
+import { costLine, heldLine, receiptLine, rollHint, savedLine } from './ui.ts'
 
 /** The parts of the screen that are drawn besides the report. */
 export interface View {
@@ -134,8 +136,8 @@ const KEYS: readonly [key: string, does: string][] = [
   ['pgup pgdn', 'a screen up, down'],
   ['home g', 'to the first one'],
   ['end G', 'to the last one'],
-  ['enter', 'open: its text, what the model sees of it, changes of its file (tab)'],
-  ['/', 'filter by name, tool, id or state: excerpt, inactive, pinned, failed'],
+  ['enter', "open: its text, what the model sees, its file's changes (tab)"],
+  ['/', 'filter by name, tool, id or state: pinned, may collapse, line'],
   ['p', 'pin: it never collapses; its text comes back if it has collapsed'],
   ['d', 'drop: the next roll may collapse it'],
   ['b', 'bring back: its text goes to the model with your next message'],
@@ -146,7 +148,10 @@ const KEYS: readonly [key: string, does: string][] = [
   ['full', 'the model sees all of it'],
   ['excerpt', 'the model sees its beginning and its end'],
   ['reference', 'the model sees one line, which says what it came to'],
-  ['inactive', 'the model has not needed it for a while; a roll makes it a reference'],
+  ['line', 'its whole call is one line behind another output'],
+  ['returning', 'its text goes to the model with your next message'],
+  ['brought back', 'its text is in the conversation again'],
+  ['may collapse', 'the model has not needed it for a while; r collapses it'],
 ]
 
 function titleLines(report: Report, width: number, theme: Theme): string[] {
@@ -212,7 +217,7 @@ function listLines(view: View, width: number, shown: number, theme: Theme): stri
     const chosen = first + index === selected
     const text = (chosen ? '→ ' : '  ') + rowText(row, names[index] as string, columns, width - 2)
     if (chosen) return theme.fg('accent', text)
-    return row.form === 'reference' ? theme.fg('muted', text) : text
+    return isInWindow(row) ? text : theme.fg('muted', text)
   })
   if (filter === undefined && rows.length > shown) lines.push(theme.fg('muted', `  ${countOf(view)}`))
   return lines
@@ -226,6 +231,7 @@ function countOf({ rows, selected }: View): string {
 /** Which columns fit besides the names, and how wide they are. */
 interface Columns {
   name: number
+  form: number
   age: number
   turn: number
   tool: number
@@ -235,23 +241,29 @@ interface Columns {
 
 function columnsOf(rows: readonly Output[], width: number): Columns {
   const widest = (texts: string[]): number => Math.max(0, ...texts.map(visibleWidth))
-  const marks = widest(rows.map(marksOf))
+  const [form, marks] = [widest(rows.map(formOf)), widest(rows.map(marksOf))]
   const age = width >= WIDTH_FOR_AGE ? widest(rows.map(ageOf)) : 0
   const turn = width >= WIDTH_FOR_ID ? widest(rows.map(turnOf)) : 0
   const tool = width >= WIDTH_FOR_TOOL ? widest(rows.map((row) => row.tool)) : 0
   const id = width >= WIDTH_FOR_ID ? widest(rows.map((row) => row.id)) : 0
-  const others = [FORM_WIDTH, SIZE_WIDTH, age, turn, tool, id, marks].filter((one) => one > 0)
+  const others = [form, SIZE_WIDTH, age, turn, tool, id, marks].filter((one) => one > 0)
   const room = width - 2 - others.reduce((sum, one) => sum + one + 2, 0)
-  return { name: Math.max(8, Math.min(room, widest(rows.map((row) => row.name)))), age, turn, tool, id, marks }
+  return { name: Math.max(8, Math.min(room, widest(rows.map((row) => row.name)))), form, age, turn, tool, id, marks }
 }
 
-/** The widths of the columns for the form and the size. */
-const FORM_WIDTH = 9
+/** The width of the column for the size. */
 const SIZE_WIDTH = 5
 
+/** How much of it the model sees, in a word or two. */
+export function formOf({ form, back }: Output): string {
+  if (back === undefined) return form
+  return back === 'next' ? 'returning' : 'brought back'
+}
+
 function rowText(row: Output, name: string, columns: Columns, width: number): string {
-  const size = row.form === 'reference' ? '-' : short(row.tokens)
-  const cells = [pad(name, columns.name), pad(row.form, FORM_WIDTH), size.padStart(SIZE_WIDTH)]
+  // Of what has collapsed, the size is that of the text that b brings back.
+  const size = short(isInWindow(row) ? row.tokens : row.whole)
+  const cells = [pad(name, columns.name), pad(formOf(row), columns.form), size.padStart(SIZE_WIDTH)]
   if (columns.age > 0) cells.push(ageOf(row).padStart(columns.age))
   if (columns.turn > 0) cells.push(pad(turnOf(row), columns.turn))
   // Don't show the tool's name twice.
@@ -261,8 +273,8 @@ function rowText(row: Output, name: string, columns: Columns, width: number): st
   return stripTerminalSequences(truncateToWidth(cells.join('  ').trimEnd(), width, '…'))
 }
 
-function marksOf({ failed, pinned, inactive }: Output): string {
-  return [failed ? 'failed' : '', pinned ? 'pinned' : inactive ? 'inactive' : ''].filter((mark) => mark !== '').join(', ')
+function marksOf({ failed, pinned, mayCollapse }: Output): string {
+  return [failed ? 'failed' : '', pinned ? 'pinned' : mayCollapse ? 'may collapse' : ''].filter((mark) => mark !== '').join(', ')
 }
 
 function ageOf({ callsAgo }: Output): string {
@@ -278,26 +290,28 @@ function turnOf({ turn }: Output): string {
 function detailOf({ rows, selected }: View, width: number): string[] {
   const row = rows[selected]
   if (row === undefined) return []
-  const fate = row.pinned
-    ? 'pinned: it never collapses'
-    : row.form === 'reference'
-      ? 'the model sees one line; b brings the text back'
-      : row.inactive
-        ? 'no longer active: r collapses it'
-        : 'active: it collapses once it is old'
   const facts = [`${row.tool} id=${row.id}`, turnOf(row), width < WIDTH_FOR_AGE ? ageOf(row) : ''].filter((fact) => fact !== '')
-  return wrapped(`${facts.join(', ')}; ${fate}`, width - 2)
+  return wrapped(`${facts.join(', ')}; ${fateOf(row)}`, width - 2)
+}
+
+/** What becomes of an output, and what a key would do. */
+function fateOf({ pinned, form, whole, back, mayCollapse }: Output): string {
+  if (back !== undefined) return back === 'next' ? 'its text goes to the model with your next message' : 'its text is in the conversation again'
+  if (form === 'reference') return `the model sees one line; b brings ${short(whole)} tokens back`
+  if (form === 'line') return `its call is one line behind another output; b brings ${short(whole)} tokens back`
+  if (pinned) return 'pinned: it never collapses'
+  return mayCollapse ? 'the model has not needed it for a while: r collapses it' : 'it stays for now'
 }
 
 /** The keys, which are always the same. */
-function hintsOf({ staleTokens, off }: Report): [key: string, does: string][] {
+function hintsOf({ roll, off, inputPrice }: Report): [key: string, does: string][] {
   return [
     ['enter', 'open'],
     ['/', 'filter'],
     ['p', 'pin'],
     ['d', 'drop'],
     ['b', 'bring back'],
-    ['r', staleTokens > 0 ? `roll ${short(staleTokens)}` : 'roll'],
+    ['r', roll === undefined ? 'roll' : rollHint(roll, inputPrice)],
     ['u', 'undo'],
     ['o', off ? 'on' : 'off'],
     ['?', 'keys'],

@@ -7,6 +7,7 @@ import type { Held } from '../lib/held-back.ts'
 import { savingText } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
+import { isInWindow } from './outputs.ts'
 import type { Report } from './report.ts'
 import { money, percentParts, short, shortParts } from './shares.ts'
 
@@ -41,7 +42,7 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
 
 /** The report as plain lines, for modes without a screen. */
 export function reportLines(report: Report): string[] {
-  const { contextTokens, contextWindow, staleTokens, shares, outputs } = report
+  const { contextTokens, contextWindow, roll, shares, outputs } = report
   const used = contextWindow > 0 ? Math.round((100 * contextTokens) / contextWindow) : 100
   const of = contextWindow > 0 ? ` of ${short(contextWindow)} tokens (${used} %)` : ' tokens'
   const lines = [`Context: ${short(contextTokens)}${of}${report.off ? ', off: nothing collapses' : ''}`]
@@ -56,14 +57,16 @@ export function reportLines(report: Report): string[] {
   const cost = costLine(report)
   if (cost !== undefined) lines.push(cost)
   for (const receipt of report.receipts) lines.push(`  Roll: ${receiptLine(receipt)}`)
-  const seen = outputs.filter((one) => one.form !== 'reference')
-  lines.push(`Outputs: ${seen.length} in the window, ${outputs.length - seen.length} collapsed to references`)
+  const seen = outputs.filter(isInWindow)
+  const asLines = outputs.filter((one) => one.form === 'line' && !isInWindow(one)).length
+  const ofLines = asLines === 0 ? '' : `, ${asLines} to lines`
+  lines.push(`Outputs: ${seen.length} in the window, ${outputs.length - seen.length - asLines} collapsed to references${ofLines}`)
   for (const one of seen.slice(0, LARGEST)) {
-    const marks = [one.form, one.pinned ? 'pinned' : '', one.inactive ? 'inactive' : ''].filter((mark) => mark !== '')
+    const marks = [one.back === undefined ? one.form : 'brought back', one.pinned ? 'pinned' : '', one.mayCollapse ? 'may collapse' : ''].filter((mark) => mark !== '')
     const tool = one.tool === one.name ? '' : `, ${one.tool}`
     lines.push(`  ${one.name}  ${marks.join(', ')}, ${short(one.tokens)} tokens${tool}, id=${one.id}`)
   }
-  if (staleTokens > 0) lines.push(`Old enough to collapse: ${short(staleTokens)} tokens; /context roll does it now`)
+  if (roll !== undefined) lines.push(`/context roll collapses now: ${receiptLine(roll)}`)
   if (report.held !== undefined) lines.push(heldLine(report.held))
   lines.push(`Store: ${report.store}`)
   if (report.storeHint !== undefined) lines.push(report.storeHint)
@@ -109,6 +112,12 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
   if (cost <= 0) return `${what}, free`
   const back = calls === undefined ? 'never pays back' : `pays back in ${calls} ${calls === 1 ? 'call' : 'calls'}`
   return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`
+}
+
+/** What the key for a roll does: `roll 22k, $0.03`. `price`: dollars for a fresh input token; 0 if unknown. */
+export function rollHint({ removedTokens, cost }: RollReceipt, price: number): string {
+  const once = cost <= 0 ? 'free' : price > 0 ? money(cost * price) : `for ${short(cost)} once`
+  return `roll ${short(removedTokens)}, ${once}`
 }
 
 /** Returns what was saved or cost more, in dollars if prices are known; undefined if it is not worth mentioning. */

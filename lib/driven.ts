@@ -1,5 +1,5 @@
 /** The methods that drivers of the protocol call, between a host's loop and the engine. */
-import type { EditGuard, HeldBack, IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
+import type { EditGuard, HeldBack, IncomingMessage, ModelCall, Plan, ReceivedResult, RollPreview, RollReceipt, Toolcall } from '../index.js'
 import { calling } from './errors.ts'
 import { noteBirth } from './harness/results.ts'
 import { crossed, crossing } from './json.ts'
@@ -116,10 +116,10 @@ export abstract class DrivenSession extends native.ContextManager {
   }
 
   /**
-   * Returns the receipt that `rollNow` would have: what it removes, what it costs and when it has paid for itself. Null means
-   * that nothing would be rolled. Changes nothing.
+   * Returns what `rollNow` would do: the receipt, with what it removes, what it costs and when it has paid for itself, and the
+   * calls whose outputs it would collapse. Null means that nothing would be rolled. Changes nothing.
    */
-  override previewRoll(call: ModelCall): Promise<RollReceipt | undefined | null> {
+  override previewRoll(call: ModelCall): Promise<RollPreview | undefined | null> {
     return calling(() => super.previewRoll(call))
   }
 

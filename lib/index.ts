@@ -45,6 +45,7 @@ export type {
   QueryFilter,
   ReceivedResult,
   RefusedFile,
+  RollPreview,
   RollReceipt,
   SearchHit,
   SearchOptions,

@@ -1,7 +1,7 @@
 //! The projection's methods of `ContextManager`, and the conversion of what they take and give.
 
 use context_engine::{
-    Because, Call, Chance, CollapsedCall, Edit, HeldBack, IncomingMessage, Received, TextEdit,
+    Because, Call, Chance, CollapsedCall, Edit, HeldBack, IncomingMessage, Received, RollPreview, TextEdit,
 };
 use context_model::chat::{RollReason, RollReceipt};
 use context_model::id::SessionId;
@@ -122,9 +122,13 @@ impl ContextManager {
         &self,
         env: &'e Env,
         call: js::ModelCall,
-    ) -> Result<PromiseRaw<'e, Option<js::RollReceipt>>> {
+    ) -> Result<PromiseRaw<'e, Option<js::RollPreview>>> {
         self.life.call(env, |open| async move {
-            Ok(open.engine.preview_roll(&circumstances(call)?).await?.map(js::RollReceipt::from))
+            let preview = open.engine.preview_roll(&circumstances(call)?).await?;
+            Ok(preview.map(|RollPreview { receipt, outputs }| js::RollPreview {
+                receipt: receipt.into(),
+                outputs: texts(&outputs),
+            }))
         })
     }
 

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Theme } from '@earendil-works/pi-coding-agent'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import { fitName, fitNames, nameOf } from '../../extensions/names.ts'
-import type { Output, Report } from '../../extensions/report.ts'
+import type { Output } from '../../extensions/outputs.ts'
+import type { Report } from '../../extensions/report.ts'
 import { drawHelp, drawScreen } from '../../extensions/screen.ts'
 import type { View } from '../../extensions/screen.ts'
 import { apportion, percentParts, short, shortParts } from '../../extensions/shares.ts'
@@ -21,7 +22,8 @@ const output = (index: number, more: Partial<Output> = {}): Output => ({
   name: `packages/server/src/routes/file-${index}.ts`,
   form: index % 3 === 0 ? 'full' : index % 3 === 1 ? 'excerpt' : 'reference',
   tokens: 5000 - 10 * index,
-  inactive: index % 4 === 0,
+  whole: 6000,
+  mayCollapse: index % 4 === 0,
   pinned: index === 3,
   failed: index === 5,
   turn: 1 + Math.floor(index / 10),
@@ -39,7 +41,8 @@ const report: Report = {
   ],
   outputs: Array.from({ length: 60 }, (_, index) => output(index)),
   contextTokens: 41_400,
-  staleTokens: 12_000,
+  roll: { items: 3, removedTokens: 12_000, cost: 9000, gain: 1200, paysBackAfterCalls: 8, reason: 'asked' },
+  inputPrice: 3e-6,
   contextWindow: 200_000,
   active: 5,
   objects: 70,
@@ -121,14 +124,18 @@ describe('the screen at every size', () => {
 
   test('the fate of the selected output is told', () => {
     const fate = (more: Partial<Output>): string => draw(100, 40, { rows: [output(1, more)] }).find((line) => line.includes(' id='))!
-    expect(fate({ inactive: false, form: 'full' })).toContain('active: it collapses once it is old')
-    expect(fate({ inactive: true, form: 'full' })).toContain('no longer active: r collapses it')
+    expect(fate({ mayCollapse: false, form: 'full' })).toContain('it stays for now')
+    expect(fate({ mayCollapse: true, form: 'full' })).toContain('the model has not needed it for a while: r collapses it')
+    expect(fate({ form: 'reference' })).toContain('the model sees one line; b brings 6.0k tokens back')
+    expect(fate({ form: 'line' })).toContain('its call is one line behind another output; b brings 6.0k tokens back')
+    expect(fate({ form: 'line', back: 'next' })).toContain('its text goes to the model with your next message')
+    expect(fate({ form: 'reference', back: 'there' })).toContain('its text is in the conversation again')
     expect(fate({ pinned: true })).toContain('pinned: it never collapses')
   })
 
   test('age, turn and failure are in the row, as far as it has room', () => {
     const row = (width: number, more: Partial<Output> = {}): string =>
-      draw(width, 40, { rows: [output(5, { id: '0123abcd', form: 'full', pinned: false, inactive: false, ...more })] }).find((line) => line.includes('→'))!
+      draw(width, 40, { rows: [output(5, { id: '0123abcd', form: 'full', pinned: false, mayCollapse: false, ...more })] }).find((line) => line.includes('→'))!
     expect(row(80)).toMatch(/file-5\.ts +full +[\d.]+k +5 calls ago +failed$/)
     expect(row(120)).toMatch(/full +[\d.]+k +5 calls ago +turn 1 +read +0123abcd +failed$/)
     expect(row(80, { pinned: true })).toContain('failed, pinned')
@@ -139,11 +146,11 @@ describe('the screen at every size', () => {
 
   test('at 80 columns neither the keys nor what is said of an output is cut', () => {
     expect(drawHelp(80, 40, theme).join('\n')).not.toContain('…')
-    const row = output(1, { tool: 'search_context', id: '0123abcd', form: 'reference', failed: true, pinned: false, inactive: false, turn: 120, callsAgo: 1200 })
+    const row = output(1, { tool: 'search_context', id: '0123abcd', form: 'reference', failed: true, pinned: false, mayCollapse: false, turn: 120, callsAgo: 1200 })
     for (const width of [60, 80]) {
       const lines = draw(width, 40, { rows: [row] }).map((line) => line.trim())
       const at = lines.findIndex((line) => line.startsWith('search_context id='))
-      expect(`${lines[at]} ${lines[at + 1]}`.trim()).toBe(`search_context id=0123abcd, turn 120${width < 78 ? ', 1200 calls ago' : ''}; the model sees one line; b brings the text back`)
+      expect(`${lines[at]} ${lines[at + 1]}`.trim()).toBe(`search_context id=0123abcd, turn 120${width < 78 ? ', 1200 calls ago' : ''}; the model sees one line; b brings 6.0k tokens back`)
     }
   })
 
@@ -183,10 +190,13 @@ describe('the screen at every size', () => {
   })
 
   test.each<[string, Partial<View>, Partial<Report>, string[], string[]]>([
-    ['nothing at all', { rows: [] }, { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 }, ['No tool output on this branch yet', 'Nothing saved yet'], ['inactive']],
+    ['nothing at all', { rows: [] }, { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 }, ['No tool output on this branch yet', 'Nothing saved yet'], ['may collapse']],
     ['a filter without a match', { rows: [], filter: '/nothing' }, {}, ['/nothing', 'No output matches the filter'], []],
     ['off', {}, { off: true }, ['collapsing is off', 'o on'], ['collapsing is on']],
-    ['nothing stale', {}, { staleTokens: 0 }, ['r roll ·'], ['r roll 12k']],
+    ['nothing stale', {}, { roll: undefined }, ['r roll ·'], ['r roll 12k']],
+    ['a price in dollars', {}, {}, ['r roll 12k, $0.03'], []],
+    ['a price without a catalogue', {}, { inputPrice: 0 }, ['r roll 12k, for 9.0k once'], []],
+    ['a roll that is free', {}, { roll: { items: 1, removedTokens: 800, cost: 0, gain: 80, reason: 'asked' } }, ['r roll 800, free'], []],
     ['no window', {}, { contextWindow: 0 }, ['Context 41k tokens'], ['free']],
     ['a low share from the cache', {}, { cachedShare: 0.1 }, ['/context why'], []],
   ])('%s', (_name, view, some, has, hasNot) => {

@@ -87,7 +87,7 @@ describe('texts for the person', () => {
     expect(receiptLine(never)).toContain('never pays back')
   })
 
-  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, inactive: false, pinned: true, failed: false, turn: 1, callsAgo: 4 }
+  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, whole: 2400, mayCollapse: false, pinned: true, failed: false, turn: 1, callsAgo: 4 }
   const report: Report = {
     shares: [
       { name: 'tool outputs', tokens: 30_960 },
@@ -96,11 +96,14 @@ describe('texts for the person', () => {
     ],
     outputs: [
       output,
-      { ...output, id: 'ef', form: 'excerpt', pinned: false, inactive: true },
+      { ...output, id: 'ef', form: 'excerpt', pinned: false, mayCollapse: true },
       { ...output, id: 'cd', name: 'bash', tool: 'bash', form: 'reference', pinned: false },
+      { ...output, id: 'gh', form: 'line', pinned: false },
+      { ...output, id: 'ij', form: 'line', pinned: false, back: 'there', tokens: 900 },
     ],
     contextTokens: 41_000,
-    staleTokens: 2000,
+    roll: { ...receipt, items: 1, removedTokens: 2000, reason: 'asked' },
+    inputPrice: 0,
     contextWindow: 200_000,
     active: 3,
     objects: 20,
@@ -127,10 +130,11 @@ describe('texts for the person', () => {
       'Saved $0.84, 42 % against plain Pi',
       'Cost so far $1.16 · last call 94 % from the cache',
       '  Roll: 12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls',
-      'Outputs: 2 in the window, 1 collapsed to references',
+      'Outputs: 3 in the window, 1 collapsed to references, 1 to lines',
       '  a.ts  full, pinned, 2.4k tokens, read, id=ab',
-      '  a.ts  excerpt, inactive, 2.4k tokens, read, id=ef',
-      'Old enough to collapse: 2.0k tokens; /context roll does it now',
+      '  a.ts  excerpt, may collapse, 2.4k tokens, read, id=ef',
+      '  a.ts  brought back, 900 tokens, read, id=ij',
+      '/context roll collapses now: 1 item, 2.0k tokens removed, cost 9.0k input tokens, pays back in 2 calls',
       'Store: /data/context.db',
     ])
   })

@@ -4,7 +4,7 @@
  * if the host's conversation is no longer what was handed over, all of it is read again. The cost of a turn depends on the
  * turn alone.
  */
-import type { ContextManager, Edit, HeldBack, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.js'
+import type { ContextManager, Edit, HeldBack, IncomingMessage, ModelCall, Plan, RollPreview } from '../../index.js'
 import { invalid } from '../errors.ts'
 import { flattened } from '../json.ts'
 import type { Keyed, Landmark, Point, Port, When } from './port.ts'
@@ -165,7 +165,7 @@ export class Driver<L extends Landmark = Landmark> {
   }
 
   /** Returns what a roll would remove and cost now; undefined if nothing can be rolled. */
-  async preview(): Promise<RollReceipt | undefined> {
+  async preview(): Promise<RollPreview | undefined> {
     return (await this.manager.previewRoll(this.#port.call({ atUserTurn: false, rolls: true }))) ?? undefined
   }
 

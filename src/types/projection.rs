@@ -117,6 +117,15 @@ pub struct Plan {
     pub point_times: Option<Vec<String>>,
 }
 
+/// What a roll would do.
+#[napi(object)]
+pub struct RollPreview {
+    /// The receipt that it would have.
+    pub receipt: RollReceipt,
+    /// The IDs of the calls whose outputs it would collapse.
+    pub outputs: Vec<String>,
+}
+
 /// Text that could leave the request and is held back. For people; it never enters the chat.
 #[napi(object)]
 pub struct HeldBack {

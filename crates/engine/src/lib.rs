@@ -55,4 +55,5 @@ pub use guard::{EditGuard, ReadAnswer};
 pub use index::Indexed;
 pub use query::{Found, Query, Stats, Wanted};
 pub use query::{find_objects, search_store, session_objects, source_path, stored_path};
+pub use roll::RollPreview;
 pub use view::{Assembled, Block};

@@ -2,6 +2,7 @@
 
 use context_model::chat::RollEntry;
 use context_model::chat::RollReceipt;
+use context_model::id::ObjectId;
 use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
 use context_projection::request::shape::Shape;
@@ -14,6 +15,15 @@ use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
 use crate::project::moment;
+
+/// What a roll would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RollPreview {
+    /// The receipt that it would have.
+    pub receipt: RollReceipt,
+    /// The calls whose outputs it would collapse.
+    pub outputs: Vec<ObjectId>,
+}
 
 impl Engine {
     /// Rolls everything that is stale now and everything that left the active set, because a user asked for it.
@@ -35,18 +45,21 @@ impl Engine {
         Ok(plan)
     }
 
-    /// The receipt that [`Engine::roll_now`] would have, for a user who wants to know before; `None` if nothing would be
-    /// rolled. Changes nothing.
-    pub async fn preview_roll(&self, call: &Call) -> Result<Option<RollReceipt>> {
+    /// What [`Engine::roll_now`] would do, for a user who wants to know before; `None` if nothing would be rolled. Changes
+    /// nothing.
+    pub async fn preview_roll(&self, call: &Call) -> Result<Option<RollPreview>> {
         let mut state = self.inner.lock().await?;
         let policy = state.request.policy(call, moment(call));
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
         request.segments.let_go_inactive(session);
-        let receipt = request.segments.asked(&policy, session).map(|roll| roll.receipt());
+        let preview = request.segments.asked(&policy, session).map(|roll| RollPreview {
+            receipt: roll.receipt(),
+            outputs: request.segments.outputs_of(&roll).cloned().collect(),
+        });
         // What only a user's roll takes is not stale for the others.
         request.segments.ripen(&policy, session);
-        Ok(receipt)
+        Ok(preview)
     }
 
     /// What could leave the request and has not, why, and what its next chance is; `None` if there is nothing. For users: it

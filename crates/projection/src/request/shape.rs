@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use context_model::chat::{RollReason, RollReceipt};
+use context_model::id::ObjectId;
 
 use super::aging::Departure;
 use super::forms::size_in;
@@ -61,6 +62,15 @@ impl Segments {
     /// The roll of everything stale, because a user asked for it.
     pub fn asked(&self, policy: &Policy, objects: &dyn Objects) -> Option<Shape> {
         self.ledger.asked(policy).map(|roll| self.shape(roll, objects))
+    }
+
+    /// The calls whose outputs a roll collapses.
+    pub fn outputs_of<'a>(&'a self, roll: &'a Shape) -> impl Iterator<Item = &'a ObjectId> {
+        let collapses = |(place, form): &&(usize, Form)| {
+            *form >= Form::Reference && self.segments[*place].form < Form::Reference
+        };
+        let output = |(place, _): &(usize, Form)| self.output_at(*place).map(|output| &output.object);
+        roll.forms.iter().filter(collapses).filter_map(output)
     }
 
     /// The roll that takes all reasoning from a place on out of the request, because it no longer fits what is before it.
