@@ -2,7 +2,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { after, Driver } from '../lib/driver/driver.ts'
 import { editedContent } from '../lib/driver/edits.ts'
-import { SavingLedger, sizeOf } from '../lib/driver/ledger.ts'
+import { SavingLedger } from '../lib/driver/ledger.ts'
+import type { PlainMessage } from '../lib/driver/plain.ts'
+import { plainMessage, sizeOf } from '../lib/driver/size.ts'
+import { piCompaction } from '../lib/models/compaction.ts'
 import { isPoint, worthOf } from '../lib/driver/port.ts'
 import type { Event, State } from '../lib/driver/driver.ts'
 import { ContextManager } from '../lib/index.ts'
@@ -68,14 +71,16 @@ test.each([
 describe('ledger', () => {
   const PRICES = { input: 1, cacheRead: 0.1, cacheWrite: 0 }
 
+  const user = (key: string, size: number): PlainMessage => plainMessage(key, { role: 'user', content: 'x'.repeat(size) })
+
   /** A branch on which plain Pi's last request had 2,000 tokens and ours, from which we had taken half, 1,000. */
   function halved(): SavingLedger {
     const ledger = new SavingLedger()
-    ledger.reset([['a', { own: 0, plain: 4000 }], ['b', { own: 4000, plain: 4000 }]])
+    ledger.reset([['a', 0], ['b', 4000]], [user('a', 4000), user('b', 4000)])
     ledger.sent({ own: 0, plain: 0 }, false)
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, PRICES)
     expect(ledger.saved).toBe(1000)
-    expect(ledger.last).toEqual({ own: 1000, plain: 2000 })
+    expect(ledger.last).toEqual({ own: 1000, plain: 2000, plainSize: 8000 })
     ledger.takeOver({ last: ledger.last! })
     return ledger
   }
@@ -86,7 +91,7 @@ describe('ledger', () => {
     ['an undo wrote everything again', (ledger) => ledger.edit('a', 4000, true), true, { input: 2000, cacheRead: 0 }, -1800],
     ['an undo in a dead cache', (ledger) => ledger.edit('a', 4000, true), false, { input: 2000, cacheRead: 0 }, 0],
     ['an undo and a roll, with no call between', (ledger) => { ledger.edit('a', 4000, true); ledger.edit('a', 0, true) }, true, { input: 0, cacheRead: 1000 }, 100],
-    ['a summary in place of everything', (ledger) => { ledger.reset([['s', { own: 400, plain: 400 }]]); ledger.rewritten() }, true, { input: 100, cacheRead: 0 }, 0],
+    ['a summary in place of everything', (ledger) => { ledger.compacted({ id: 'c', kept: 'b', size: 400, told: 400 }, true, undefined, PRICES, piCompaction(0)); ledger.reset([['s', 400]], [], { id: 'c', kept: 'b', size: 400, told: 400 }) }, true, { input: 100, cacheRead: 0 }, 0],
     ['no usage', () => {}, true, { input: 0, cacheRead: 0 }, 0],
   ])('%s', (_name, change, isAlive, usage, saved) => {
     const ledger = halved()
@@ -100,7 +105,7 @@ describe('ledger', () => {
 
   test('above a step, the whole prompt costs more; dollars are those of the model that was called', () => {
     const ledger = new SavingLedger()
-    ledger.reset([['a', { own: 4000, plain: 8000 }]])
+    ledger.reset([['a', 4000]], [user('a', 8000)])
     ledger.sent({ own: 0, plain: 0 }, false)
     const tiers = [{ inputTokensAbove: 1500, factor: 3 }, { inputTokensAbove: 3000, factor: 5 }]
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, { input: 2, cacheRead: 0.2, cacheWrite: 2, tiers })
@@ -112,7 +117,7 @@ describe('ledger', () => {
 
   test('above a step, the answer costs more, too', () => {
     const ledger = new SavingLedger()
-    ledger.reset([['a', { own: 4000, plain: 8000 }]])
+    ledger.reset([['a', 4000]], [user('a', 8000)])
     ledger.sent({ own: 0, plain: 0 }, false)
     const outputAbove = (tokens: number) => (tokens > 1500 ? 30 : 20)
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0, output: 500 }, { input: 2, cacheRead: 0.2, cacheWrite: 2, outputAbove })

@@ -9,11 +9,12 @@ import type {
   ExtensionContext,
   ProjectedSessionEntry,
   SessionBoundaryDraft,
+  SessionCompactEvent,
   TurnEndEvent,
   TurnEndEventResult,
 } from '@earendil-works/pi-coding-agent'
 import type { Assembled, ContextManager, Plan, RollPreview, RollReceipt } from '../index.js'
-import { Branch } from './branch.ts'
+import { Branch, realCompaction, usageIn } from './branch.ts'
 import type { Mark, Replacements } from './branch.ts'
 import type { Circumstances } from './circumstances.ts'
 import { Driver } from '../lib/driver/driver.ts'
@@ -101,11 +102,14 @@ export class Boundary {
     })
   }
 
-  /** Reads what is visible again after Pi has rewritten the branch's projection (a compaction). The sets stay. */
-  reread(ctx: ExtensionContext): Promise<void> {
+  /** Reads what is visible again after Pi has compacted the branch. The sets stay. */
+  compacted({ reason }: SessionCompactEvent, ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(ctx, async () => {
+      const branch = ctx.sessionManager.getBranch()
+      const real = realCompaction(branch)
+      const { circumstances } = this
+      if (real !== undefined) this.figures.ledger.compacted(real, reason === 'manual', usageIn(branch, real.id), circumstances.prices(ctx), circumstances.compaction(ctx))
       await this.#driver.compacted()
-      this.figures.ledger.rewritten()
     })
   }
 
@@ -132,7 +136,7 @@ export class Boundary {
     return this.#exclusive(ctx, async () => {
       await this.#recordPrompt(ctx)
       const result = await this.#projected(event, ctx)
-      this.figures.ledger.sent(this.#systemSize(ctx), this.circumstances.hasCache(ctx))
+      this.figures.ledger.sent(this.#systemSize(ctx), this.circumstances.hasCache(ctx), this.circumstances.findsHead(ctx))
       return result
     })
   }
@@ -157,6 +161,7 @@ export class Boundary {
     return this.#exclusive(ctx, async () => {
       this.#bill(event, ctx)
       const plan = await this.#driver.take('end')
+      if (event.outcome === 'completed' && !this.inSections) this.figures.ledger.turnEnded(this.circumstances.prices(ctx), this.circumstances.compaction(ctx))
       const mine: SessionBoundaryDraft[] = []
       for (const [targetId, replacement] of this.#owed) mine.push({ type: 'context_edit', targetId, replacement })
       this.#owed.clear()
@@ -205,7 +210,7 @@ export class Boundary {
   /** Enters the answered call in the ledger. */
   #bill({ message }: TurnEndEvent, ctx: ExtensionContext): void {
     if (message.role !== 'assistant' || this.inSections) return
-    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx))
+    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx), this.circumstances.compaction(ctx))
   }
 
   /** Updates the figures after the user changed the sets. Nothing collapses. */
@@ -257,12 +262,13 @@ export class Boundary {
 
   /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
-    const { saved, dollars, last, prefix } = this.figures.ledger
+    const { saved, dollars, last, prefix, summary } = this.figures.ledger
     const point = await this.#driver.point(plan)
     if (Math.round(saved) !== 0) point.saved = Math.round(saved)
     if (dollars !== 0) point.dollars = Number(dollars.toFixed(6))
     if (last !== undefined) point.last = { ...last, plain: Math.round(last.plain) }
     if (prefix !== 'kept') point.prefix = prefix
+    if (summary !== undefined) point.plain = { ...summary }
     const born = this.#branch.takeBorn()
     if (born !== undefined) point.born = born
     if (this.off) point.off = true

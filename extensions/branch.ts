@@ -5,8 +5,9 @@
 import type { ExtensionContext, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
 import type { Landmark, News, Port, Visible } from '../lib/driver/port.ts'
-import { sizeOf } from '../lib/driver/ledger.ts'
-import type { SavingLedger } from '../lib/driver/ledger.ts'
+import type { PromptUsage, SavingLedger } from '../lib/driver/ledger.ts'
+import type { PlainMessage, RealCompaction } from '../lib/driver/plain.ts'
+import { plainMessage, sizeOf } from '../lib/driver/size.ts'
 import { entriesAfter, messageOf, messagesOf, NOTICE, points, replacementOf, sameReplacement } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 
@@ -66,7 +67,7 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     if (messages === undefined) return { is: 'changed' }
     for (const { key, message } of messages) {
       this.#note(key, message as PiMessage)
-      this.#ledger.add(key, { own: sizeOf(message), plain: this.#plainSize(key, message as PiMessage) })
+      this.#ledger.add(key, sizeOf(message), this.#plainMessage(key, message))
     }
     return { is: 'new', messages }
   }
@@ -83,7 +84,7 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     for (const noted of [this.#asked, this.#left, this.#edited]) noted.clear()
     this.#born = new Map([...points(branch)].flatMap(({ point }) => Object.entries(point.born ?? {})))
     for (const { key, message } of messages) this.#note(key, message as PiMessage)
-    this.#ledger.reset(messages.map(({ key, message }) => [key, { own: sizeOf(message), plain: this.#plainSize(key, message as PiMessage) }]))
+    this.#ledger.reset(messages.map(({ key, message }) => [key, sizeOf(message)]), this.#plainMessages(branch), realCompaction(branch))
     // A compaction comes first in the projection, wherever it is on the branch, and is not part of the record.
     const isCompacted = projection[0]?.sourceEntry.type === 'compaction'
     let recorded = Math.max(0, isCompacted ? messages.findIndex(({ key }) => before.has(key)) : 0)
@@ -126,19 +127,28 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     return { found, isWhole: found.size === new Set(edits.map(({ key }) => key)).size }
   }
 
-  /** The size of an entry's message in plain Pi. `shown` is the message with the edits in force. */
-  #plainSize(key: string, shown: PiMessage): number {
+  /** All messages of a branch as plain Pi would have them. */
+  #plainMessages(branch: readonly SessionEntry[]): PlainMessage[] {
+    return branch.flatMap((entry) => {
+      const message = messageOf(entry)
+      const plain = message === undefined ? undefined : this.#plainMessage(entry.id, message)
+      return plain === undefined ? [] : [plain]
+    })
+  }
+
+  /** An entry's message in plain Pi; undefined for a message of ours. `shown` is the message with the edits in force. */
+  #plainMessage(key: string, shown: object): PlainMessage | undefined {
     const entry = this.ctx.sessionManager.getEntry(key)
-    if (entry?.type === 'custom_message' && entry.customType === NOTICE) return 0
-    const message = entry?.type === 'message' ? entry.message : shown
-    if (message.role !== 'toolResult') return sizeOf(message)
+    if (entry?.type === 'custom_message' && entry.customType === NOTICE) return undefined
+    const message = entry?.type === 'message' ? entry.message : (shown as PiMessage)
+    if (message.role !== 'toolResult') return plainMessage(key, message)
     const birth = this.#births.get(message.toolCallId)
     if (birth !== undefined) {
       this.#births.delete(message.toolCallId)
       this.#born.set(key, birth)
       this.#unsaved[key] = birth
     }
-    return sizeOf(message) + (this.#born.get(key) ?? 0)
+    return plainMessage(key, message, this.#born.get(key) ?? 0)
   }
 
   /** A message as it was handed over; an edit says what differs from that. */
@@ -176,6 +186,28 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     this.#asked.clear()
     return [...messages.values()]
   }
+}
+
+/** The last compaction of a branch. */
+export function realCompaction(branch: readonly SessionEntry[]): RealCompaction | undefined {
+  const entry = branch.findLast((one) => one.type === 'compaction')
+  if (entry === undefined) return undefined
+  // Pi may name an entry that shows nothing.
+  const from = branch.findIndex(({ id }) => id === entry.firstKeptEntryId)
+  const kept = branch.slice(Math.max(0, from)).find((one) => messageOf(one) !== undefined)
+  return { id: entry.id, kept: kept?.id ?? entry.firstKeptEntryId, size: entry.summary.length, told: toldIn(entry.summary) }
+}
+
+/** The tokens that a compaction of a branch has cost; undefined if Pi has not noted them. */
+export function usageIn(branch: readonly SessionEntry[], id: string): PromptUsage | undefined {
+  const entry = branch.find((one) => one.id === id)
+  return entry?.type === 'compaction' ? entry.usage : undefined
+}
+
+/** Characters of each text by the model in one of Pi's summaries: there are two if it cuts a turn; lists of files follow. */
+function toldIn(summary: string): number {
+  const texts = summary.replace(/\n\n<(?:read|modified)-files>\n[^]*$/, '').split('**Turn Context (split turn):**')
+  return texts.reduce((sum, text) => sum + text.length, 0) / texts.length
 }
 
 /**

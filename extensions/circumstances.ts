@@ -3,9 +3,12 @@ import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-a
 import type { ModelCall } from '../index.js'
 import type { PromptPrices } from '../lib/driver/ledger.ts'
 import type { Moment } from '../lib/driver/port.ts'
+import { piCompaction } from '../lib/models/compaction.ts'
+import type { CompactionRule } from '../lib/models/compaction.ts'
 import { factorsOf, ratesAt } from '../lib/models/prices.ts'
 import type { CataloguePrices } from '../lib/models/prices.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
+import { CompactionSettings } from './compaction-settings.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
@@ -25,6 +28,7 @@ export class Circumstances {
   readonly #lastRequest: () => unknown
   /** The provider's handling of reasoning once something before it has changed. */
   readonly binding: SessionBinding
+  readonly #compaction = new CompactionSettings()
   #tools = { key: '', characters: 0 }
   #head = { model: '', tokens: 0 }
 
@@ -88,7 +92,18 @@ export class Circumstances {
   prices(ctx: ExtensionContext): PromptPrices {
     const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
     const cost = model?.cost as CataloguePrices | undefined
-    return { ...this.#prices(model), ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => ratesAt(cost, tokens).output }) }
+    return { ...this.#prices(model), output: cost?.output ?? 0, ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => ratesAt(cost, tokens).output }) }
+  }
+
+  /** How plain Pi compacts in the model's window. */
+  compaction(ctx: ExtensionContext): CompactionRule {
+    return piCompaction(ctx.model?.contextWindow ?? 0, this.#compaction.of(ctx))
+  }
+
+  /** Returns whether the provider finds the system part in its cache if everything behind it is new. */
+  findsHead(ctx: ExtensionContext): boolean {
+    const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
+    return model === undefined || looksBack(model) || rulesFor(model).cache.kind !== 'endings'
   }
 
   /** Returns whether the provider should still have the last prompt in its cache, by time and model. */

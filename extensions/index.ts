@@ -148,7 +148,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   )
   pi.on(
     'session_compact',
-    host.handler<SessionCompactEvent>('session_compact', (boundary, _event, ctx) => boundary.reread(ctx)),
+    host.handler<SessionCompactEvent>('session_compact', (boundary, event, ctx) => boundary.compacted(event, ctx)),
   )
 }
 

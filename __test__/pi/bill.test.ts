@@ -25,7 +25,7 @@ const STEP = { inputTokensAbove: 40_000, input: 6, output: 30, cacheRead: 0.6, c
 const DEAR = { id: 'dear', contextWindow: 200_000, maxTokens: 8192, cost: { input: 15, output: 75, cacheRead: 1.5, cacheWrite: 0 } }
 
 /** What a person does. Without the extension, the first four do nothing. */
-type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | 'restart' | { say: string } | { goto: number } | { model: string }
+type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | 'restart' | { say: string } | { work: number } | { goto: number } | { model: string }
 
 /** What differs from the usual provider. */
 interface Provider {
@@ -36,9 +36,22 @@ interface Provider {
   isSilent?: true
   /** How often each answer goes on. */
   goesOn?: number
+  /** The model's window in tokens. */
+  window?: number
+  /** Pi's settings for its compaction. */
+  compaction?: object
 }
 
 const say = (...names: string[]): Step[] => names.map((name) => ({ say: `read ${name}` }))
+
+/** How many files each of them reads. */
+const READS = 5
+
+/** A summary of the length that Pi's have, the first ones apart. */
+const summary = (n: number): string => lines(`summary ${n}`, 60)
+
+/** So many prompts, each with five reads and an answer. */
+const work = (count: number, from = 0): Step[] => Array.from({ length: count }, (_, n) => ({ work: from + n }))
 
 const CLAUDE: Provider = { api: 'anthropic-messages', cost: { ...COST, cacheWrite: 3.75 } }
 
@@ -63,6 +76,19 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a provider that reports no tokens', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g')], { isSilent: true }],
 ]
 
+/** What plain Pi summarizes once or more often, and we seldom or never do. */
+const LONG: [name: string, steps: Step[], provider?: Provider][] = [
+  ['fifteen prompts of six calls in a window of 200k', work(15)],
+  ['the same on Claude', work(15), CLAUDE],
+  ['the same with settings of the user', work(15), { compaction: { reserveTokens: 40_000, keepRecentTokens: 60_000 } }],
+  ['a window of 100k with restarts', [...work(4), 'restart', ...work(3, 4), 'restart', ...work(3, 7)], { window: 100_000 }],
+  ['a roll and an undo where plain Pi has compacted', [...work(6), 'roll', ...work(1, 6), 'undo', ...work(2, 7)], { window: 150_000 }],
+  ['two models with windows of two sizes', [{ model: 'dear' }, ...work(4), { model: 'scripted' }, ...work(4, 4), { model: 'dear' }, ...work(2, 8)], { window: 100_000 }],
+  ['a compaction by hand behind one that only plain Pi makes', [...work(8), 'compact', ...work(4, 8)], { window: 150_000 }],
+  ['a step in the price above which plain Pi compacts', work(10), { window: 120_000, cost: { ...COST, tiers: [{ ...STEP, inputTokensAbove: 110_000 }] } }],
+  ['a fork where plain Pi has compacted', [...work(5), 'fork', ...work(3, 5)], { window: 100_000 }],
+]
+
 const NO_TOKENS: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
 interface Outcome {
@@ -71,13 +97,24 @@ interface Outcome {
   saved: number
   /** The same by `usage`, over all branches. */
   used: number
+  /** How often Pi has summarized the conversation. */
+  summaries: number
+  /** Tokens of the longest request that plain Pi would have sent, by the points. */
+  longest: number
 }
 
 /** Does it in a Pi of its own. Returns the bill of the branch, and what is said to have been saved. */
-async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, goesOn = 0 }: Provider, isManaged: boolean): Promise<Outcome> {
+async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, goesOn = 0, window = 200_000, compaction = { keepRecentTokens: 2000 } }: Provider, isManaged: boolean): Promise<Outcome> {
+  const isWork = steps.some((step) => typeof step === 'object' && 'work' in step)
+  let worked = 0
   const { server, home, load } = await setUp(
     (request, n) => {
-      if (request.kind === 'summary') return 'SUMMARY'
+      if (request.kind === 'summary') return isWork ? summary(n) : 'SUMMARY'
+      if (isWork) {
+        // After a summary, the prompt may not be in the request.
+        const at = worked++
+        return at % (READS + 1) < READS ? calls(['read', { path: `w${at}.txt` }, `call_${n}`]) : { text: `answer ${at}` }
+      }
       const said = lastOf(request, 'user')!.text
       const name = /read (\w)$/m.exec(said)?.[1]
       // Held open: half of it has come, or nothing at all where tokens are reported at the end.
@@ -87,9 +124,10 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
         : { text: `answer about ${said}${' and so on'.repeat(goesOn)}` }
       return isSilent === true ? { ...reply, usage: NO_TOKENS } : reply
     },
-    { model: { cost }, models: [DEAR], settings: { compaction: { keepRecentTokens: 2000 } }, ...(api && { api }), ...(env && { env }) },
+    { model: { cost }, models: [DEAR], contextWindow: window, settings: { compaction }, ...(api && { api }), ...(env && { env }) },
   )
   for (const name of 'abcdefghij') put(home, `${name}.txt`, lines(name, 500))
+  if (isWork) for (let n = 0; n < (READS + 1) * steps.length; n += 1) put(home, `w${n}.txt`, lines(`w${n}`, 500))
   const start = (args: string[] = []) => startRpc({ ...load, args, extension: isManaged ? [load.extension, NAVIGATE] : [NAVIGATE] })
   let rpc = await start()
   for (const step of steps) {
@@ -105,7 +143,8 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
   const point = branch.findLast((entry) => entry['customType'] === 'pi-context-manager')?.['data'] as { dollars?: number } | undefined
   let used = 0
   for await (const charge of chargesOf(await openRecording(sessionFile), new Set())) used += charge.saved
-  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used }
+  const longest = Math.max(0, ...branch.map((entry) => (entry['data'] as { last?: { plain: number } } | undefined)?.last?.plain ?? 0))
+  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used, summaries: branch.filter(({ type }) => type === 'compaction').length, longest }
 }
 
 async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: boolean): Promise<void> {
@@ -123,6 +162,7 @@ async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: bool
   } else if (typeof step === 'string') {
     if (isManaged) await command(rpc, `/context ${step}`)
   } else if ('say' in step) await rpc.prompt(step.say)
+  else if ('work' in step) await rpc.prompt(`work ${step.work}`)
   else if ('model' in step) await rpc.command({ type: 'set_model', provider: 'rig', modelId: step.model })
   else {
     const { sessionFile } = await rpc.state()
@@ -137,4 +177,17 @@ test.each(SCENARIOS)('%s', async (name, steps, provider = {}) => {
   expect(Math.abs(plain.cost - own.cost - own.saved)).toBeLessThan(0.01)
   // On one branch, the command says the same.
   if (!steps.some((step) => typeof step === 'object' && 'goto' in step)) expect(own.used).toBeCloseTo(own.saved, 5)
+})
+
+test.each(LONG)('%s: the saving that is claimed is the true one within 2 %%', async (name, steps, provider = {}) => {
+  const whole = { compaction: {}, ...provider }
+  const [own, plain] = [await run(steps, whole, true), await run(steps, whole, false)]
+  const saved = plain.cost - own.cost
+  process.stderr.write(`${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.summaries} summaries); saved $${saved.toFixed(4)}, said $${own.saved.toFixed(4)} (${((100 * own.saved) / saved - 100).toFixed(2)} %)\n`)
+  expect(plain.summaries).toBeGreaterThan(0)
+  // Where little was saved, the two bills agree.
+  expect(Math.abs(own.saved - saved)).toBeLessThan(Math.max(0.02 * saved, 0.002 * plain.cost))
+  expect(own.used).toBeCloseTo(own.saved, 5)
+  // What we say plain Pi would have sent is nowhere longer than the window.
+  expect(own.longest).toBeLessThanOrEqual(Math.max(provider.window ?? 200_000, steps.some((step) => typeof step === 'object' && 'model' in step) ? DEAR.contextWindow : 0))
 })

@@ -79,7 +79,7 @@ test('pi compacts 16,384 tokens below the window, keeps about 20,000, and pays f
     compacted += 1
     expect(tokens).toBeGreaterThan(20_000)
     expect(tokens).toBeLessThan(28_000)
-    expect(compaction.outputTokens).toBe(2000)
+    expect(compaction.outputTokens).toBe(1000)
     expect(blocks[1]?.label).toBe('summary')
     expect(blocks[2]?.label).not.toBe('bash')
   }

@@ -1,6 +1,7 @@
 /** The port between a host and a driver: what is new and visible, points to return to, and tools that bring text back. */
 import type { IncomingMessage, ModelCall, Plan } from '../../index.js'
 import type { Prefix, Prompts } from './ledger.ts'
+import type { PlainSummary } from './plain.ts'
 
 /** A new message, under the key by which host and engine know it. */
 export interface Keyed extends IncomingMessage {
@@ -102,6 +103,8 @@ export interface Point {
   last?: Prompts
   /** The change to that call's prefix since then; absent: none. */
   prefix?: Prefix
+  /** The summary that the conversation would have without us by now; absent: none. */
+  plain?: PlainSummary
   /** By how many characters results of this turn would be longer without us, by message. */
   born?: Record<string, number>
 }

@@ -2,20 +2,9 @@
 import { unitsOf } from '../blocks.ts'
 import { callsOf, textOf } from '../recording.ts'
 import type { RecordedEntry, Message } from '../recording.ts'
+import { firstKept, INSTRUCTIONS, PI_COMPACTION, SUMMARIZED_RESULT, SUMMARY_TOKENS } from '../../models/compaction.ts'
 import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Setting } from './policy.ts'
-
-/** Tokens, by Pi's own estimate of four characters each, that stay uncompacted. */
-const KEEP_RECENT_TOKENS = 20_000
-
-/** The most characters of a tool result that go into the text to summarize. */
-const SUMMARIZED_RESULT_UNITS = 2_000
-
-/** Pi's instructions for the summary. */
-const INSTRUCTION_UNITS = 2_500
-
-/** Tokens of a summary if the recording has none to use. */
-const SUMMARY_TOKENS = 2_000
 
 /** The result of a compaction. */
 interface Compacted {
@@ -74,7 +63,7 @@ export function compact(
   const text = recorded ?? 'x'.repeat(Math.round(SUMMARY_TOKENS * setting.unitsPerToken))
   const at = entries[cut - 1]?.at ?? 0
   const summary = { key: `compaction-${count}`, message: { role: 'compactionSummary', summary: text }, at }
-  const asked = INSTRUCTION_UNITS + old.reduce((sum, entry) => sum + summarizedUnits(entry.message), 0)
+  const asked = INSTRUCTIONS.first + old.reduce((sum, entry) => sum + summarizedUnits(entry.message), 0)
   return {
     summary,
     kept: entries.slice(cut),
@@ -85,26 +74,16 @@ export function compact(
   }
 }
 
-/** The first entry that stays: about the newest 20,000 tokens, never beginning with a tool result. */
+/** The first entry that stays. Pi counts four characters for a token. */
 function cutOf(entries: readonly RecordedEntry[], cache: BlockCache): number {
-  let tokens = 0
-  for (let index = entries.length - 1; index >= 0; index -= 1) {
-    tokens += Math.ceil(unitsOf(cache.of(entries[index] as RecordedEntry)) / 4)
-    if (tokens < KEEP_RECENT_TOKENS) continue
-    const later = entries.findIndex((entry, place) => place >= index && entry.message.role !== 'toolResult')
-    if (later >= 0) return later
-    // The results alone exceed the limit: keep the answer that asked for them, too.
-    let before = index
-    while (before > 0 && entries[before]?.message.role === 'toolResult') before -= 1
-    return before
-  }
-  return 0
+  const sizeAt = (at: number): number => Math.ceil(unitsOf(cache.of(entries[at] as RecordedEntry)) / 4)
+  return firstKept(entries.length, PI_COMPACTION.keepRecentTokens, sizeAt, (at) => entries[at]?.message.role === 'toolResult')
 }
 
 function summarizedUnits(message: Message): number {
   switch (message.role) {
     case 'toolResult':
-      return Math.min(SUMMARIZED_RESULT_UNITS, textOf(message).length)
+      return Math.min(SUMMARIZED_RESULT, textOf(message).length)
     case 'assistant': {
       const blocks = Array.isArray(message.content) ? message.content : []
       const prose = blocks.reduce((sum, block) => sum + (block.text ?? block.thinking ?? '').length, 0)

@@ -1,4 +1,5 @@
 /** Policies that need no engine: a simple rule derives each request from the conversation. */
+import { piCompaction } from '../../models/compaction.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { ReplayBlock } from '../blocks.ts'
 import type { RecordedEntry } from '../recording.ts'
@@ -50,7 +51,7 @@ export class Pi extends Append {
   override request(_moment: PolicyMoment): Request {
     const { setting } = this
     const blocks = this.#blocks()
-    if (unitsOf(blocks) / setting.unitsPerToken <= setting.window - RESERVE_TOKENS) return { blocks, fixed: 1 }
+    if (unitsOf(blocks) / setting.unitsPerToken <= piCompaction(setting.window).limit) return { blocks, fixed: 1 }
     const { summary, count } = this.#compactions
     const done = compact(summary === undefined ? this.entries : [summary, ...this.entries], this.cache, setting, count)
     if (done === undefined) return { blocks, fixed: 1 }
@@ -65,9 +66,6 @@ export class Pi extends Append {
     return [this.system, ...first, ...this.entries.flatMap((entry) => this.cache.of(entry))]
   }
 }
-
-/** Tokens that Pi keeps free below the model's window (its default). */
-export const RESERVE_TOKENS = 16_384
 
 /** A policy that replaces some tool results with a line; which ones is decided at each call, or once for good. */
 abstract class Hiding extends Append {

@@ -6,6 +6,7 @@ import type { ContextManager, Edit, IncomingMessage, Plan, RollReceipt } from '.
 import { Driver } from '../../driver/driver.ts'
 import { editedContent } from '../../driver/edits.ts'
 import type { Landmark, News, Visible as Shown, When } from '../../driver/port.ts'
+import { piCompaction } from '../../models/compaction.ts'
 import { appendsTools } from '../../models/rules.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { ReplayBlock } from '../blocks.ts'
@@ -13,7 +14,6 @@ import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
 import type { ContentBlock, RecordedEntry, Message } from '../recording.ts'
 import { compact, Compactions } from './compaction.ts'
-import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './block-cache.ts'
 import { openManager } from './engine.ts'
 import { bindingOf, modelCall } from './model-call.ts'
@@ -325,7 +325,7 @@ export class Managed implements Policy {
 
   /** Pi's own compaction, if a roll does not make enough room. */
   async #compact(moment: PolicyMoment): Promise<Compaction | undefined> {
-    const most = this.#setting.window - RESERVE_TOKENS
+    const most = piCompaction(this.#setting.window).limit
     const tokens = unitsOf(this.#request()) / this.#setting.unitsPerToken
     if (tokens <= most) return undefined
     const { receipt, ...plan } = await this.#driver.roll()
