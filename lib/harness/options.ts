@@ -56,8 +56,8 @@ export interface ProjectionOptions {
   fallback?: (messages: readonly object[]) => object[]
   /**
    * When an earlier process sent this conversation last, in milliseconds since the epoch, if it sent it in the form that the
-   * record gives it now: the provider may still have that cached. Without it, a conversation that this process did not
-   * begin counts as cached only if its messages have their times and are as they were sent.
+   * record gives it now: the provider may still have that cached. Default: when the record was last written, if the
+   * conversation is as recorded.
    */
   sentMs?: number
   /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */

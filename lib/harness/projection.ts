@@ -309,6 +309,8 @@ export class Projection {
   async #visible(): Promise<Visible> {
     const pass = this.#pass as Pass
     const old = this.#table
+    const isFirst = old.units.length === 0
+    const recordedMs = isFirst && this.#sentMs === undefined ? await this.#recordedMs() : undefined
     const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
@@ -316,11 +318,12 @@ export class Projection {
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
       (await this.#boundary.of(units, seen))
-    const isFirst = old.units.length === 0
     const changed = this.#results.changed(isFirst ? [] : units.filter((unit) => !seen.has(unit)))
     const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
-    if (boundary <= same && reworded.size === 0 && unknown.size === 0 && this.#sentMs !== undefined) pass.sentMs = this.#sentMs
+    const isAsRecorded = reworded.size === 0 && unknown.size === 0
+    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 ? recordedMs : undefined
+    if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
     const known = units.slice(0, boundary)
@@ -373,9 +376,15 @@ export class Projection {
 
   #call(moment: Moment): ModelCall {
     const { systemTokens, shortens } = this.#options
-    const sentMs = this.#sentMs === undefined ? this.#options.sentMs : this.#pass?.sentMs
+    const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
     return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs })
+  }
+
+  /** When the record was last written, which a process does with each request; undefined if that can't be read. */
+  async #recordedMs(): Promise<number | undefined> {
+    const ms = Date.parse((await this.#manager.pointTimes())[1])
+    return Number.isNaN(ms) ? undefined : ms
   }
 
   #model(): ProjectedModel {

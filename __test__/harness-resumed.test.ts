@@ -1,0 +1,107 @@
+/**
+ * A host that starts anew and has only its own messages: the first request of the new process is the one that the old process
+ * would have sent, byte for byte, so that the provider still has it cached.
+ */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { Projection } from '../lib/harness.ts'
+import { ContextManager } from '../lib/index.ts'
+import { FILESYSTEM, folder, write } from './core/setup.ts'
+import { shapes, written } from './hosts/conversation.ts'
+import type { Call, Step } from './hosts/conversation.ts'
+import { cleanUp } from './rig/cleanup.ts'
+import { SOON } from './rig/extension.ts'
+import { commonPrefix } from './rig/meter.ts'
+import { random } from './rig/random.ts'
+
+afterEach(cleanUp)
+
+const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+/** The steps of one conversation. */
+const STEPS = 44
+
+/** What happens at a step: the agent's messages, and the file that there is from then on. */
+interface Happening {
+  step: Step
+  made?: { file: string; text: string }
+}
+
+const text = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
+
+/** A conversation with reads, commands, long outputs and arguments. */
+function conversation(seed: number): Happening[] {
+  const { next, below, pick } = random(seed)
+  const files = new Map(Array.from({ length: 4 }, (_, n) => [`f${n}.ts`, text(`f${n}`, 40 + below(80))]))
+  const all: Happening[] = [...files].map(([file, content]) => ({ step: { user: `see ${file}` }, made: { file, text: content } }))
+  for (let n = all.length; n < STEPS; n += 1) {
+    if (next() < 0.25) {
+      all.push({ step: { user: `prompt ${n} ${next() < 0.2 ? text('said', 40) : ''}` } })
+      continue
+    }
+    const calls = Array.from({ length: 1 + below(2) }, (_, place): Call => {
+      const id = `call_${n}_${place}`
+      const file = pick([...files.keys()])
+      if (next() < 0.5) return { id, name: 'read', args: { path: file }, output: files.get(file) as string }
+      if (next() < 0.3) return { id, name: 'write', args: { path: `made${n}.txt`, content: text(`argument ${n}`, 30) }, output: 'written' }
+      return { id, name: 'bash', args: { command: `run ${id}` }, output: text(id, pick([1, 10, 60, 900])) }
+    })
+    all.push({ step: { calls, ...(next() < 0.3 ? { text: text(`answer ${n}`, 12) } : {}) } })
+  }
+  return all
+}
+
+/** Plays a conversation; before the step `restart`, the process ends and another one continues. Returns each request. */
+async function play(shape: (typeof shapes)[number], cwd: string, all: readonly Happening[], restart?: number): Promise<{ sent: string[]; rolls: number }> {
+  const store = { kind: 'sqlite', path: join(cwd, 'store', 'context.db'), durability: 'process' } as const
+  rmSync(join(cwd, 'store'), { recursive: true, force: true })
+  const start = Date.now()
+  let now = start
+  let rolls = 0
+  const open = () => ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false, stay: SOON })
+  const projected = (manager: ContextManager): Projection =>
+    new Projection(manager, { shape, model: MODEL, shortens: true, systemTokens: 3000, now: () => now, onRoll: () => (rolls += 1), onWarning: (warning) => expect.unreachable(warning) })
+  let manager = await open()
+  let projection = projected(manager)
+  const messages: object[] = []
+  const sent: string[] = []
+  try {
+    for (const [n, { step, made }] of all.entries()) {
+      if (n === restart) {
+        await manager.close()
+        manager = await open()
+        projection = projected(manager)
+      }
+      now += 1000
+      if (made !== undefined) write(cwd, made.file, made.text)
+      if ('calls' in step) for (const { name, args } of step.calls) if (name === 'write') write(cwd, args['path'] as string, args['content'] as string)
+      await manager.reconcile()
+      messages.push(...written[shape](step, now))
+      const form = await projection.transform(messages)
+      // Times are those of this run.
+      sent.push(form.map((one) => JSON.stringify(one).replaceAll(/("?timestamp"?:)\d+/g, '$1')).join('\n'))
+      if (n === restart) break
+    }
+    return { sent, rolls }
+  } finally {
+    await manager.close()
+  }
+}
+
+describe.each(shapes)('%s', (shape) => {
+  test.each([1, 2])('conversation %i', async (seed) => {
+    const cwd = folder()
+    const all = conversation(seed)
+    const whole = await play(shape, cwd, all)
+    expect(whole.rolls).toBeGreaterThan(0)
+    for (let restart = 5 + seed; restart < STEPS; restart += 6) {
+      const { sent } = await play(shape, cwd, all, restart)
+      const [before, expected, actual] = [whole.sent[restart - 1]!, whole.sent[restart]!, sent[restart]!]
+      // A roll may be due in the old process, and not yet in the new one.
+      if (actual === expected || actual.startsWith(`${before}\n`)) continue
+      const at = commonPrefix(before, actual)
+      expect({ restart, at, text: actual.slice(Math.max(0, at - 100), at + 300) }).toEqual({ restart, at, text: before.slice(Math.max(0, at - 100), at + 300) })
+    }
+  })
+})
