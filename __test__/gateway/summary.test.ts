@@ -30,6 +30,8 @@ function ledgerOf(calls: readonly Call[], rolls = 0): BillLedger {
       isEdited: times !== 1,
       plainBytes: 1000 * times,
       sentBytes: 1000,
+      window: 0,
+      lifetimeMs: 300_000,
       outcome: { status: 200, answered, refusal: undefined, isAborted: false, headMs: 1 } as unknown as LedgerEntry['outcome'],
     })
   }

@@ -240,10 +240,9 @@ export class SavingLedger {
     const wasReal = this.#plain.isReal
     const done = this.#plain.compact(rule)
     if (done === undefined) return
-    const { input, output, cacheRead, tiers } = known(prices)
+    const { input, output, tiers } = known(prices)
     const tokens = (characters: number): number => characters * this.#perCharacter
-    const within = Math.min(rule.limit, this.last?.plain ?? 0)
-    const asked = rule.asks === 'within' ? within * cacheRead * factorAt(tiers, within) : done.asked.reduce((sum, one) => sum + tokens(one) * input * factorAt(tiers, tokens(one)), 0)
+    const asked = done.asked.reduce((sum, one) => sum + tokens(one) * input * factorAt(tiers, tokens(one)), 0)
     const answered = done.answered.reduce((sum, one) => sum + tokens(one), 0) * output
     const [saved, dollars] = [this.saved, this.dollars]
     this.#gain(asked + answered, prices)

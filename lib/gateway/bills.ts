@@ -21,6 +21,8 @@ export interface BilledCall {
   billed?: Usage
   /** Estimate of what the host's own request would have been billed. Undefined together with the bill. */
   plain?: Usage
+  /** Estimate of the request for a summary that the host itself would have made before this call; absent: none. */
+  summary?: Usage
   isHeldOut: boolean
 }
 

@@ -85,6 +85,9 @@ export interface GatewayOptions {
   now?: () => number
 }
 
+/** How long a provider keeps a prompt of which nothing else is known, in milliseconds. */
+const USUAL_LIFETIME_MS = 300_000
+
 /** The time for the last notes of a gateway that is closed, in milliseconds. */
 const LAST_NOTES_MS = 1_000
 
@@ -345,7 +348,8 @@ export class Gateway {
     const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, answered?.usage)
     if (lifetime !== undefined) this.#tell('lifetime', lifetime)
     const isHeldOut = placed === undefined
-    const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome, lifetime: this.#lifetimes.told(conversation) })
+    const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = modelOf(request, this.#options.models)
+    const usages = this.ledger.note({ window, lifetimeMs, request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome, lifetime: this.#lifetimes.told(conversation) })
     if (outcome.unread !== undefined) this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
     // What has been answered was billed, also where nothing says how much; and perhaps what has left and was never answered.
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return

@@ -13,8 +13,11 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
 import type { SentBefore, GatewayBreak } from './break.ts'
-import { commonLength } from './prefix.ts'
-import { inputCost, plainCost } from './saving.ts'
+import { compactionOf } from '../models/compaction.ts'
+import { modelNamed } from '../models/model.ts'
+import { PlainAccount } from './plain.ts'
+import type { PlainBill } from './plain.ts'
+import { inputCost, plainCost, summaryCost } from './saving.ts'
 
 /** One request that has ended. */
 export interface LedgerEntry {
@@ -27,6 +30,9 @@ export interface LedgerEntry {
   /** Bytes of the host's body, and of what went out instead. */
   plainBytes: number
   sentBytes: number
+  /** The model's window in tokens, 0 if it is not known, and how long its provider keeps a prompt for the host, in milliseconds. */
+  window: number
+  lifetimeMs: number
   outcome: Outcome
   /** How long the provider is asked to keep the cache, and what that has saved in fresh tokens; undefined: as the client asks. */
   lifetime?: { why: string; savedTokens: number } | undefined
@@ -83,8 +89,8 @@ export interface SessionSums {
 }
 
 interface State extends SessionSums {
-  /** The host's messages in the last request, and the bytes of its body. */
-  lastPlain: { messages: readonly object[]; bytes: number }
+  /** The host's own requests. */
+  account: PlainAccount
   /** The last call that can break a cache. */
   before: SentBefore | undefined
   /** A roll whose call has not ended. */
@@ -135,7 +141,7 @@ export class BillLedger {
   }
 
   /** Notes a request that has ended. Returns what it was billed, and the host's own would have been, if that is known. */
-  note(entry: LedgerEntry): { billed: Usage; plain: Usage } | undefined {
+  note(entry: LedgerEntry): ({ billed: Usage } & PlainBill) | undefined {
     const { request, sender, conversation, outcome, isAside } = entry
     const session = conversation?.id ?? sender.session ?? `${sender.host}:`
     const state = this.#state(session, entry)
@@ -145,11 +151,12 @@ export class BillLedger {
     const { answered, status } = outcome
     if (status !== 200) state.failures += 1
     const usage = answered?.usage
-    const plain = usage === undefined || !entry.isEdited ? usage : plainUsage(entry, usage, state.lastPlain)
+    const bill = usage === undefined ? undefined : plainBill(entry, usage, state)
+    const plain = bill?.plain
     state.billed = sum(state.billed, usage ?? NOTHING)
-    state.plain = sum(state.plain, plain ?? NOTHING)
+    state.plain = sum(sum(state.plain, plain ?? NOTHING), bill?.summary ?? NOTHING)
     state.cost.billed += inputCost(usage ?? NOTHING, request.model)
-    state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, request.model)
+    state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, request.model) + summaryCost(bill?.summary ?? NOTHING, request.model)
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, roll: state.rolling }
     const broken = now === undefined || state.before === undefined ? undefined : breakOf(state.before, now)
@@ -158,20 +165,17 @@ export class BillLedger {
     state.calls.push({ number: state.requests, at: state.lastAt, model: request.model, status, isAborted, isEdited, isAside, headMs, billed: usage, plain, roll: isAside ? undefined : state.rolling, broken })
     if (state.calls.length > MOST_CALLS) state.calls.shift()
     if (now !== undefined && !isAside) state.before = now
-    if (!isAside) {
-      state.lastPlain = { messages: request.messages, bytes: entry.plainBytes }
-      // A request that failed comes again, in the same form.
-      if (usage !== undefined) state.rolling = undefined
-    }
+    // A request that failed comes again, in the same form.
+    if (!isAside && usage !== undefined) state.rolling = undefined
     this.#rest()
     for (const listener of this.#listeners) listener(session)
-    return usage === undefined || plain === undefined ? undefined : { billed: usage, plain }
+    return usage === undefined || bill === undefined ? undefined : { billed: usage, ...bill }
   }
 
   /** Lets go of the messages of sessions that have not been used for long. Their next call is compared with nothing. */
   #rest(): void {
     for (const state of this.sessions.slice(0, -MOST_FRESH) as State[]) {
-      state.lastPlain = { messages: [], bytes: 0 }
+      state.account.rest()
       state.before = undefined
     }
   }
@@ -180,7 +184,7 @@ export class BillLedger {
     let state = this.#sessions.get(session)
     if (state === undefined) {
       const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
-      const last = { lastPlain: { messages: [], bytes: 0 }, before: undefined, rolling: undefined }
+      const last = { account: new PlainAccount(), before: undefined, rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
       this.#early.delete(session)
@@ -196,23 +200,14 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
   state.rolling = receipts.at(-1) ?? state.rolling
 }
 
-/**
- * Returns what the host's own request would have been billed: its size in proportion, its cached part by what it
- * repeats.
- */
-function plainUsage({ request, plainBytes, sentBytes, lifetime }: LedgerEntry, usage: Usage, before: State['lastPlain']): Usage {
-  const all = usage.input + usage.cacheRead + usage.cacheWrite
-  const tokens = Math.round((all * plainBytes) / Math.max(1, sentBytes))
-  const share = before.messages.length === 0 ? 0 : commonLength(before.messages, request.messages) / before.messages.length
-  // A cache that has gone cold would have been cold for the host, too.
-  const repeated = usage.cacheRead === 0 ? 0 : Math.min(plainBytes, before.bytes * share)
-  const cacheRead = Math.round((tokens * repeated) / Math.max(1, plainBytes))
-  const fresh = tokens - cacheRead
-  const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
+/** Returns what the host's own request would have been billed. */
+function plainBill({ request, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry, usage: Usage, { account, host, rolling, lastAt }: State): PlainBill {
+  if (isAside) return isEdited ? account.aside({ plainBytes, sentBytes }, usage) : { plain: usage }
+  const { messages, model, systemTokens, body } = request
   // Where its lifetimes were left alone, the host's markers are those of the request that went out.
-  const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(request.body).conversation === '1h' ? 1 : 0
-  const hour = Math.round((fresh - input) * ofHour)
-  return { input, cacheRead, cacheWrite: fresh - input, ...(hour > 0 && { cacheWriteHour: hour }), output: usage.output }
+  const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
+  const findsHead = modelNamed(model).lookbackEndings === undefined
+  return account.next({ messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead }, usage, compactionOf(host, window))
 }
 
 function sum(one: Usage, other: Usage): Usage {

@@ -29,6 +29,16 @@ export function plainCost(plain: Usage, billed: Usage, model: string): number {
   return inputCost(plain, model) + (billed.output * (outputPrice(plain) - outputPrice(billed))) / 1_000_000
 }
 
+/** The cost of a request for a summary, with its answer. */
+export function summaryCost(usage: Usage, model: string): number {
+  const prices = pricesOf(readName(model))
+  const output = prices === undefined ? OUTPUT : ratesAt(prices, usage.input + usage.cacheRead + usage.cacheWrite).output
+  return inputCost(usage, model) + (usage.output * output) / 1_000_000
+}
+
+/** What an answer costs relative to a fresh input token where prices are unknown. */
+const OUTPUT = 5
+
 /** The saved share of what the sessions' input would have cost; undefined if nothing was billed yet. */
 export function savedShare(sessions: readonly { cost: Costs }[]): number | undefined {
   let [billed, plain] = [0, 0]

@@ -10,6 +10,8 @@ export interface CompactionRule {
   window: number
   /** The agent compacts once a prompt, its answer and what came since take more than this. */
   limit: number
+  /** What counts: everything that the next request would have, or only what the last one had, with its answer. */
+  counts: 'request' | 'answer'
   /** About so much of the newest messages stays as it is. */
   keep: number
   /** What stays: the newest messages, or the newest ones of the user only. */
@@ -43,7 +45,7 @@ export const INSTRUCTIONS = { first: 1_230, update: 1_680, turn: 1_000 } as cons
 
 /** Pi's rule in a window. A user who has switched it off compacts by hand when the window is full. */
 export function piCompaction(window: number, { enabled, reserveTokens, keepRecentTokens }: PiCompaction = PI_COMPACTION): CompactionRule {
-  return { window, limit: Math.max(0, window - (enabled ? reserveTokens : 0)), keep: keepRecentTokens, stays: 'newest', asks: 'apart', summary: SUMMARY_TOKENS }
+  return { window, limit: Math.max(0, window - (enabled ? reserveTokens : 0)), counts: 'request', keep: keepRecentTokens, stays: 'newest', asks: 'apart', summary: SUMMARY_TOKENS }
 }
 
 /** The rule of an agent behind the gateway, by its name in session IDs. One that is not known fills its window. */
@@ -80,7 +82,7 @@ const AGENTS: Readonly<Record<string, (window: number) => Partial<CompactionRule
   // first request after it had 16,000 to 54,000 tokens beside the cached beginning, 22,000 in the middle.
   'claude-code': (window) => ({ limit: window - 33_000, keep: 18_000, asks: 'within', summary: 3_400 }),
   // Codex compacts at nine tenths of the window and keeps 20,000 tokens of what users have said (its source).
-  codex: (window) => ({ limit: Math.floor(0.9 * window), keep: 20_000, stays: 'users', asks: 'within', summary: 1_500 }),
+  codex: (window) => ({ limit: Math.floor(0.9 * window), counts: 'answer', keep: 20_000, stays: 'users', asks: 'within', summary: 1_500 }),
   // OpenCode keeps 32,000 tokens free for the answer, and of the conversation the newest request.
   opencode: (window) => ({ limit: window - 32_000, keep: 2_000, asks: 'within', summary: 1_500 }),
   // Gemini CLI and Qwen Code, which comes from it, keep the newest three tenths (their source).

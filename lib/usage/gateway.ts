@@ -1,7 +1,8 @@
 /** The charges of sessions that went through a gateway, as it has noted them. */
 import { existsSync } from 'node:fs'
 import type { BilledCall } from '../gateway/bills.ts'
-import { inputCost, plainCost } from '../gateway/saving.ts'
+import type { Usage } from '../gateway/answer.ts'
+import { inputCost, plainCost, summaryCost } from '../gateway/saving.ts'
 import { isFields } from '../harness/message.ts'
 import { readName } from '../models/name.ts'
 import { callCost, pricesOf } from '../models/prices.ts'
@@ -14,12 +15,12 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield chargeOf(value)
 }
 
-function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
+function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
   if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
   const prices = pricesOf(readName(model))
   const unit = (prices?.input ?? 1) / 1_000_000
-  const saved = isHeldOut ? 0 : plainCost(plain, billed, model) - inputCost(billed, model)
+  const saved = isHeldOut ? 0 : plainCost(plain, billed, model) + (isUsage(summary) ? summaryCost(summary as Usage, model) : 0) - inputCost(billed, model)
   const cost = prices === undefined ? undefined : callCost(prices, billed)
   return {
     ...call,

@@ -1,0 +1,146 @@
+/** What the gateway says it saved is the bill of the same agent without it, with that agent's own compactions, less its own. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { billsFile } from '../../lib/gateway/bills.ts'
+import type { BilledCall } from '../../lib/gateway/bills.ts'
+import { inputCost, plainCost, summaryCost } from '../../lib/gateway/saving.ts'
+import { compactionOf } from '../../lib/models/compaction.ts'
+import { callCost, pricesOf } from '../../lib/models/prices.ts'
+import { readName } from '../../lib/models/name.ts'
+import { gatewayCharges } from '../../lib/usage/gateway.ts'
+import { folder } from '../core/setup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { lastOf } from '../rig/request.ts'
+import { ask, gatewayTo, long } from './support.ts'
+
+afterEach(cleanUp)
+
+/** An agent: its messages in its provider's format, and its compaction. */
+interface Agent {
+  name: string
+  model: string
+  window: number
+  path: string
+  headers: Record<string, string>
+  body(messages: object[]): object
+  said(text: string): object
+  called(id: string, name: string): object
+  returned(id: string, output: string): object
+}
+
+const NAMES = ['Bash', 'mcp__context__activate']
+
+const CLAUDE: Agent = {
+  name: 'claude-code',
+  model: 'claude-sonnet-4-5',
+  window: 200_000,
+  path: '/v1/messages',
+  headers: { 'user-agent': 'claude-cli/2.1.331', 'x-api-key': 'sk', 'x-claude-code-session-id': 'one' },
+  body: (messages) => ({ model: 'claude-sonnet-4-5', max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: NAMES.map((name) => ({ name, description: name, input_schema: { type: 'object' } })), messages }),
+  said: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
+  called: (id, name) => ({ role: 'assistant', content: [{ type: 'tool_use', id, name: 'Bash', input: { command: `cat ${name}` } }] }),
+  returned: (id, output) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] }),
+}
+
+const CODEX: Agent = {
+  name: 'codex',
+  model: 'gpt-5.5',
+  window: 272_000,
+  path: '/v1/responses',
+  headers: { 'user-agent': 'codex_cli_rs/0.171.0', authorization: 'Bearer sk', session_id: 'one' },
+  body: (input) => ({ model: 'gpt-5.5', stream: true, instructions: 'You are a test.', tools: NAMES.map((name) => ({ type: 'function', name, description: name, parameters: { type: 'object' } })), input }),
+  said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
+  called: (id, name) => ({ type: 'function_call', call_id: id, name: 'shell', arguments: JSON.stringify({ command: `cat ${name}` }) }),
+  returned: (id, output) => ({ type: 'function_call_output', call_id: id, output }),
+}
+
+const CALLS = 6
+
+/** The request for a summary. */
+const ASKED = 'Summarize the conversation.'
+
+/** A summary of the length that the agent's have. */
+function summaryOf({ name, window }: Agent, n: number): string {
+  return `summary ${n} `.padEnd(4 * compactionOf(name, window).summary, 'of what was done ')
+}
+
+/** A model that knows nothing but to summarize. */
+function modelOf(agent: Agent): Promise<ModelServer> {
+  return startModelServer((request, n) => (lastOf(request, 'user')?.text === ASKED ? summaryOf(agent, n) : 'done'))
+}
+
+/** Runs so many prompts of six calls; `at` gives the server's or gateway's address before each prompt. Returns the bill. */
+async function run(agent: Agent, server: ModelServer, prompts: number, at: (prompt: number) => Promise<string>): Promise<{ cost: number; longest: number; compactions: number }> {
+  const { limit, keep, stays, counts } = compactionOf(agent.name, agent.window)
+  const prices = pricesOf(readName(agent.model))!
+  const bill = { cost: 0, longest: 0, compactions: 0 }
+  let messages: object[] = []
+  let used = 0
+  const send = async (url: string, list: object[]): Promise<void> => {
+    await ask(`${url}${agent.path}`, { headers: { 'content-type': 'application/json', ...agent.headers }, body: JSON.stringify(agent.body(list)) })
+    const { input, cacheRead, cacheWrite, output } = server.requests.at(-1)!.usage!
+    used = input + cacheRead + cacheWrite + output
+    bill.cost += callCost(prices, { input, cacheRead, cacheWrite, output })
+    bill.longest = Math.max(bill.longest, used - output)
+  }
+  const sizeOf = (list: object[]): number => Math.ceil(JSON.stringify(list).length / 4)
+  for (let prompt = 0; prompt < prompts; prompt += 1) {
+    const url = await at(prompt)
+    messages.push(agent.said(`prompt ${prompt}`))
+    for (let n = 0; n < CALLS; n += 1) {
+      const fresh = n === 0 ? 0 : sizeOf(messages.slice(-1))
+      if (used + (counts === 'request' ? fresh : 0) > limit) {
+        bill.compactions += 1
+        await send(url, [...messages, agent.said(ASKED)])
+        const end = n === 0 ? messages.length - 1 : messages.length
+        let kept = messages.slice(end)
+        if (stays === 'newest') {
+          let from = end
+          while (from > 2 && sizeOf(messages.slice(from - 2, end)) < keep) from -= 2
+          kept = messages.slice(Math.max(1, from))
+        }
+        messages = [agent.said(summaryOf(agent, bill.compactions)), ...kept]
+      }
+      await send(url, messages)
+      const id = `call_${prompt}_${n}`
+      if (n < CALLS - 1) messages.push(agent.called(id, id), agent.returned(id, long(id, 560)))
+    }
+    messages.push({ role: 'assistant', ...(agent.name === 'codex' ? { type: 'message', content: [{ type: 'output_text', text: `answer ${prompt}` }] } : { content: [{ type: 'text', text: `answer ${prompt}` }] }) })
+  }
+  return bill
+}
+
+test.each<[string, Agent, number | undefined]>([
+  ['Claude Code', CLAUDE, undefined],
+  ['Claude Code, with a gateway that is started anew', CLAUDE, 9],
+  ['Codex', CODEX, undefined],
+])('%s: the saving that is claimed is the true one within 2 %%', async (name, agent, restart) => {
+  const path = folder()
+  const store = { kind: 'sqlite' as const, path: join(path, 'context.db') }
+  const billsPath = billsFile(store)
+  const [server, control] = [await modelOf(agent), await modelOf(agent)]
+  const start = async (): ReturnType<typeof gatewayTo> => gatewayTo(server.url, { store, billsPath, formsPath: join(path, 'forms'), cwd: path })
+  let { gateway } = await start()
+  const own = await run(agent, server, 15, async (prompt) => {
+    if (prompt === restart) {
+      await gateway.close()
+      gateway = (await start()).gateway
+    }
+    return gateway.url
+  })
+  const plain = await run(agent, control, 15, async () => control.url)
+  await gateway.close()
+  const calls = readFileSync(billsPath, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as BilledCall)
+  const claimed = calls.reduce((sum, { billed, plain, summary, model }) => sum + plainCost(plain!, billed!, model) + (summary === undefined ? 0 : summaryCost(summary, model)) - inputCost(billed!, model), 0)
+  const saved = plain.cost - own.cost
+  process.stderr.write(`${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.compactions} compactions, ${own.compactions} of ours); saved $${saved.toFixed(4)}, said $${claimed.toFixed(4)} (${((100 * claimed) / saved - 100).toFixed(2)} %)\n`)
+  expect(plain.compactions).toBeGreaterThan(0)
+  expect(Math.max(...calls.map(({ plain }) => plain!.input + plain!.cacheRead + plain!.cacheWrite))).toBeLessThanOrEqual(agent.window)
+  expect(Math.abs(claimed - saved)).toBeLessThan(0.02 * saved)
+  let used = 0
+  for await (const charge of gatewayCharges(billsPath)) used += charge.saved
+  expect(used).toBeCloseTo(claimed, 6)
+})
