@@ -806,6 +806,11 @@ export interface StoreState {
   behind?: number
   /** The last error, until the operation succeeds again. */
   lastError?: string
+  /**
+   * What to know about the database or the journal: that it was restored from a backup, replaced or copied. Absent if
+   * nothing of that kind happened since the store was opened.
+   */
+  notice?: string
 }
 
 /** A block of a message that is shortened or left out. */

@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises'
 import type { StoreOptions, StoreState } from '../index.js'
 import { LARGE_BYTES } from '../lib/inspect/names.ts'
+import { addressesIn, shownUrl } from '../lib/node-address.ts'
 
 /** An XTDB database, as named in the settings. */
 export interface XtdbPlace {
@@ -46,25 +47,26 @@ export function placeOf(
 }
 
 function xtdb(env: NodeJS.ProcessEnv, setting: XtdbPlace | undefined): Place {
-  const given = (env['CONTEXT_XTDB_URL'] ?? '').split(/[\s,]+/).filter((url) => url !== '')
+  const given = addressesIn(env['CONTEXT_XTDB_URL'] ?? '')
   const [url, ...urls] = given.length > 0 ? given : setting === undefined ? [] : [setting.url, ...(setting.urls ?? [])]
   if (url === undefined)
     throw new Error('CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL, as http://127.0.0.1:3000')
   const journal = env['CONTEXT_XTDB_JOURNAL'] || setting?.journal
   return {
     options: { kind: 'xtdb', url, urls, ...(journal === undefined ? {} : { journal }) },
-    name: `xtdb ${withoutPassword(url)}`,
+    name: `xtdb ${shownUrl(url)}`,
   }
 }
 
 /** The place and state of the store in one line. */
 export function storeLine(name: string, state: StoreState): string {
-  const { kind, connected, queued, waitingSince, lastError } = state
+  const { kind, connected, queued, waitingSince, lastError, notice } = state
   if (kind !== 'xtdb' || connected === undefined) return name
   // After a failover, a different node answers than the one in the settings.
   const parts = [`xtdb ${state.url ?? ''}`, queued > 0 ? waiting(queued, waitingSince) : 'everything sent']
   if (!connected) parts.push('no answer')
   if (lastError !== undefined) parts.push(`last error: ${lastError.replaceAll(/\s+/g, ' ')}`)
+  if (notice !== undefined) parts.push(notice.replaceAll(/\s+/g, ' '))
   return parts.join(', ')
 }
 
@@ -91,8 +93,4 @@ export function longWait({ queued, waitingSince }: StoreState, nowMs: number): s
 function waiting(count: number, since: string | undefined): string {
   const what = `${count} ${count === 1 ? 'transaction' : 'transactions'} waiting`
   return since === undefined ? what : `${what} since ${since}`
-}
-
-function withoutPassword(url: string): string {
-  return url.replace(/^(\w+:\/\/)[^/@]*@/, '$1')
 }

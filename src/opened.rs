@@ -106,6 +106,7 @@ impl Opened {
             sender: None,
             behind: None,
             last_error: None,
+            notice: None,
         };
         match &self.about {
             About::Memory(_) => plain("memory"),
@@ -121,6 +122,7 @@ impl Opened {
                     sender: Some(state.is_sender),
                     behind: Some(state.behind as f64),
                     last_error: state.last_error,
+                    notice: state.notice,
                     ..plain("xtdb")
                 }
             }

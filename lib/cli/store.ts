@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve, sep } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { canWrite, copied } from '../copy.ts'
+import { addressesIn, isAddress, shownUrl } from '../node-address.ts'
 import { defaultStorePath, journalOf } from '../place.ts'
 import { Store } from '../store.ts'
 import { UsageError } from './terminal.ts'
@@ -22,9 +23,14 @@ export const STORE_HELP = `  --store STORE         the database file, or the htt
 /** The store named by the option. Throws a {@link UsageError} if the file does not exist, unless it may be new. */
 export function storeOf(text: string | undefined, mayBeNew = false): NamedStore {
   const node = text ?? (process.env['CONTEXT_STORE'] === 'xtdb' ? process.env['CONTEXT_XTDB_URL'] : undefined)
-  if (node !== undefined && /^https?:\/\//.test(node)) {
-    const [url = node, ...urls] = node.split(/[\s,]+/).filter((part) => part !== '')
-    return { options: { kind: 'xtdb', url, urls }, name: url.replace(/^(\w+:\/\/)[^/@]*@/, '$1') }
+  if (node !== undefined && /^\s*https?:\/\//i.test(node)) {
+    const [url = node, ...urls] = addressesIn(node)
+    return { options: { kind: 'xtdb', url, urls }, name: shownUrl(url) }
+  }
+  // What is meant as an address may have a password, so it is not shown.
+  if (node !== undefined && (text === undefined || isAddress(node))) {
+    const name = text === undefined ? 'CONTEXT_XTDB_URL' : '--store'
+    throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
   }
   const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
   if (!mayBeNew && !existsSync(path)) {

@@ -93,6 +93,9 @@ pub struct StoreState {
     pub behind: Option<f64>,
     /// The last error, until the operation succeeds again.
     pub last_error: Option<String>,
+    /// What to know about the database or the journal: that it was restored from a backup, replaced or copied. Absent if
+    /// nothing of that kind happened since the store was opened.
+    pub notice: Option<String>,
 }
 
 /// The objects or texts to forget: one of these.

@@ -14,7 +14,7 @@ use super::pack::Skeleton;
 use super::prepare::{PatchWrite, Prepared, PreparedWrite, PutWrite, body_of};
 use super::read;
 use super::row::Row;
-use super::{erase, index};
+use super::{brought, erase, index};
 use context_store::backend::erasing::Gone;
 use context_store::backend::shape::{ContentChange, PatchFit, PayloadShape, touches_content};
 use context_store::backend::{self, Heads, envelope_differs, patch_time, unknown};
@@ -55,7 +55,9 @@ pub(super) fn apply(
         }
     }
     let tx_time = clock::next(clock, newest.tx_time);
-    let mut transaction = Open { connection, heads, tx_id: newest.tx_id + 1, tx_time, begun: false };
+    let is_after_latest = work.is_after_latest;
+    let mut transaction =
+        Open { connection, heads, tx_id: newest.tx_id + 1, tx_time, is_after_latest, begun: false };
     let mut written = Vec::with_capacity(work.writes.len());
     for write in &work.writes {
         let masked = if gone.is_empty() { None } else { write.masked(gone)? };
@@ -65,6 +67,9 @@ pub(super) fn apply(
         });
     }
     if transaction.begun {
+        if work.is_brought {
+            brought::note(connection, transaction.tx_id)?;
+        }
         *newest = Newest { tx_id: transaction.tx_id, tx_time: Some(tx_time) };
     }
     let tx_time = newest.tx_time.unwrap_or(Timestamp::from_millis(0));
@@ -77,6 +82,7 @@ struct Open<'c> {
     heads: &'c mut Heads,
     tx_id: i64,
     tx_time: Timestamp,
+    is_after_latest: bool,
     begun: bool,
 }
 
@@ -89,7 +95,8 @@ struct StoredObject {
 
 impl Open<'_> {
     fn put(&mut self, put: &PutWrite) -> Result<bool> {
-        let valid_time = put.valid_time.unwrap_or(self.tx_time);
+        let wanted = self.dated(&put.id, put.valid_time)?;
+        let valid_time = wanted.unwrap_or(self.tx_time);
         let known = match self.known(&put.id)? {
             Some(known) => {
                 if known.object_type != put.object_type.as_str() || known.source != put.source {
@@ -129,7 +136,8 @@ impl Open<'_> {
     fn patch(&mut self, write: &PatchWrite) -> Result<bool> {
         let known = self.known(&write.id)?.ok_or_else(|| unknown(&write.id))?;
         let latest = read::latest_form(self.connection, &write.id)?.ok_or_else(|| unknown(&write.id))?;
-        let valid_time = patch_time(write.valid_time, self.tx_time, latest.valid_time)?;
+        let wanted = self.dated(&write.id, write.valid_time)?;
+        let valid_time = patch_time(wanted, self.tx_time, latest.valid_time)?;
         let mut shape = latest.shape;
         let mut head = self.heads.take(&write.id, latest.seq.unsigned_abs());
         let fit = shape.apply(&write.operations)?;
@@ -179,6 +187,17 @@ impl Open<'_> {
             self.heads.keep(&write.id, seq.unsigned_abs(), payload);
         }
         Ok(true)
+    }
+
+    /// The valid time of a write: the one that it names, or the next one after a version that is dated ahead of this
+    /// transaction. `None`: the transaction's own.
+    fn dated(&self, id: &ObjectId, wanted: Option<Timestamp>) -> Result<Option<Timestamp>> {
+        if wanted.is_some() || !self.is_after_latest {
+            return Ok(wanted);
+        }
+        let latest = read::latest_place(self.connection, id)?;
+        let ahead = latest.filter(|(tx_id, time)| *tx_id != self.tx_id && *time >= self.tx_time);
+        Ok(ahead.map(|(_, time)| Timestamp::from_millis(time.millis() + 1)))
     }
 
     fn known(&self, id: &ObjectId) -> Result<Option<StoredObject>> {

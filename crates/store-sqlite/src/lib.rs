@@ -10,6 +10,7 @@
 //! - A missing file is never written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
 //! - The file is opened only through SQLite: closing it elsewhere in the process would drop its locks.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +29,7 @@ use self::store_file::StoreFile;
 pub use self::verify::Size;
 
 mod apply;
+mod brought;
 mod checkpointer;
 mod connect;
 mod core;
@@ -141,16 +143,23 @@ impl SqliteStore {
         self.pool()?.away(move |connection| page::written_after(connection, tx, most)).await
     }
 
-    /// As [`Store::transact`](context_store::Store::transact), with the mark of each whole version that its owner has
-    /// erased elsewhere.
-    pub async fn transact_marked(
-        &self,
-        transaction: Transaction,
-        marks: &[Option<Erased>],
-    ) -> Result<Receipt> {
-        let mut prepared = Prepared::new(transaction)?;
+    /// As [`Store::transact`](context_store::Store::transact), for versions of another database, with the mark of each whole
+    /// one that its owner has erased there. [`SqliteStore::brought_between`] tells such transactions from others.
+    pub async fn bring_in(&self, transaction: Transaction, marks: &[Option<Erased>]) -> Result<Receipt> {
+        let mut prepared = Prepared { is_brought: true, ..Prepared::new(transaction)? };
         prepared.mark(marks)?;
         self.write(prepared).await
+    }
+
+    /// As [`Store::transact`](context_store::Store::transact), but a write without a valid time replaces the latest version
+    /// even if that is dated ahead of this machine's clock: it is dated a millisecond later.
+    pub async fn transact_after_latest(&self, transaction: Transaction) -> Result<Receipt> {
+        self.write(Prepared { is_after_latest: true, ..Prepared::new(transaction)? }).await
+    }
+
+    /// Those of the transactions after this one, up to the other one, that brought in versions of another database.
+    pub async fn brought_between(&self, after: TxId, until: TxId) -> Result<BTreeSet<TxId>> {
+        self.pool()?.away(move |connection| brought::between(connection, after, until)).await
     }
 
     /// How many versions of an object, up to this transaction, have the same valid time and content as this one.

@@ -17,6 +17,10 @@ pub(super) struct Prepared {
     pub expected: Vec<(ObjectId, Option<TxId>)>,
     /// The commit need not be synced.
     pub is_deferred: bool,
+    /// A write without a valid time is dated after the version that it replaces, even if that one is dated ahead.
+    pub is_after_latest: bool,
+    /// The versions come from another database, which is noted in the same transaction.
+    pub is_brought: bool,
 }
 
 pub(super) enum PreparedWrite {
@@ -58,7 +62,8 @@ impl Prepared {
     /// `INVALID_ARGUMENT` for what can't be written as JSON.
     pub fn new(transaction: Transaction) -> Result<Self> {
         let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
-        Ok(Self { writes, expected: transaction.expected, is_deferred: false })
+        let expected = transaction.expected;
+        Ok(Self { writes, expected, is_deferred: false, is_after_latest: false, is_brought: false })
     }
 
     /// Sets the marks of whole documents.

@@ -33,7 +33,7 @@ static CHAIN: LazyLock<String> = LazyLock::new(|| {
 });
 static LATEST_TX: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT v.tx_id FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? {NEWEST_FIRST}"
+        "SELECT v.tx_id, v.valid_from FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? {NEWEST_FIRST}"
     )
 });
 
@@ -175,8 +175,14 @@ pub(super) fn query(connection: &Connection, filter: &Filter) -> Result<Vec<Obje
 
 /// The transaction of an object's latest version.
 pub(super) fn latest_tx_of(connection: &Connection, id: &ObjectId) -> Result<Option<TxId>> {
-    let tx = connection.prepare_cached(&LATEST_TX)?.query_row([id.as_str()], |row| row.get::<_, i64>(0));
-    Ok(tx.optional()?.map(|tx| TxId(tx.unsigned_abs())))
+    Ok(latest_place(connection, id)?.map(|(tx, _)| TxId(tx.unsigned_abs())))
+}
+
+/// The transaction and the valid time of an object's latest version.
+pub(super) fn latest_place(connection: &Connection, id: &ObjectId) -> Result<Option<(i64, Timestamp)>> {
+    let mut find = connection.prepare_cached(&LATEST_TX)?;
+    let place = find.query_row([id.as_str()], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))));
+    Ok(place.optional()?)
 }
 
 /// The content hash and source hash of the version at a point of the two times.

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::source::Source;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::http::Format;
-use super::inner::XtdbClient;
+use super::inner::{WRITERS, XtdbClient};
 use super::wire::{FOREVER, number, xtdb_number};
 use context_store::Result;
 
@@ -29,18 +30,24 @@ const CHANGES: &str = "context/changes";
 /// a cluster's nodes may differ by that much.
 const OVERLAP: i64 = 60_000;
 
+/// How many digits of a list's hash are noted.
+const CHECK: usize = 16;
+
 /// An area's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Area(String);
 
 /// How far a client has read an area's log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AreaPosition {
     /// The last transaction.
     pub tx: u64,
     /// Its time, to the second, in milliseconds; 0 if it is not known.
     #[serde(default)]
     pub millis: i64,
+    /// The beginning of the hash of what that transaction listed, which no other one lists; `None` where the log was empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
 }
 
 /// The changes that others made in an area.
@@ -49,13 +56,31 @@ pub(crate) struct AreaChanges {
     pub changed: Vec<(TxId, ObjectId)>,
     /// How far the log was read.
     pub position: AreaPosition,
+    /// False if the log lacks what was read last: then the database has lost it, or is another one.
+    pub is_continued: bool,
 }
 
 /// The contents of `CHANGES`.
 #[derive(Serialize, Deserialize)]
 struct Changes {
     by: ObjectId,
+    /// The run of the sender, where a journal sends; without it, of an earlier version of this library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    /// The number of the writer's mark, so that no two lists are equal.
+    #[serde(default)]
+    n: u64,
     ids: Vec<ObjectId>,
+}
+
+/// Who writes a transaction.
+pub(super) struct Lister<'a> {
+    /// The ID of the writer's mark.
+    pub by: &'a ObjectId,
+    /// The run of the sender, where a journal sends.
+    pub run: Option<&'a str>,
+    /// The number of the mark.
+    pub number: u64,
 }
 
 impl Area {
@@ -104,7 +129,10 @@ impl Area {
 }
 
 /// The documents that list these objects, one for each area.
-pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a ObjectId)>) -> Vec<Value> {
+pub(super) fn listed<'a>(
+    lister: &Lister<'_>,
+    objects: impl Iterator<Item = (Area, &'a ObjectId)>,
+) -> Vec<Value> {
     let mut lists: BTreeMap<Area, Vec<ObjectId>> = BTreeMap::new();
     for (area, id) in objects {
         let ids = lists.entry(area).or_default();
@@ -113,7 +141,8 @@ pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a
         }
     }
     let document = |(area, ids): (Area, Vec<ObjectId>)| {
-        let changes = Changes { by: by.clone(), ids };
+        let (by, run, n) = (lister.by.clone(), lister.run.map(str::to_owned), lister.number);
+        let changes = Changes { by, run, n, ids };
         json!({ "xt/id": area.id(), CHANGES: serde_json::to_string(&changes).unwrap_or_default() })
     };
     lists.into_iter().map(document).collect()
@@ -123,29 +152,57 @@ impl XtdbClient {
     /// Returns what others wrote in an area since this client read it last. It is asked for from the newest on, so that
     /// XTDB need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for
     /// the ID with the greatest hash: it looks for the key behind the start, and finds none.)
-    pub(super) async fn changes_in(&self, area: &Area, since: AreaPosition) -> Result<AreaChanges> {
+    ///
+    /// `own`: the name of this client and the run of its sender; what another run wrote under that name, another copy of the
+    /// journal may have written. `is_first`: what was read last is asked for once more, to see that it is still there.
+    pub(super) async fn changes_in(
+        &self,
+        area: &Area,
+        since: &AreaPosition,
+        own: (&str, Option<&str>),
+        is_first: bool,
+    ) -> Result<AreaChanges> {
         let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
         let request = request.with("sort-order", "desc").with("with-corrections", true);
         let mut request = request.with("with-docs", true).with("valid-time", FOREVER);
-        if let Some(last) = xtdb_number(TxId(since.tx)) {
-            request = request.with("end-tx-id", last);
+        let check = since.check.as_ref().filter(|_| is_first);
+        let last = xtdb_number(TxId(since.tx));
+        if let Some(after) = if check.is_some() { last.and_then(|last| last.checked_sub(1)) } else { last } {
+            request = request.with("end-tx-id", after);
         }
         if since.millis > OVERLAP {
             request = request.with("end-valid-time", Timestamp::from_millis(since.millis - OVERLAP));
         }
+        let by = ObjectId::new(format!("{WRITERS}{}", own.0));
+        let id = area.id();
         let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
-        let mut position = since;
+        let mut position = since.clone();
+        let (mut seen, mut is_continued) = (TxId(0), check.is_none());
         // Whatever is told twice, because a node ended in the middle, makes no difference.
         let row = |row: Value| {
-            let Some(tx) = row["txId"].as_u64().map(number) else { return Ok(true) };
+            if row["doc"].get("xt/id").is_some_and(|name| *name != *id.as_str()) {
+                return Err(self.nodes.foreign(id.as_str()));
+            }
+            let Some(tx) = row["txId"].as_u64().map(number) else {
+                return Err(self.nodes.foreign(id.as_str()));
+            };
             let time = row["txTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
-            position.tx = position.tx.max(tx.0);
+            let text = row["doc"][CHANGES].as_str();
+            let hash = text.map(|text| Digest::of(text.as_bytes()).to_string()[..CHECK].to_owned());
+            seen = seen.max(tx);
+            if check.is_some() && tx.0 <= since.tx {
+                is_continued |= tx.0 == since.tx && hash.as_ref() == check;
+                return Ok(true);
+            }
+            if tx.0 >= position.tx {
+                (position.tx, position.check) = (tx.0, hash);
+            }
             position.millis = position.millis.max(time.map_or(0, Timestamp::millis));
             // What somebody else may have written under this ID lists nothing.
-            let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
-            if let Some(Changes { by, ids }) = list
-                && by != self.writer
-            {
+            let list: Option<Changes> = text.and_then(|text| serde_json::from_str(text).ok());
+            let is_own =
+                |list: &Changes| list.by == by && (list.run.is_none() || list.run.as_deref() == own.1);
+            if let Some(Changes { ids, .. }) = list.filter(|list| !is_own(list)) {
                 for id in ids {
                     let first = changed.entry(id).or_insert(tx);
                     *first = tx.min(*first);
@@ -155,11 +212,11 @@ impl XtdbClient {
         };
         self.nodes.each(|| request.clone(), row).await?;
         // Whatever was seen must also be seen by later reads, whichever node answers them.
-        self.known.fetch_max(position.tx, Ordering::AcqRel);
+        self.known.fetch_max(seen.0, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));
         let mut changed: Vec<(TxId, ObjectId)> = changed.into_iter().map(|(id, tx)| (tx, id)).collect();
         changed.sort();
-        Ok(AreaChanges { changed, position })
+        Ok(AreaChanges { changed, position, is_continued })
     }
 }
 
@@ -193,7 +250,8 @@ mod tests {
         let (a, b, by) = (ObjectId::new("a"), ObjectId::new("b"), ObjectId::new("writer:w"));
         let area = |name: &str| Area(name.into());
         let objects = [(area("x"), &a), (area("y"), &b), (area("x"), &a), (area("x"), &b)];
-        let documents = listed(&by, objects.into_iter());
+        let lister = Lister { by: &by, run: None, number: 1 };
+        let documents = listed(&lister, objects.into_iter());
         let lists: Vec<Changes> = documents
             .iter()
             .map(|document| serde_json::from_str(document[CHANGES].as_str().unwrap()).unwrap())

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use context_store::{Result, StoreError};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
@@ -18,6 +18,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// After this long without a request, a connection is closed.
 const IDLE: Duration = Duration::from_secs(20);
+
+/// How many bytes an answer has at most, or one element of an answer that is read element by element. More than a node
+/// with any sensible history sends; what sends more would take all memory.
+pub(crate) const MOST_BYTES: usize = 512 << 20;
 
 /// The address of a node.
 #[derive(Debug)]
@@ -32,19 +36,21 @@ impl NodeAddress {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for anything but `http://host` and `https://host` with a port, a path, a user name and a password.
+    /// The message has nothing of the URL, because it can't be told what in it is secret.
     pub fn new(url: &str) -> Result<Self> {
-        let shown = shown_url(url);
         let wrong = |why: &str| {
-            StoreError::Invalid(format!("{shown} is not the URL of an XTDB node (http://host:port): {why}"))
+            StoreError::Invalid(format!(
+                "a URL is not that of an XTDB node, which is written http://host:port or \
+                 https://NAME:PASSWORD@host:port: {why}"
+            ))
         };
-        let parsed: Uri = shown.parse().map_err(|e: hyper::http::uri::InvalidUri| wrong(&e.to_string()))?;
-        if !matches!(parsed.scheme_str(), Some("http" | "https")) {
-            return Err(wrong("it must begin with http:// or https://"));
+        let UrlParts { scheme, credentials, place } = UrlParts::of(url).map_err(wrong)?;
+        let shown = shown(scheme, place);
+        let parsed: Uri = shown.parse().map_err(|_| wrong("it must have a host, and a port of digits"))?;
+        if parsed.host().is_none_or(str::is_empty) {
+            return Err(wrong("it must have a host"));
         }
-        if parsed.host().is_none_or(str::is_empty) || parsed.query().is_some() {
-            return Err(wrong("it must have a host, and nothing after the path"));
-        }
-        let authorization = credentials(url).and_then(|(_, credentials, _)| {
+        let authorization = credentials.and_then(|credentials| {
             let decoded: Vec<u8> = percent_decode_str(credentials).collect();
             let mut value = HeaderValue::try_from(format!("Basic {}", BASE64.encode(decoded))).ok()?;
             value.set_sensitive(true);
@@ -64,21 +70,63 @@ impl NodeAddress {
     }
 }
 
-/// A URL without user name and password, for messages.
+/// A URL for messages: without user name and password; and without anything else if it is not the URL of a node.
 pub(crate) fn shown_url(url: &str) -> String {
-    let url = match credentials(url) {
-        Some((scheme, _, rest)) => format!("{scheme}{rest}"),
-        None => url.to_owned(),
-    };
-    url.trim_end_matches('/').trim_end_matches("/_xtdb").to_owned()
+    match UrlParts::of(url) {
+        Ok(UrlParts { scheme, place, .. }) => shown(scheme, place),
+        Err(_) => "(not the URL of a node)".to_owned(),
+    }
 }
 
-/// The parts of a URL before, within and after its user name and password.
-fn credentials(url: &str) -> Option<(&str, &str, &str)> {
-    let (scheme, rest) = url.split_at(url.find("://")? + 3);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let at = authority.rfind('@')?;
-    Some((scheme, &authority[..at], &rest[at + 1..]))
+fn shown(scheme: &str, place: &str) -> String {
+    let place = place.trim_end_matches('/').trim_end_matches("/_xtdb").trim_end_matches('/');
+    format!("{scheme}://{place}")
+}
+
+/// A URL, taken apart.
+struct UrlParts<'a> {
+    /// `http` or `https`.
+    scheme: &'static str,
+    /// User name and password, as they are written.
+    credentials: Option<&'a str>,
+    /// Host, port and path.
+    place: &'a str,
+}
+
+impl<'a> UrlParts<'a> {
+    /// Takes a URL apart, unless there is any doubt where the password ends.
+    fn of(url: &'a str) -> std::result::Result<Self, &'static str> {
+        let (scheme, rest) = url.split_once("://").ok_or("it must begin with http:// or https://")?;
+        let mut schemes = ["http", "https"].into_iter();
+        let scheme = schemes
+            .find(|known| scheme.eq_ignore_ascii_case(known))
+            .ok_or("it must begin with http:// or https://")?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if path.contains('@') {
+            return Err("in a name, a password and a path, write / as %2F, ? as %3F, # as %23 and @ as %40");
+        }
+        if path.contains(['?', '#']) {
+            return Err("it must have nothing after the path");
+        }
+        let at = authority.rfind('@');
+        let (credentials, host) =
+            at.map_or((None, authority), |at| (Some(&authority[..at]), &authority[at + 1..]));
+        let place = &rest[at.map_or(0, |at| at + 1)..];
+        let (name, port) = match host.strip_prefix('[') {
+            Some(address) => address.split_once(']').ok_or("its address has no end")?,
+            None => host.split_at(host.find(':').unwrap_or(host.len())),
+        };
+        let is_host = |c: char| {
+            c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || (host.starts_with('[') && c == ':')
+        };
+        let is_port =
+            port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+        if name.is_empty() || !name.chars().all(is_host) || !is_port {
+            return Err("it must have a host, and a port of digits");
+        }
+        Ok(Self { scheme, credentials, place })
+    }
 }
 
 /// A request without the node's address.
@@ -167,10 +215,20 @@ impl Response {
         Ok(None)
     }
 
-    /// The whole body.
-    pub async fn text(self) -> std::result::Result<String, Failure> {
-        let bytes = self.0.into_body().collect().await.map_err(|e| Failure::of(&e))?.to_bytes();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    /// The whole body, unless it is longer than that of any database.
+    pub async fn text(mut self) -> std::result::Result<String, Failure> {
+        let told = self.0.body().size_hint().lower();
+        if told > MOST_BYTES as u64 {
+            return Err(Failure::Long);
+        }
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.chunk().await? {
+            if bytes.len() + piece.len() > MOST_BYTES {
+                return Err(Failure::Long);
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 }
 
@@ -179,6 +237,8 @@ impl Response {
 pub(crate) enum Failure {
     #[error("no answer in time")]
     Late,
+    #[error("an answer without an end")]
+    Long,
     #[error("{0}")]
     Broken(String),
 }
@@ -204,12 +264,53 @@ mod tests {
     #[case::nothing("http://host:3000", "http://host:3000", None)]
     #[case::password("http://me:se%40cret@host:3000/_xtdb/", "http://host:3000", Some("me:se@cret"))]
     #[case::sign_in_the_password("https://me:a@b@host/x/", "https://host/x", Some("me:a@b"))]
-    #[case::sign_in_the_path("https://host/a@b", "https://host/a@b", None)]
+    #[case::sign_in_the_path("https://host/a%40b", "https://host/a%40b", None)]
+    #[case::name_only("http://me@host:3000", "http://host:3000", Some("me"))]
+    #[case::capitals("HTTP://me:pw@host", "http://host", Some("me:pw"))]
+    #[case::colons("http://me:a:b@[::1]:1", "http://[::1]:1", Some("me:a:b"))]
     #[case::address("http://[::1]:3000/", "http://[::1]:3000", None)]
     fn password_is_sent_and_not_shown(#[case] url: &str, #[case] shown: &str, #[case] sent: Option<&str>) {
         let base = NodeAddress::new(url).unwrap();
         let header = sent.map(|sent| format!("Basic {}", BASE64.encode(sent)));
         assert_eq!(base.shown(), shown);
         assert_eq!(base.authorization.as_ref().map(|value| value.to_str().unwrap()), header.as_deref());
+    }
+
+    /// However a password is written, no message has a part of it.
+    #[rstest]
+    #[case::slash("http://me:hush/hush@host:3000")]
+    #[case::question("http://me:hush?hush@host")]
+    #[case::fragment("http://me:hush#hush@host")]
+    #[case::port_of_digits("http://hush:12/34@host")]
+    #[case::several("http://me:hush@hush/hush@host")]
+    #[case::escaped_sign("http://me:hush%40host:3000")]
+    #[case::no_host("http://me:hush@")]
+    #[case::no_sign("http://me:hush")]
+    #[case::no_scheme("me:hush@host:3000")]
+    #[case::one_slash("http:/me:hush@host")]
+    #[case::no_slash("http:me:hush@host")]
+    #[case::escaped_scheme("http%3A//me:hush@host")]
+    #[case::another_scheme("postgres://me:hush@host")]
+    #[case::parameter("http://host:3000?password=hush")]
+    #[case::parameter_of_a_path("http://host/?token=hush")]
+    #[case::after_the_path("http://host/#hush")]
+    #[case::blanks("http://me:hu sh@ho st")]
+    #[case::twice("http://http://me:hush@host")]
+    #[case::backslash("http://host\\@me:hush")]
+    fn a_url_in_doubt_is_refused_and_nothing_of_it_is_shown(#[case] url: &str) {
+        let error = NodeAddress::new(url).err().unwrap().to_string();
+        for text in [error, shown_url(url), format!("{:?}", crate::XtdbOptions::new([url]))] {
+            assert!(!text.contains("hush") && !text.contains("34"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_in_what_is_printed_for_developers() {
+        let options = crate::XtdbOptions::new(["http://me:hush@host:3000"]);
+        let text = format!("{options:?} {:?}", NodeAddress::new(&options.urls[0]).unwrap());
+        assert!(
+            text.contains("http://host:3000") && !text.contains("hush") && !text.contains("bWU6"),
+            "{text}"
+        );
     }
 }

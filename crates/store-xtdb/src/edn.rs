@@ -20,9 +20,9 @@ pub(crate) enum Edn {
 }
 
 impl Edn {
-    /// Reads one value. `None` if the text is not EDN.
+    /// Reads one value. `None` if the text is not EDN, or has more levels than any answer of XTDB.
     pub fn read(text: &str) -> Option<Self> {
-        let mut reader = EdnReader { text, at: 0 };
+        let mut reader = EdnReader { text, at: 0, depth: 0 };
         let value = reader.value()?;
         reader.skip();
         (reader.at == text.len()).then_some(value)
@@ -73,9 +73,13 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
+/// How many levels of lists, maps and tags a value has at most.
+const MOST_LEVELS: usize = 128;
+
 struct EdnReader<'a> {
     text: &'a str,
     at: usize,
+    depth: usize,
 }
 
 impl EdnReader<'_> {
@@ -102,6 +106,13 @@ impl EdnReader<'_> {
     }
 
     fn value(&mut self) -> Option<Edn> {
+        self.depth += 1;
+        let value = if self.depth > MOST_LEVELS { None } else { self.value_here() };
+        self.depth -= 1;
+        value
+    }
+
+    fn value_here(&mut self) -> Option<Edn> {
         self.skip();
         match self.peek()? {
             '"' => self.string().map(Edn::Text),
@@ -214,6 +225,23 @@ mod tests {
     #[case("<html>]")]
     fn what_is_not_edn_is_nothing(#[case] text: &str) {
         assert_eq!(Edn::read(text), None);
+    }
+
+    /// Without an end, as a hostile server sends it, or with one.
+    #[rstest]
+    #[case("[", "]")]
+    #[case("(", ")")]
+    #[case("{", "}")]
+    #[case("#{", "}")]
+    #[case("#a ", "1")]
+    #[case("[#a {:k ", "}]")]
+    fn deep_values_are_refused_and_end_nothing(#[case] begin: &str, #[case] end: &str) {
+        for levels in [129, 100_000] {
+            assert_eq!(Edn::read(&begin.repeat(levels)), None);
+            assert_eq!(Edn::read(&format!("{}{}", begin.repeat(levels), end.repeat(levels))), None);
+        }
+        let text = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+        assert!(Edn::read(&text).is_some());
     }
 
     proptest! {

@@ -212,6 +212,14 @@ impl Nodes {
         )))
     }
 
+    /// The error for an answer that is about something else than what was asked.
+    pub fn foreign(&self, asked: &str) -> StoreError {
+        StoreError::Unavailable(format!(
+            "XTDB at {} was asked about {asked} and answered about something else; check what stands between",
+            self.current()
+        ))
+    }
+
     /// Reads a JSON array element by element, in bounded memory. `false` ends it early. After a failure the next node is asked
     /// for what `request` says then: for the rest, or for everything once more.
     pub async fn each(

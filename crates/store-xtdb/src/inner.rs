@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use super::cache::Cache;
 use super::erasures::Erasures;
-use super::http::{Format, NodeRequest, Nodes};
+use super::http::{Format, NodeAnswer, NodeRequest, Nodes};
 use super::wire::{Tx, xtdb_number};
 use context_store::Result;
 
@@ -23,8 +22,6 @@ pub(super) struct XtdbClient {
     /// The newest transaction that this client wrote or saw. Every read waits for it.
     pub(super) known: AtomicU64,
     pub(super) closed: AtomicBool,
-    /// The ID of this writer's mark, by which its transactions are recognized.
-    pub(super) writer: ObjectId,
     /// The erasures of the store's owner, as far as this client knows them; `None` before they were asked for.
     pub(super) erasures: Mutex<Option<Arc<Erasures>>>,
     pub(super) local: Mutex<BTreeMap<String, String>>,
@@ -53,15 +50,34 @@ impl XtdbClient {
         (self.nodes.timeout() * 4 / 5).as_millis().max(1)
     }
 
-    /// The newest transaction that the node has indexed.
+    /// The newest transaction that the node has indexed, and at least the newest that this client knows.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` also for an older one: then something on the way answers from its memory.
     pub(super) async fn latest(&self) -> Result<Option<Tx>> {
-        let answer = self.nodes.send(&self.read("latest-completed-tx", Format::Edn)).await?;
+        let known = self.known.load(Ordering::Acquire);
+        let request = self.read("latest-completed-tx", Format::Edn);
+        let Some((tx, answer)) = self.tx_of(&request).await? else { return Ok(None) };
+        if tx.id.0 < known {
+            return Err(answer.strange("an older transaction than one that it has shown before"));
+        }
+        // Another node may take over before the next request, and must not answer from an earlier state.
+        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
+        Ok(Some(tx))
+    }
+
+    /// The same without waiting for anything, so that it tells whether the node has what this client knows.
+    pub(super) async fn newest_tx(&self) -> Result<Option<Tx>> {
+        let request = NodeRequest::get("latest-completed-tx", Format::Edn);
+        Ok(self.tx_of(&request).await?.map(|(tx, _)| tx))
+    }
+
+    async fn tx_of(&self, request: &NodeRequest) -> Result<Option<(Tx, NodeAnswer)>> {
+        let answer = self.nodes.send(request).await?;
         if answer.is_missing() {
             return Ok(None);
         }
         let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
-        // Another node may take over before the next request, and must not answer from an earlier state.
-        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
-        Ok(Some(tx))
+        Ok(Some((tx, answer)))
     }
 }

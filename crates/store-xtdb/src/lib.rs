@@ -18,6 +18,7 @@
 //! applied; [`QueuedStore`] completes them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,8 +61,8 @@ use http::{Format, NodeRequest, Nodes};
 use inner::XtdbClient;
 use write::NodeWriter;
 
-/// How to reach a database.
-#[derive(Clone, Debug)]
+/// How to reach a database. Its text for developers has no user name and no password.
+#[derive(Clone)]
 pub struct XtdbOptions {
     /// The nodes of one database, such as `http://127.0.0.1:3000`. The first that answers is used; the others take over if
     /// it stops answering.
@@ -72,6 +73,18 @@ pub struct XtdbOptions {
     pub attempts: u32,
     /// The name of this client among the writers of the database. Two clients must never share a name. Random if `None`.
     pub writer: Option<String>,
+}
+
+impl fmt::Debug for XtdbOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urls: Vec<String> = self.urls.iter().map(|url| connection::shown_url(url)).collect();
+        let Self { timeout_ms, attempts, .. } = self;
+        f.debug_struct("XtdbOptions")
+            .field("urls", &urls)
+            .field("timeout_ms", timeout_ms)
+            .field("attempts", attempts)
+            .finish_non_exhaustive()
+    }
 }
 
 impl XtdbOptions {
@@ -106,7 +119,6 @@ impl XtdbStore {
             cache: Mutex::default(),
             known: AtomicU64::new(0),
             closed: AtomicBool::new(false),
-            writer: writer.id().clone(),
             erasures: Mutex::default(),
             local: Mutex::default(),
         };

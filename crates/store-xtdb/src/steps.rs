@@ -68,7 +68,7 @@ impl XtdbClient {
                 ops.put(value, Some(*valid_time));
             }
             let area = versions.first().and_then(|(value, _)| Area::of_value(value));
-            for list in listed(writer.id(), area.map(|area| (area, &object)).into_iter()) {
+            for list in listed(&writer.lister(), area.map(|area| (area, &object)).into_iter()) {
                 ops.put(&list, None);
             }
             ops.evict(&ObjectId::new(part));

@@ -6,6 +6,7 @@ use context_model::object::Document;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
+use super::connection::MOST_BYTES;
 use super::edn::Edn;
 use context_store::backend::erasing::CHANGE;
 use context_store::{Result, StoreError};
@@ -148,6 +149,8 @@ impl Ops {
 #[derive(Default)]
 pub(crate) struct Rows {
     pending: Vec<u8>,
+    /// True once the array has begun.
+    has_begun: bool,
     depth: usize,
     in_text: bool,
     escaped: bool,
@@ -156,7 +159,15 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Takes the next piece and returns the elements that are now complete.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` for anything but an array of arrays and objects, and for an element without an end.
     pub fn feed(&mut self, piece: &[u8]) -> Result<Vec<Value>> {
+        let strange =
+            |what: &str| StoreError::Unavailable(format!("XTDB would not answer like this: {what}"));
+        if self.pending.len() + piece.len() > MOST_BYTES {
+            return Err(strange("an element without an end"));
+        }
         self.pending.extend_from_slice(piece);
         let mut rows = Vec::new();
         let mut start = 0;
@@ -171,9 +182,14 @@ impl Rows {
                 }
                 continue;
             }
+            if self.depth == 0 && !byte.is_ascii_whitespace() && (self.has_begun || byte != b'[') {
+                return Err(strange("not a list of rows"));
+            }
             match byte {
+                b'"' if self.depth == 1 => return Err(strange("a row that is no list and no map")),
                 b'"' => self.in_text = true,
                 b'[' | b'{' => {
+                    self.has_begun = true;
                     self.depth += 1;
                     if self.depth == 2 {
                         start = at;
@@ -188,25 +204,51 @@ impl Rows {
                         start = at + 1;
                     }
                 }
+                b',' | b' ' | b'\n' | b'\r' | b'\t' => {}
+                _ if self.depth == 1 => return Err(strange("a row that is no list and no map")),
                 _ => {}
             }
+        }
+        if self.depth < 2 {
+            start = self.pending.len();
         }
         self.pending.drain(..start);
         self.scanned = self.pending.len();
         Ok(rows)
     }
 
-    /// Returns whether the array has ended.
+    /// Returns whether the array has begun and ended.
     pub fn is_complete(&self) -> bool {
-        self.depth == 0 && !self.in_text
+        self.has_begun && self.depth == 0 && !self.in_text
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rstest::rstest;
 
     use super::*;
+
+    /// In one piece and byte for byte.
+    #[rstest]
+    #[case("<html><body>[1]</body></html>")]
+    #[case(r#"{"error":"login_required"}"#)]
+    #[case("0")]
+    #[case("")]
+    #[case("null")]
+    #[case("[1, 2]")]
+    #[case(r#"["a"]"#)]
+    #[case("[[1]] [[2]]")]
+    #[case("[[1]")]
+    #[case("[[1]]x")]
+    fn what_is_no_list_of_rows_is_not_taken_for_an_empty_one(#[case] text: &str) {
+        for size in [1, text.len().max(1)] {
+            let mut rows = Rows::default();
+            let fed = text.as_bytes().chunks(size).try_for_each(|piece| rows.feed(piece).map(drop));
+            assert!(fed.is_err() || !rows.is_complete(), "{text}");
+        }
+    }
 
     #[test]
     fn matches_stand_before_puts() {

@@ -9,7 +9,7 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
-use super::areas::{Area, listed};
+use super::areas::{Area, Lister, listed};
 use super::cache::Head;
 use super::erasures::ERASURES;
 use super::http::{Format, NodeRequest};
@@ -35,6 +35,8 @@ pub(crate) struct NodeWriter {
     /// True if it is known: not after a submission without an answer.
     is_known: bool,
     next: u64,
+    /// The random name of the sender's run, where a journal sends (see `queue`).
+    run: Option<String>,
     /// The notice that its next transaction writes, where it erases (see `erasures`).
     pub(super) notice: Option<Value>,
     /// The name that it uses in the notice while it erases.
@@ -51,14 +53,25 @@ impl NodeWriter {
             mark: None,
             is_known,
             next: 1,
+            run: None,
             notice: None,
             erasing: None,
         })
     }
 
-    /// The ID of the mark.
-    pub fn id(&self) -> &ObjectId {
-        &self.id
+    /// Has the next marks carry the name of a run.
+    pub fn set_run(&mut self, run: Option<String>) {
+        self.run = run;
+    }
+
+    /// The number of the mark; `None` before the first one.
+    pub fn number(&self) -> Option<u64> {
+        self.mark.as_ref().and_then(|mark| mark["number"].as_u64())
+    }
+
+    /// What tells the next transaction's changes from those of others.
+    pub fn lister(&self) -> Lister<'_> {
+        Lister { by: &self.id, run: self.run.as_deref(), number: self.next }
     }
 }
 
@@ -188,10 +201,22 @@ impl XtdbClient {
         Ok(Receipt { tx_id: tx.id, tx_time: tx.time, written })
     }
 
-    /// The note of this writer's last transaction. `None` if it never wrote one.
-    pub(super) async fn note(&self, writer: &mut NodeWriter) -> Result<Option<Value>> {
+    /// This writer's mark as it is now.
+    pub(super) async fn mark(&self, writer: &mut NodeWriter) -> Result<Option<Value>> {
+        writer.is_known = false;
         self.settle(writer).await?;
-        Ok(writer.mark.as_ref().and_then(|mark| mark.get("note")).cloned())
+        Ok(writer.mark.clone())
+    }
+
+    /// Writes a mark with this note, and nothing else. Returns its number.
+    pub(super) async fn write_note(self: &Arc<Self>, writer: &mut NodeWriter, note: &Value) -> Result<u64> {
+        loop {
+            match self.submit(writer, &PartialWrite::default(), Some(note)).await? {
+                Submitted::Committed(_) => return Ok(writer.number().unwrap_or_default()),
+                Submitted::Refused => return Err(StoreError::Conflict(writer.id.clone())),
+                Submitted::Erasing => {}
+            }
+        }
     }
 
     /// The versions that the writes and expectations are about, from this client's memory or else from the node.
@@ -275,17 +300,22 @@ impl XtdbClient {
         let erasures = self.free(writer).await?;
         let Some(erasures) = erasures else { return Ok(Submitted::Erasing) };
         self.settle(writer).await?;
+        let before = writer.mark.clone();
         let mut mark = json!({ "xt/id": writer.id, "number": writer.next });
+        if let Some(run) = &writer.run {
+            mark["run"] = run.as_str().into();
+        }
         if let Some(note) = note.or_else(|| writer.mark.as_ref()?.get("note")) {
             mark["note"] = note.clone();
         }
-        writer.next += 1;
         let mut ops: Ops = part.ops.clone();
-        ops.matches(&writer.id, writer.mark.as_ref(), FOREVER);
+        ops.matches(&writer.id, before.as_ref(), FOREVER);
         ops.matches(&ObjectId::new(ERASURES), erasures.value(), FOREVER);
         ops.put(&mark, Some(Timestamp::from_millis(MARK_TIME)));
         let written = part.drafts.iter().map(|draft| (Area::of(&draft.document), draft.document.id()));
-        for list in listed(&writer.id, written) {
+        let lists = listed(&writer.lister(), written);
+        writer.next += 1;
+        for list in lists {
             ops.put(&list, None);
         }
         let notice = writer.notice.take();
@@ -309,6 +339,9 @@ impl XtdbClient {
         }
         self.settle(writer).await?;
         if writer.mark.as_ref() != Some(&mark) {
+            if writer.run.is_some() && writer.mark != before {
+                return Err(StoreError::Conflict(writer.id.clone()));
+            }
             let is_news = self.look_for_erasures().await?;
             return Ok(if is_news { Submitted::Erasing } else { Submitted::Refused });
         }

@@ -14,6 +14,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
+#[path = "node_text.rs"]
+mod node_text;
+
+use node_text::{plain, strings};
+
 /// How a port behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
@@ -40,8 +45,9 @@ pub struct Node {
     data: Mutex<Data>,
     /// How many bytes of transactions it was sent.
     sent: AtomicUsize,
-    /// How many bytes it has answered.
+    /// How many bytes it has answered, and to how many requests.
     answered: AtomicUsize,
+    requests: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -111,6 +117,7 @@ async fn serve(mut stream: TcpStream, node: Arc<Node>, ways: Arc<Mutex<Way>>) ->
         }
         let (status, text) = node.answer(&line, &body);
         node.answered.fetch_add(text.len(), Ordering::Relaxed);
+        node.requests.fetch_add(1, Ordering::Relaxed);
         if way == Way::Deaf {
             return None;
         }
@@ -170,6 +177,33 @@ impl Node {
     #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
     pub fn walked(&self) -> usize {
         std::mem::take(&mut self.data.lock().unwrap().walked)
+    }
+
+    /// How many requests it has answered since the last time that somebody asked.
+    #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
+    pub fn requests(&self) -> usize {
+        self.requests.swap(0, Ordering::Relaxed)
+    }
+
+    /// How many transactions it has.
+    #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
+    pub fn count(&self) -> usize {
+        self.data.lock().unwrap().transactions.len()
+    }
+
+    /// Removes objects, as the owner of the database does.
+    #[allow(dead_code, reason = "the tests of the store do, which have this node, too")]
+    pub fn evict(&self, ids: &[&str]) {
+        let ops: Vec<Value> = ids.iter().map(|id| json!(["evict", id])).collect();
+        self.data.lock().unwrap().submit(&json!({ "tx-ops": ops }));
+    }
+
+    /// Goes back to its first transactions, as a node that comes from a backup.
+    #[allow(dead_code, reason = "the tests of the store do, which have this node, too")]
+    pub fn rewind(&self, count: usize) {
+        let mut data = self.data.lock().unwrap();
+        data.transactions.truncate(count);
+        data.puts.retain(|put| put.tx < count);
     }
 
     fn answer(&self, target: &str, body: &str) -> Answer {
@@ -248,7 +282,11 @@ impl Data {
         });
         let tx = self.transactions.len();
         let mut written = Vec::new();
-        for op in ops.iter().filter(|op| fits && op[0] == "put") {
+        for op in ops.iter().filter(|op| fits && op[0] != "match") {
+            if op[0] == "evict" {
+                self.puts.retain(|put| put.id != *op[1].as_str().unwrap());
+                continue;
+            }
             let id = op[1]["xt/id"].as_str().unwrap().to_owned();
             written.push(id.clone());
             self.puts.push(Put { id, tx, valid: at(&op[2]), document: op[1].clone() });
@@ -353,39 +391,4 @@ fn hash(id: &str) -> String {
 
 fn instant(time: Timestamp) -> String {
     format!("#inst \"{}\"", time.to_string().replace('Z', "-00:00"))
-}
-
-/// The strings of an EDN text.
-fn strings(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut chars = text.chars();
-    while chars.by_ref().any(|c| c == '"') {
-        let mut string = String::new();
-        while let Some(c) = chars.next().filter(|c| *c != '"') {
-            match if c == '\\' { chars.next() } else { None } {
-                Some('n') => string.push('\n'),
-                Some('r') => string.push('\r'),
-                Some('t') => string.push('\t'),
-                Some(other) => string.push(other),
-                None => string.push(c),
-            }
-        }
-        found.push(string);
-    }
-    found
-}
-
-/// A parameter without its escapes.
-fn plain(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let escaped = if byte == b'%' { [rest.next(), rest.next()] } else { [None; 2] };
-        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-        match (digit(escaped[0]), digit(escaped[1])) {
-            (Some(high), Some(low)) => bytes.push((high * 16 + low) as u8),
-            _ => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

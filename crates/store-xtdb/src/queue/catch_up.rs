@@ -9,7 +9,10 @@ use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
 use crate::areas::{Area, AreaChanges, AreaPosition};
-use context_store::{AsOf, Outline, Result, Store};
+use context_store::{AsOf, Outline, Result, Store, StoreError};
+
+/// What users are told about a database whose log of changes is another one.
+const OTHER: &str = "its log of changes is another one than before; what this machine wrote is sent again";
 
 impl Shared {
     /// Fetches others' changes in the areas that this process works in, and saves the progress on the way.
@@ -26,11 +29,41 @@ impl Shared {
         self.status().areas.asks(area);
         let Some(remote) = self.reachable() else { return Ok(()) };
         let since = self.progress.position(area);
-        let AreaChanges { changed, position } = remote.changes_in(area, since).await?;
-        let note =
-            |tx: TxId| self.progress.note_position(area, AreaPosition { tx: tx.0.max(since.tx), ..since });
+        let is_first = !self.status().checked.contains(area);
+        let writer = self.writer();
+        let own = (writer.name.as_str(), writer.run());
+        let mut changes = remote.changes_in(area, &since, own, is_first).await?;
+        if !changes.is_continued {
+            // A node that has only not read all of the log yet is no reason.
+            if !self.is_older(&remote, TxId(since.tx)).await? {
+                changes = remote.changes_in(area, &since, own, is_first).await?;
+            }
+            if !changes.is_continued {
+                self.forget(&remote, OTHER)?;
+                return Err(StoreError::Unavailable(format!(
+                    "XTDB at {} has another past than before; it is read again",
+                    remote.current_url()
+                )));
+            }
+        }
+        let AreaChanges { changed, position, .. } = changes;
+        self.status().checked.insert(area.clone());
+        // Up to there nothing is left; that transaction's own list, which tells it from others, is noted at the end.
+        let note = |tx: TxId| {
+            let tx = tx.0.max(since.tx);
+            let check = since.check.clone().filter(|_| tx == since.tx);
+            self.note_position(area, AreaPosition { tx, check, millis: since.millis })
+        };
         self.fetch(&remote, changed, TxId(since.tx), note).await?;
-        self.progress.note_position(area, position)
+        self.note_position(area, position)
+    }
+
+    fn note_position(&self, area: &Area, position: AreaPosition) -> Result<()> {
+        if self.progress.position(area) == position {
+            return Ok(());
+        }
+        let latest = self.status().latest;
+        self.progress.note_position(area, position, self.place(latest.0)?)
     }
 
     /// Fetches those of the changed objects that the journal knows, as they have been written since a transaction. After each
@@ -50,6 +83,7 @@ impl Shared {
             let mut status = self.status();
             for id in &ids {
                 status.absent.remove(id);
+                status.meeting.get_mut(id).into_iter().for_each(|meeting| meeting.heard += 1);
             }
             status.names.add(&ids);
         }

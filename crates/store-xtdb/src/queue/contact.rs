@@ -9,8 +9,9 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use super::shared::Shared;
+use super::status::QueueStatus;
 use crate::XtdbStore;
-use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write, clock};
+use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write};
 
 /// The pause between two attempts to read the list of objects.
 const LIST_PAUSE: Duration = Duration::from_millis(500);
@@ -27,13 +28,25 @@ const ABSENT: Duration = Duration::from_secs(5);
 /// How often versions are compared with the journal again because another client wrote to it in the meantime.
 const MOST_ATTEMPTS: u32 = 8;
 
-/// Reads the list of all objects in XTDB once, as soon as XTDB can be reached.
+/// Reads the list of all objects in XTDB once, as soon as XTDB can be reached, and again whenever that is another database.
 pub(super) async fn list(shared: Arc<Shared>) {
     loop {
         if let Some(remote) = shared.reachable() {
             match remote.names(MOST_NAMES).await {
-                Ok(Some(names)) => return shared.status().names.complete(names),
-                Ok(None) | Err(StoreError::Closed) => return,
+                Ok(names) => {
+                    {
+                        let mut status = shared.status();
+                        let is_current =
+                            status.remote.as_ref().is_some_and(|current| Arc::ptr_eq(current, &remote));
+                        if !is_current {
+                            continue;
+                        }
+                        names.into_iter().for_each(|names| status.names.complete(names));
+                    }
+                    shared.list.notified().await;
+                    continue;
+                }
+                Err(StoreError::Closed) => return,
                 // The error is reported as soon as something is needed from XTDB.
                 Err(error) => tracing::debug!(%error, "the list of objects could not be read"),
             }
@@ -86,18 +99,27 @@ impl Shared {
         // Each batch has the time limit of a read, and what it has fetched stays.
         for ids in ids.chunks(OBJECTS) {
             let Some(remote) = self.reachable() else { return Ok(()) };
-            let met = self
-                .bounded(async {
-                    let versions = remote.get_many(ids, AsOf::default()).await?;
-                    {
-                        let mut status = self.status();
-                        let absent = ids.iter().zip(&versions).filter(|(_, version)| version.is_none());
-                        status.absent.extend(absent.map(|(id, _)| (id.clone(), Instant::now())));
-                    }
-                    self.bring_in(versions.into_iter().flatten().map(|version| vec![version]).collect()).await
-                })
-                .await;
+            let met = self.bounded(self.meet_some(&remote, ids.to_vec())).await;
             self.tolerate(met)?;
+        }
+        Ok(())
+    }
+
+    async fn meet_some(&self, remote: &XtdbStore, mut ids: Vec<ObjectId>) -> Result<()> {
+        while !ids.is_empty() {
+            let way = InTransit::begin(self, ids.clone());
+            let versions = remote.get_many(&ids, AsOf::default()).await?;
+            let absent: Vec<ObjectId> = ids
+                .iter()
+                .zip(&versions)
+                .filter(|(_, version)| version.is_none())
+                .map(|(id, _)| id.clone())
+                .collect();
+            self.bring_in(versions.into_iter().flatten().map(|version| vec![version]).collect()).await?;
+            let mut status = self.status();
+            ids = way.end(&mut status);
+            let absent = absent.into_iter().filter(|id| !ids.contains(id));
+            status.absent.extend(absent.map(|id| (id, Instant::now())));
         }
         Ok(())
     }
@@ -107,16 +129,22 @@ impl Shared {
         let Some(remote) = self.reachable() else { return Ok(()) };
         let brought = self
             .bounded(async {
-                let known = self.journal.outlines(std::slice::from_ref(id)).await?;
-                let kind = match known.into_iter().next().flatten() {
-                    Some(outline) => outline.object_type,
-                    None => match remote.get(id, AsOf::default()).await? {
-                        Some(version) => version.document.object_type(),
-                        None => return Ok(()),
-                    },
-                };
-                let versions = remote.versions_after(vec![(id.clone(), kind)], TxId(0)).await?;
-                self.bring_in(versions).await
+                loop {
+                    let way = InTransit::begin(self, vec![id.clone()]);
+                    let known = self.journal.outlines(std::slice::from_ref(id)).await?;
+                    let kind = match known.into_iter().next().flatten() {
+                        Some(outline) => outline.object_type,
+                        None => match remote.get(id, AsOf::default()).await? {
+                            Some(version) => version.document.object_type(),
+                            None => return Ok(()),
+                        },
+                    };
+                    let versions = remote.versions_after(vec![(id.clone(), kind)], TxId(0)).await?;
+                    self.bring_in(versions).await?;
+                    if way.end(&mut self.status()).is_empty() {
+                        return Ok(());
+                    }
+                }
             })
             .await;
         self.tolerate(brought)
@@ -171,7 +199,7 @@ impl Shared {
                 let outlines = self.journal.outlines(&ids).await?;
                 outlines.into_iter().flatten().map(|outline| (outline.id, outline.tx_id)).collect()
             };
-            let (mut writes, mut expected, mut ahead) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut writes, mut expected) = (Vec::new(), Vec::new());
             let mut marks = Vec::new();
             for (version, n) in wanted {
                 let id = version.document.id();
@@ -182,20 +210,16 @@ impl Shared {
                 marks.push(version.erased.clone());
                 writes.push(Write::Put { document: version.document.clone(), valid_time: Some(valid_time) });
                 expected.push((id.clone(), latest.get(id).copied()));
-                if valid_time > clock::system()() {
-                    ahead.push((id.clone(), valid_time));
-                }
             }
             if writes.is_empty() {
                 return Ok(());
             }
-            match self.journal.transact_marked(Transaction { writes, expected }, &marks).await {
+            match self.journal.bring_in(Transaction { writes, expected }, &marks).await {
                 Ok(receipt) => {
                     let mut status = self.status();
                     status.latest = status.latest.max(receipt.tx_id);
                     if receipt.written.contains(&true) {
                         status.brought_in.insert(receipt.tx_id);
-                        status.newest.extend(ahead);
                     }
                     return Ok(());
                 }
@@ -259,4 +283,56 @@ impl Shared {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Objects that are on their way from XTDB, which the journal may lack. Others' changes to them that are heard of meanwhile
+/// must not be passed over as those of objects that nobody here knows.
+struct InTransit<'a> {
+    shared: &'a Shared,
+    /// How often changes had been heard of when it began.
+    ids: Vec<(ObjectId, u64)>,
+}
+
+impl<'a> InTransit<'a> {
+    fn begin(shared: &'a Shared, ids: Vec<ObjectId>) -> Self {
+        let mut status = shared.status();
+        let begin = |id: ObjectId| {
+            let meeting = status.meeting.entry(id.clone()).or_default();
+            meeting.reads += 1;
+            (id, meeting.heard)
+        };
+        let ids = ids.into_iter().map(begin).collect();
+        drop(status);
+        Self { shared, ids }
+    }
+
+    /// Ends it. Returns the objects whose changes were heard of meanwhile.
+    fn end(mut self, status: &mut QueueStatus) -> Vec<ObjectId> {
+        leave(status, std::mem::take(&mut self.ids))
+    }
+}
+
+impl Drop for InTransit<'_> {
+    fn drop(&mut self) {
+        if !self.ids.is_empty() {
+            let ids = std::mem::take(&mut self.ids);
+            leave(&mut self.shared.status(), ids);
+        }
+    }
+}
+
+fn leave(status: &mut QueueStatus, ids: Vec<(ObjectId, u64)>) -> Vec<ObjectId> {
+    let mut heard = Vec::new();
+    for (id, before) in ids {
+        let Some(meeting) = status.meeting.get_mut(&id) else { continue };
+        meeting.reads -= 1;
+        let (is_heard, is_last) = (meeting.heard > before, meeting.reads == 0);
+        if is_last {
+            status.meeting.remove(&id);
+        }
+        if is_heard {
+            heard.push(id);
+        }
+    }
+    heard
 }

@@ -1,6 +1,6 @@
 //! Sends the journal's transactions to XTDB, in order, each exactly once.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,18 +9,20 @@ use std::time::Duration;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::time::TxId;
-use serde_json::{Value, json};
 
-use super::progress::private;
+use super::pending::{Ahead, pending, put_back, versions};
+use super::progress::{Sent, private};
 use super::shared::Shared;
+use super::standing::{JournalPosition, Standing};
 use super::status::JournalWrite;
 use crate::XtdbStore;
+use crate::inner::WRITERS;
 use crate::mark::Marks;
 use crate::write::Late;
 use context_store::{Result, Store, StoreError, Version, Write};
 
 /// How many versions one transaction of XTDB contains at most.
-const MOST_VERSIONS: usize = 64;
+pub(super) const MOST_VERSIONS: usize = 64;
 
 /// How many bytes of documents one transaction of XTDB contains at most; a longer version gets its own transaction. A node
 /// holds the transactions of all its clients in memory, which takes several times their length.
@@ -36,41 +38,23 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How often the sender checks for writes of other processes to the journal.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// What users are told about a database that has lost what this machine sent.
+const LOST: &str = "it lacks what this machine had sent to it, so that is sent again";
+
 /// The longest pause between attempts to reach a node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// How many writes are looked up in the journal at once at most.
-const MOST_FOUND: usize = 1_000;
-
-/// How many versions of one object are assembled in advance at most.
-const AHEAD: usize = 64;
-
-/// Versions that were read from the journal in advance: the next ones of each object. A growing document is assembled once
-/// for all of them.
-type Ahead = HashMap<ObjectId, VecDeque<Version>>;
-
-/// A position in the journal: everything up to the n-th version of a transaction, or all of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct JournalPosition {
-    tx: u64,
-    /// How many versions of the next transaction are included.
-    more: u64,
-}
-
-impl JournalPosition {
-    fn from_note(note: &Value) -> Option<Self> {
-        Some(Self { tx: note["tx"].as_u64()?, more: note["more"].as_u64()? })
-    }
-
-    fn note(self) -> Value {
-        json!({ "tx": self.tx, "more": self.more })
-    }
-}
 
 /// The sender: runs until the store is closed.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut pause = Duration::from_millis(50);
     let Some(_lock) = lock(&shared).await else { return };
+    while let Err(error) = shared.begin_run().await {
+        if matches!(error, StoreError::Closed) || shared.is_closing.load(Ordering::Acquire) {
+            return;
+        }
+        shared.failed(&error);
+        tokio::time::sleep(LONGEST_PAUSE).await;
+    }
     shared.status().is_sender = true;
     loop {
         if shared.is_closing.load(Ordering::Acquire) {
@@ -79,6 +63,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
         match send_all(&shared).await {
             Ok(()) => pause = Duration::from_millis(50),
             Err(StoreError::Closed) => return,
+            // The writer's mark is not the one that it left: begin from what the mark says now.
+            Err(StoreError::Conflict(id)) if id.as_str().starts_with(WRITERS) => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
             Err(error) => {
                 shared.failed(&error);
                 tokio::time::sleep(pause).await;
@@ -107,7 +95,11 @@ async fn lock(shared: &Shared) -> Option<File> {
         }
         // The sending process tells the others through the hint file next to the journal.
         advance(shared, shared.progress.reload());
-        if let Err(error) = probe(shared).await {
+        shared.is_compared.send_replace(true);
+        if let Err(error) = shared.find_writer().await {
+            shared.failed(&error);
+        }
+        if let Err(error) = shared.probe().await {
             shared.failed(&error);
         }
         tokio::time::sleep(LOOK).await;
@@ -115,37 +107,46 @@ async fn lock(shared: &Shared) -> Option<File> {
     Some(file)
 }
 
-/// Probes the node, unless it is known to answer.
-async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
-    let remote = shared.connect().await?;
-    if !shared.status().is_connected {
-        remote.latest_tx().await?;
-        shared.went_well();
-    }
-    Ok(remote)
-}
-
-/// Sends everything queued and then everything that arrives, until something fails.
+/// Sends everything queued and then everything that arrives, until something fails or another node or name is to be used.
 async fn send_all(shared: &Shared) -> Result<()> {
-    let remote = probe(shared).await?;
-    let note = remote.note().await?;
-    let mut position = note.as_ref().and_then(JournalPosition::from_note).unwrap_or_default();
-    if position.tx > shared.journal.latest_tx().await?.0 {
-        // The journal is older than what was sent, for instance one from a backup. What XTDB already has is not written
-        // again.
-        position = JournalPosition::default();
-    }
+    let remote = shared.probe().await?;
+    let (standing, mark) = shared.standing(&remote).await?;
+    let mut position = match standing {
+        Standing::At(position) => position,
+        Standing::Taken(position) => {
+            if mark.is_some_and(|mark| mark["run"].as_str() == shared.writer().run()) {
+                // The copy was made while this process was running, which may have taken the other's changes for its own.
+                shared.progress.forget_positions()?;
+            }
+            return shared.rename(position).await;
+        }
+        Standing::Lost(position) => {
+            shared.lost(position).await?;
+            return shared.forget(&remote, LOST);
+        }
+    };
+    remote.sends_as(shared.writer().run()).await;
+    let mut sender =
+        Sender { remote, number: mark.and_then(|mark| mark["number"].as_u64()), is_unnoted: false };
+    sent(shared, position, sender.number)?;
+    shared.is_compared.send_replace(true);
     let mut ahead = Ahead::new();
     loop {
         let latest = shared.journal.latest_tx().await?;
         if position.tx >= latest.0 {
             ahead.clear();
-            sent(shared, position)?;
+            if sender.is_unnoted {
+                // All of it was there. Without a note, nothing would tell that the database has lost it.
+                sender.note(shared, position).await?;
+            }
+            sent(shared, position, sender.number)?;
             tokio::select! {
                 () = shared.work.notified() => {}
                 () = tokio::time::sleep(LOOK) => {}
             }
-            probe(shared).await?;
+            if !Arc::ptr_eq(&shared.probe().await?, &sender.remote) {
+                return Ok(());
+            }
             // The write that woke it may have been sent already, and a turn that begins now must not be split at its start.
             if shared.journal.latest_tx().await? > latest {
                 turn_end(shared).await;
@@ -153,10 +154,19 @@ async fn send_all(shared: &Shared) -> Result<()> {
             continue;
         }
         let pending = pending(shared, position, latest).await?;
-        position = send(shared, &remote, position, pending, &mut ahead).await?;
-        sent(shared, position)?;
+        position = sender.send(shared, position, pending, &mut ahead).await?;
+        sent(shared, position, sender.number)?;
         shared.went_well();
     }
+}
+
+/// The connection of a sender, and its mark there.
+struct Sender {
+    remote: Arc<XtdbStore>,
+    /// The number of the mark; `None` before the first one.
+    number: Option<u64>,
+    /// Something of this machine was found there after the mark was written.
+    is_unnoted: bool,
 }
 
 /// Waits for the next check for others' writes and for what the turn writes after it, or for a request to send now.
@@ -171,10 +181,14 @@ async fn turn_end(shared: &Shared) {
     }
 }
 
-fn sent(shared: &Shared, position: JournalPosition) -> Result<()> {
-    let tx = TxId(position.tx);
-    advance(shared, tx);
-    shared.progress.note_sent(tx)
+fn sent(shared: &Shared, position: JournalPosition, number: Option<u64>) -> Result<()> {
+    advance(shared, TxId(position.tx));
+    let noted = shared.progress.sent();
+    let mark = number.map(|number| (shared.writer().name, number));
+    if noted.place.tx == position.tx && noted.mark == mark && noted.place.millis.is_some() {
+        return Ok(());
+    }
+    shared.progress.note_sent(Sent { place: shared.place(position.tx)?, mark })
 }
 
 /// Notes that XTDB has everything up to this transaction of the journal.
@@ -188,130 +202,98 @@ fn advance(shared: &Shared, tx: TxId) {
     shared.sent.send_if_modified(|known| std::mem::replace(known, tx) != tx);
 }
 
-/// The objects that the transactions after a position wrote, for as many transactions as fit into a batch.
-async fn pending(
-    shared: &Shared,
-    position: JournalPosition,
-    latest: TxId,
-) -> Result<BTreeMap<TxId, Vec<JournalWrite>>> {
-    let known = {
-        let status = shared.status();
-        let mut known = BTreeMap::new();
-        let mut versions = 0;
-        for tx in position.tx + 1..=latest.0 {
-            let tx = TxId(tx);
-            if status.brought_in.contains(&tx) {
-                known.insert(tx, Vec::new());
-                continue;
+impl Sender {
+    /// Sends one batch. Returns the position after it.
+    async fn send(
+        &mut self,
+        shared: &Shared,
+        start: JournalPosition,
+        pending: BTreeMap<TxId, Vec<JournalWrite>>,
+        ahead: &mut Ahead,
+    ) -> Result<JournalPosition> {
+        let mut batch: Vec<(Version, bool)> = Vec::new();
+        let mut last: HashMap<ObjectId, i64> = HashMap::new();
+        let mut bytes = 0;
+        let mut end = start;
+        'all: for (tx, written) in pending {
+            let skip = if tx.0 == start.tx + 1 { start.more } else { 0 };
+            let versions = versions(shared, tx, &written, ahead).await?;
+            for (index, (version, is_doubtful)) in (0_u64..).zip(versions.iter().cloned()) {
+                if index < skip {
+                    continue;
+                }
+                let id = version.document.id().clone();
+                let time = version.valid_time.millis();
+                let before =
+                    batch.iter().rev().map(|(before, _)| before).find(|before| *before.document.id() == id);
+                let length = self.remote.growth(before, &version.document);
+                let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
+                // In one transaction, XTDB keeps several versions of an object only if their valid times differ.
+                if is_full || last.get(&id).is_some_and(|before| *before >= time) {
+                    end = JournalPosition { tx: tx.0 - 1, more: index };
+                    // All of this transaction is read again with the next batch.
+                    put_back(ahead, versions);
+                    break 'all;
+                }
+                last.insert(id, time);
+                bytes += length;
+                batch.push((version, is_doubtful));
             }
-            let Some(written) = status.written.get(&tx) else { break };
-            versions += written.len();
-            known.insert(tx, written.clone());
-            if versions >= MOST_VERSIONS {
-                break;
+            end = JournalPosition { tx: tx.0, more: 0 };
+        }
+        let doubtful: HashSet<ObjectId> =
+            batch.iter().filter(|(_, is)| *is).map(|(version, _)| version.document.id().clone()).collect();
+        let is_any = !batch.is_empty();
+        let missing = missing(shared, &self.remote, batch).await?;
+        if missing.is_empty() {
+            self.is_unnoted |= is_any;
+            return Ok(end);
+        }
+        let ids: Vec<ObjectId> = missing.iter().map(|version| version.document.id().clone()).collect();
+        let absent = {
+            let status = shared.status();
+            let content = missing.iter().map(|version| &version.document);
+            let content = content.filter(|document| document.object_type().is_content());
+            let new =
+                content.map(Document::id).filter(|id| status.names.lacks(id) && !doubtful.contains(*id));
+            new.cloned().collect()
+        };
+        let mut marks = Marks::new();
+        let writes = missing.into_iter().map(|version| {
+            let (document, valid_time) = (version.document, Some(version.valid_time));
+            if let Some(erased) = version.erased {
+                marks.insert((document.id().clone(), version.valid_time), erased);
             }
+            Write::Put { document, valid_time }
+        });
+        let writes = writes.collect();
+        let note = end.note(shared.place(end.tx)?);
+        match self.remote.forward(writes, &Late { note, marks, absent }).await {
+            Ok(Some(number)) => {
+                shared.status().names.add(&ids);
+                (self.number, self.is_unnoted) = (Some(number), false);
+                Ok(end)
+            }
+            Ok(None) => {
+                shared.status().names.add(&ids);
+                self.is_unnoted = true;
+                Ok(end)
+            }
+            // XTDB will never accept it, and later versions must not wait forever. It stays in the journal.
+            Err(error @ StoreError::Invalid(_)) => {
+                tracing::warn!(%error, "a version stays only in the journal");
+                shared.failed(&error);
+                Ok(end)
+            }
+            Err(error) => Err(error),
         }
-        known
-    };
-    if !known.is_empty() {
-        return Ok(known);
     }
-    // Written before this process started, or by another process. The journal has the list.
-    let mut ids: BTreeMap<TxId, Vec<ObjectId>> = BTreeMap::new();
-    for (tx, id) in shared.journal.written_after(TxId(position.tx), MOST_FOUND).await? {
-        ids.entry(tx).or_default().push(id);
-    }
-    let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, JournalWrite::counted(ids.into_iter(), true));
-    let mut found: BTreeMap<TxId, Vec<JournalWrite>> = ids.into_iter().map(counted).collect();
-    // Later writes are left for the next batch, so that this process recognizes its own transactions.
-    found.retain(|tx, _| *tx <= latest);
-    if found.is_empty() {
-        found.insert(latest, Vec::new());
-    }
-    let mut status = shared.status();
-    for (tx, written) in &mut found {
-        if status.brought_in.contains(tx) {
-            written.clear();
-        }
-        let known = status.written.entry(*tx).or_insert_with(|| written.clone());
-        written.clone_from(known);
-    }
-    Ok(found)
-}
 
-/// Sends one batch. Returns the position after it.
-async fn send(
-    shared: &Shared,
-    remote: &XtdbStore,
-    start: JournalPosition,
-    pending: BTreeMap<TxId, Vec<JournalWrite>>,
-    ahead: &mut Ahead,
-) -> Result<JournalPosition> {
-    let mut batch: Vec<(Version, bool)> = Vec::new();
-    let mut last: HashMap<ObjectId, i64> = HashMap::new();
-    let mut bytes = 0;
-    let mut end = start;
-    'all: for (tx, written) in pending {
-        let skip = if tx.0 == start.tx + 1 { start.more } else { 0 };
-        let versions = versions(shared, tx, &written, ahead).await?;
-        for (index, (version, is_doubtful)) in (0_u64..).zip(versions.iter().cloned()) {
-            if index < skip {
-                continue;
-            }
-            let id = version.document.id().clone();
-            let time = version.valid_time.millis();
-            let before =
-                batch.iter().rev().map(|(before, _)| before).find(|before| *before.document.id() == id);
-            let length = remote.growth(before, &version.document);
-            let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
-            // In one transaction, XTDB keeps several versions of an object only if their valid times differ.
-            if is_full || last.get(&id).is_some_and(|before| *before >= time) {
-                end = JournalPosition { tx: tx.0 - 1, more: index };
-                // All of this transaction is read again with the next batch.
-                put_back(ahead, versions);
-                break 'all;
-            }
-            last.insert(id, time);
-            bytes += length;
-            batch.push((version, is_doubtful));
-        }
-        end = JournalPosition { tx: tx.0, more: 0 };
-    }
-    let doubtful: HashSet<ObjectId> =
-        batch.iter().filter(|(_, is)| *is).map(|(version, _)| version.document.id().clone()).collect();
-    let missing = missing(shared, remote, batch).await?;
-    if missing.is_empty() {
-        return Ok(end);
-    }
-    let ids: Vec<ObjectId> = missing.iter().map(|version| version.document.id().clone()).collect();
-    let absent = {
-        let status = shared.status();
-        let content = missing.iter().map(|version| &version.document);
-        let content = content.filter(|document| document.object_type().is_content());
-        let new = content.map(Document::id).filter(|id| status.names.lacks(id) && !doubtful.contains(*id));
-        new.cloned().collect()
-    };
-    let mut marks = Marks::new();
-    let writes = missing.into_iter().map(|version| {
-        let (document, valid_time) = (version.document, Some(version.valid_time));
-        if let Some(erased) = version.erased {
-            marks.insert((document.id().clone(), version.valid_time), erased);
-        }
-        Write::Put { document, valid_time }
-    });
-    let writes = writes.collect();
-    match remote.forward(writes, &Late { note: end.note(), marks, absent }).await {
-        Ok(()) => {
-            shared.status().names.add(&ids);
-            Ok(end)
-        }
-        // XTDB will never accept it, and later versions must not wait forever. It stays in the journal.
-        Err(error @ StoreError::Invalid(_)) => {
-            tracing::warn!(%error, "a version stays only in the journal");
-            shared.failed(&error);
-            Ok(end)
-        }
-        Err(error) => Err(error),
+    /// Notes the position in the mark, with nothing else.
+    async fn note(&mut self, shared: &Shared, position: JournalPosition) -> Result<()> {
+        let number = self.remote.note(position.note(shared.place(position.tx)?)).await?;
+        (self.number, self.is_unnoted) = (Some(number), false);
+        Ok(())
     }
 }
 
@@ -339,40 +321,4 @@ async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)
     }
     let versions = batch.into_iter().map(|(version, _)| version).enumerate();
     Ok(versions.filter(|(place, _)| !there.contains(place)).map(|(_, version)| version).collect())
-}
-
-/// The versions that one transaction of the journal wrote, in the same order at every attempt, and whether XTDB may already
-/// have them.
-async fn versions(
-    shared: &Shared,
-    tx: TxId,
-    written: &[JournalWrite],
-    ahead: &mut Ahead,
-) -> Result<Vec<(Version, bool)>> {
-    let mut versions = Vec::new();
-    let mut written: Vec<&JournalWrite> = written.iter().collect();
-    written.sort_by(|a, b| a.id.cmp(&b.id));
-    for JournalWrite { id, times, is_doubtful } in written {
-        let queue = ahead.entry(id.clone()).or_default();
-        while queue.front().is_some_and(|version| version.tx_id < tx) {
-            queue.pop_front();
-        }
-        if queue.is_empty() {
-            let before = TxId(tx.0.saturating_sub(1));
-            queue.extend(shared.journal.history_page(id, before, AHEAD.max(*times)).await?);
-        }
-        while queue.front().is_some_and(|version| version.tx_id == tx) {
-            versions.extend(queue.pop_front().map(|version| (version, *is_doubtful)));
-        }
-        if queue.is_empty() {
-            ahead.remove(id);
-        }
-    }
-    Ok(versions)
-}
-
-fn put_back(ahead: &mut Ahead, versions: Vec<(Version, bool)>) {
-    for (version, _) in versions.into_iter().rev() {
-        ahead.entry(version.document.id().clone()).or_default().push_front(version);
-    }
 }

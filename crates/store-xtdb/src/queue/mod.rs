@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::{Timestamp, TxId};
+use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -35,7 +35,6 @@ use super::areas::Area;
 use super::connection::shown_url;
 use super::plan::id_of;
 use super::wire::check;
-use super::write::random_name;
 use super::{XtdbOptions, XtdbStore};
 use context_store::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
@@ -47,16 +46,19 @@ mod catch_up;
 mod contact;
 mod forward;
 mod owner;
+mod pending;
 mod progress;
 mod reads;
 mod remote;
 mod shared;
+mod standing;
 mod status;
 
 pub use status::QueueState;
 
 use progress::Progress;
 use shared::{Shared, WaitingCaller};
+use standing::Writer;
 use status::{JournalWrite, QueueStatus};
 
 /// How a queued store is set up.
@@ -119,12 +121,11 @@ impl QueuedStore {
                 tokio::time::timeout(read_timeout * 2, XtdbStore::connect(options.xtdb.clone())).await;
             reached.unwrap_or_else(|_| Err(silent(&options.xtdb)))?;
         }
-        let journal = SqliteStore::open(&options.journal, options.durability)?;
-        let mut xtdb = options.xtdb;
-        let name = journal.local_value("xtdb writer", &random_name()?).await?;
-        xtdb.writer = Some(name);
+        let journal = SqliteStore::open_shared(&options.journal, options.durability)?;
+        let xtdb = options.xtdb;
+        let writer = Writer::of(&journal).await?;
         let latest = journal.latest_tx().await?;
-        let (sent, _) = watch::channel(progress.sent());
+        let (sent, _) = watch::channel(TxId(progress.sent().place.tx));
         let shared = Arc::new(Shared {
             journal,
             options: xtdb,
@@ -132,17 +133,26 @@ impl QueuedStore {
             pull_wait: Duration::from_millis(options.pull_wait_ms),
             lock_file: beside(&options.journal, "lock"),
             progress,
+            writer: Mutex::new(writer),
+            list: Notify::new(),
             status: Mutex::new(QueueStatus { latest, ..QueueStatus::default() }),
             work: Notify::new(),
             turn: watch::Sender::new(0),
             waiting: AtomicUsize::new(0),
             sent,
+            is_compared: watch::Sender::new(false),
             is_closing: AtomicBool::new(false),
             look: Notify::new(),
             asked: AtomicU64::new(0),
             looked: watch::Sender::new(0),
             contact: tokio::sync::Mutex::default(),
         });
+        if let Some(place) = shared.progress.journal()
+            && !shared.fits(place)?
+        {
+            // The journal is an older one than the hint file, and may lack what was read since.
+            shared.progress.forget_positions()?;
+        }
         let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
         let first = first.unwrap_or_else(|_| Err(silent(&shared.options)));
         if let Err(error) = first {
@@ -185,6 +195,7 @@ impl QueuedStore {
             is_sender,
             behind: status.behind,
             last_error: status.last_error.clone(),
+            notice: status.notice.clone(),
         }
     }
 
@@ -192,8 +203,14 @@ impl QueuedStore {
         let wanted = self.shared.journal.latest_tx().await?;
         let _waiting = WaitingCaller::new(&self.shared);
         let mut sent = self.shared.sent.subscribe();
-        let reached = tokio::time::timeout(limit, sent.wait_for(|tx| *tx >= wanted)).await;
-        if matches!(reached, Ok(Ok(_))) {
+        let mut compared = self.shared.is_compared.subscribe();
+        let is_connected = self.shared.status().is_connected;
+        let all = async {
+            // What was noted about the database may be about one that has been replaced since.
+            let is_known = !is_connected || compared.wait_for(|is| *is).await.is_ok();
+            is_known && sent.wait_for(|tx| *tx >= wanted).await.is_ok()
+        };
+        if tokio::time::timeout(limit, all).await == Ok(true) {
             return Ok(());
         }
         let QueueState { queued, last_error, .. } = self.state();
@@ -206,24 +223,19 @@ impl QueuedStore {
 
 #[async_trait]
 impl Store for QueuedStore {
-    async fn transact(&self, mut transaction: Transaction) -> Result<Receipt> {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
         self.shared.check_open()?;
         for write in &transaction.writes {
             if let Write::Put { document, .. } = write {
                 check(document)?;
             }
         }
-        let undated = self.shared.date(&mut transaction);
         let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| id_of(write).clone()).collect();
-        let times: Vec<Option<Timestamp>> = transaction.writes.iter().map(time_of).collect();
         let areas: Vec<Area> = transaction.writes.iter().filter_map(area_of).collect();
-        let receipt = match (self.shared.journal.transact(transaction).await, undated) {
-            // Somebody else wrote a later version in this moment.
-            (Err(StoreError::Invalid(_)), Some(undated)) => self.shared.journal.transact(undated).await?,
-            (done, _) => done?,
-        };
+        // XTDB keeps two versions of an object in one transaction only if their valid times differ, and a machine with a
+        // slow clock must be able to replace what a faster one wrote.
+        let receipt = self.shared.journal.transact_after_latest(transaction).await?;
         let mut status = self.shared.status();
-        status.date(&ids, times, &receipt);
         // What others wrote there is fetched with the next turn.
         for area in areas {
             status.areas.enter(area);
@@ -355,13 +367,6 @@ impl Drop for QueuedStore {
         for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
-    }
-}
-
-/// The time from which a write is valid, if it says so.
-fn time_of(write: &Write) -> Option<Timestamp> {
-    match write {
-        Write::Put { valid_time, .. } | Write::Patch { valid_time, .. } => *valid_time,
     }
 }
 

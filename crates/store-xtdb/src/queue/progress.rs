@@ -20,16 +20,45 @@ pub(super) fn private(path: &Path) -> std::io::Result<File> {
     context_platform::private_file(File::options().create(true).truncate(true).write(true), path)
 }
 
+/// A transaction of the journal and its time. A journal that has none of that time at that number is another one: an
+/// older one from a backup, or a copy that was worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct JournalPlace {
+    pub tx: u64,
+    /// In milliseconds since 1970; `None` in notes of earlier versions of this library.
+    #[serde(default)]
+    pub millis: Option<i64>,
+}
+
+/// What is known to be sent, and the mark that the writer had in XTDB then. A database where it has an older one is
+/// another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sent {
+    /// The journal's newest transaction that XTDB is known to have.
+    #[serde(flatten)]
+    pub place: JournalPlace,
+    /// The writer's name and the number of its mark; `None` if it had none.
+    #[serde(default)]
+    pub mark: Option<(String, u64)>,
+}
+
 /// The file's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ProgressMarks {
-    /// The journal's newest transaction that XTDB is known to have.
+    /// [`Sent::place`], [`Sent::mark`].
     sent: u64,
+    #[serde(default)]
+    sent_millis: Option<i64>,
+    #[serde(default)]
+    mark: Option<(String, u64)>,
     /// XTDB's newest transaction at the first contact; `None` before that.
     seen: Option<u64>,
     /// The same for the areas of which the journal has more than that.
     #[serde(default)]
     areas: BTreeMap<Area, AreaPosition>,
+    /// What the journal had when the last of these was noted.
+    #[serde(default)]
+    journal: Option<JournalPlace>,
 }
 
 /// The file, and what it says.
@@ -62,15 +91,16 @@ impl Progress {
         if let Some(noted) = noted {
             *self.marks.lock().unwrap_or_else(PoisonError::into_inner) = noted;
         }
-        self.sent()
+        TxId(self.sent().place.tx)
     }
 
     pub fn was_connected(&self) -> bool {
         self.marks().seen.is_some()
     }
 
-    pub fn sent(&self) -> TxId {
-        TxId(self.marks().sent)
+    pub fn sent(&self) -> Sent {
+        let marks = self.marks();
+        Sent { place: JournalPlace { tx: marks.sent, millis: marks.sent_millis }, mark: marks.mark }
     }
 
     /// Notes the first contact. Whatever was in the database at that time is read when it is needed.
@@ -78,17 +108,27 @@ impl Progress {
         self.change(|marks| marks.seen = Some(latest.0))
     }
 
+    /// The newest transaction of XTDB that one of the notes is about.
+    pub fn newest(&self) -> TxId {
+        let marks = self.marks();
+        let areas = marks.areas.values().map(|position| position.tx);
+        TxId(areas.chain(marks.seen).max().unwrap_or(0))
+    }
+
     /// How far the journal has read the log of an area.
     pub fn position(&self, area: &Area) -> AreaPosition {
         let marks = self.marks();
-        let seen = AreaPosition { tx: marks.seen.unwrap_or(0), millis: 0 };
-        marks.areas.get(area).copied().filter(|position| position.tx >= seen.tx).unwrap_or(seen)
+        let seen = AreaPosition { tx: marks.seen.unwrap_or(0), ..AreaPosition::default() };
+        marks.areas.get(area).cloned().filter(|position| position.tx >= seen.tx).unwrap_or(seen)
     }
 
-    pub fn note_position(&self, area: &Area, position: AreaPosition) -> Result<()> {
+    /// Notes how far the journal has read the log of an area. `journal`: what it has now.
+    pub fn note_position(&self, area: &Area, position: AreaPosition, journal: JournalPlace) -> Result<()> {
         self.change(|marks| {
             let areas = &mut marks.areas;
-            areas.insert(area.clone(), position);
+            if areas.insert(area.clone(), position.clone()) != Some(position) {
+                marks.journal = Some(journal);
+            }
             // Of an area that is left out, everything is read again.
             while areas.len() > MOST_AREAS {
                 let oldest =
@@ -98,8 +138,24 @@ impl Progress {
         })
     }
 
-    pub fn note_sent(&self, tx: TxId) -> Result<()> {
-        self.change(|marks| marks.sent = tx.0)
+    /// What the journal had when the last position of an area was noted.
+    pub fn journal(&self) -> Option<JournalPlace> {
+        self.marks().journal
+    }
+
+    /// Forgets how far the journal has read: it, or the database, is not the one that this was noted about.
+    pub fn forget_positions(&self) -> Result<()> {
+        self.change(|marks| {
+            marks.areas.clear();
+            marks.seen = Some(0);
+            marks.journal = None;
+        })
+    }
+
+    pub fn note_sent(&self, sent: Sent) -> Result<()> {
+        self.change(|marks| {
+            (marks.sent, marks.sent_millis, marks.mark) = (sent.place.tx, sent.place.millis, sent.mark);
+        })
     }
 
     fn change(&self, change: impl FnOnce(&mut ProgressMarks)) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
@@ -30,9 +31,25 @@ impl XtdbStore {
         Ok((names.len() <= most).then_some(names))
     }
 
-    /// Returns what others wrote in an area.
-    pub(super) async fn changes_in(&self, area: &Area, since: AreaPosition) -> Result<AreaChanges> {
-        self.open()?.changes_in(area, since).await
+    /// Returns what others wrote in an area; see [`XtdbClient::changes_in`](crate::inner::XtdbClient).
+    pub(super) async fn changes_in(
+        &self,
+        area: &Area,
+        since: &AreaPosition,
+        own: (&str, Option<&str>),
+        is_first: bool,
+    ) -> Result<AreaChanges> {
+        self.open()?.changes_in(area, since, own, is_first).await
+    }
+
+    /// The node's newest transaction, without waiting for what this client has seen; 0 for an empty database.
+    pub(super) async fn newest_tx(&self) -> Result<TxId> {
+        Ok(self.open()?.newest_tx().await?.map_or(TxId(0), |tx| tx.id))
+    }
+
+    /// The newest transaction that this client wrote or saw.
+    pub(super) fn known_tx(&self) -> TxId {
+        TxId(self.inner.known.load(Ordering::Acquire))
     }
 
     /// The content hashes of the latest versions of those objects that XTDB has.
@@ -49,10 +66,21 @@ impl XtdbStore {
         self.open()?.versions_after(ids, since).await
     }
 
-    /// The progress that this writer's last transaction recorded.
-    pub(super) async fn note(&self) -> Result<Option<Value>> {
+    /// This writer's mark, as XTDB has it now.
+    pub(super) async fn mark(&self) -> Result<Option<Value>> {
         let mut writer = self.writer.lock().await;
-        self.open()?.note(&mut writer).await
+        self.open()?.mark(&mut writer).await
+    }
+
+    /// Has the next transactions carry the name of the sender's run.
+    pub(super) async fn sends_as(&self, run: Option<&str>) {
+        self.writer.lock().await.set_run(run.map(str::to_owned));
+    }
+
+    /// Writes this note, and nothing else. Returns the number of the mark.
+    pub(super) async fn note(&self, note: Value) -> Result<u64> {
+        let mut writer = self.writer.lock().await;
+        self.open()?.write_note(&mut writer, &note).await
     }
 
     /// About how many bytes are sent for the next version after this one, or after the one that XTDB is known to have.
@@ -81,10 +109,14 @@ impl XtdbStore {
     }
 
     /// Writes versions with their valid times and marks, and the note with them. Versions that XTDB already has are skipped; if that
-    /// leaves none, the note is not written either.
-    pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<()> {
+    /// leaves none, the note is not written either. Returns the number of the mark that has the note.
+    ///
+    /// # Errors
+    /// `CONFLICT` with the ID of the mark if somebody else has changed it.
+    pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<Option<u64>> {
         let mut writer = self.writer.lock().await;
         let transaction = Transaction { writes, expected: Vec::new() };
-        self.open()?.transact(&mut writer, transaction, Some(late)).await.map(|_| ())
+        let receipt = self.open()?.transact(&mut writer, transaction, Some(late)).await?;
+        Ok(if receipt.written.contains(&true) { writer.number() } else { None })
     }
 }

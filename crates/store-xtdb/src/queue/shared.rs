@@ -3,19 +3,27 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use context_model::id::ObjectId;
-use context_model::time::{Timestamp, TxId};
+use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 
 use super::progress::Progress;
-use super::status::QueueStatus;
+use super::standing::Writer;
+use super::status::{QueueStatus, RemoteIds};
 use crate::connection::shown_url;
-use crate::plan::id_of;
 use crate::{XtdbOptions, XtdbStore};
-use context_store::{Result, Store, StoreError, Transaction, Write, clock};
+use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
+
+/// For so long, a node that lacks something may read the log without getting on, before its database counts as another one.
+const LAG: Duration = Duration::from_secs(3);
+
+/// The pause between two looks meanwhile.
+const LAG_PAUSE: Duration = Duration::from_millis(100);
+
+/// What users are told about a database that has fewer transactions than before.
+const OLDER: &str = "it lacks transactions that it once had; what this machine wrote is sent again";
 
 /// The state that the store, the sender and the contact to other clients share.
 pub(super) struct Shared {
@@ -26,6 +34,9 @@ pub(super) struct Shared {
     pub(super) lock_file: PathBuf,
     pub(super) progress: Progress,
     pub(super) status: Mutex<QueueStatus>,
+    pub(super) writer: Mutex<Writer>,
+    /// Wakes the reader of the list of objects.
+    pub(super) list: Notify,
     /// Wakes the sender.
     pub(super) work: Notify,
     /// Counts the requests to send everything immediately.
@@ -34,6 +45,8 @@ pub(super) struct Shared {
     pub(super) waiting: AtomicUsize,
     /// The newest transaction of the journal that XTDB has, for callers that wait for one.
     pub(super) sent: watch::Sender<TxId>,
+    /// True once the sending process has compared the database with what was noted about it.
+    pub(super) is_compared: watch::Sender<bool>,
     pub(super) is_closing: AtomicBool,
     /// Requests for a check for others' writes: how many were made, and how many of them were answered.
     pub(super) look: Notify,
@@ -62,15 +75,92 @@ impl Shared {
         if let Some(remote) = self.status().remote.clone() {
             return Ok(remote);
         }
-        let remote = XtdbStore::connect(self.options.clone()).await?;
+        let writer = Some(self.writer().name);
+        let remote = XtdbStore::connect(XtdbOptions { writer, ..self.options.clone() }).await?;
         if !self.progress.was_connected() {
-            self.progress.connected(remote.latest_tx().await?)?;
+            // A journal that is not new has lost its hint file, and may know objects that others changed since.
+            let is_new = self.journal.latest_tx().await? == TxId(0);
+            self.progress.connected(if is_new { remote.latest_tx().await? } else { TxId(0) })?;
+        }
+        if self.is_older(&remote, self.progress.newest()).await? {
+            self.forget(&remote, OLDER)?;
         }
         let mut status = self.status();
         status.remote = Some(Arc::clone(&remote));
         status.is_connected = true;
         status.last_error = None;
         Ok(remote)
+    }
+
+    /// Probes the node, unless it is known to answer.
+    pub(super) async fn probe(&self) -> Result<Arc<XtdbStore>> {
+        let remote = self.connect().await?;
+        if self.status().is_connected {
+            return Ok(remote);
+        }
+        if self.is_older(&remote, remote.known_tx()).await? {
+            self.forget(&remote, OLDER)?;
+            return Box::pin(self.connect()).await;
+        }
+        self.went_well();
+        Ok(remote)
+    }
+
+    /// Returns whether the database lacks a transaction that it once had: it was restored, emptied or replaced. A node
+    /// that has not read all of the log yet is waited for, as long as it reads.
+    pub(super) async fn is_older(&self, remote: &XtdbStore, wanted: TxId) -> Result<bool> {
+        let mut newest = remote.newest_tx().await?;
+        let mut since = Instant::now();
+        while newest < wanted {
+            if since.elapsed() >= LAG {
+                return Ok(true);
+            }
+            tokio::time::sleep(LAG_PAUSE).await;
+            let now = remote.newest_tx().await?;
+            if now > newest {
+                (newest, since) = (now, Instant::now());
+            }
+        }
+        Ok(false)
+    }
+
+    /// Forgets what was noted about a database that is not what it was: it was restored, emptied or replaced. What it
+    /// lacks is sent again.
+    pub(super) fn forget(&self, remote: &Arc<XtdbStore>, why: &str) -> Result<()> {
+        tracing::warn!(why, "the database was restored, emptied or replaced");
+        self.progress.forget_positions()?;
+        let mut status = self.status();
+        if status.remote.as_ref().is_some_and(|current| Arc::ptr_eq(current, remote)) {
+            status.remote = None;
+        }
+        status.names = RemoteIds::default();
+        status.absent.clear();
+        status.checked.clear();
+        status.areas.ask_again();
+        status.notice = Some(format!(
+            "the database at {} was restored, emptied or replaced: {why}",
+            remote.current_url()
+        ));
+        drop(status);
+        self.is_compared.send_replace(false);
+        self.list.notify_one();
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// The writer that this journal sends as.
+    pub(super) fn writer(&self) -> Writer {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn become_writer(&self, writer: Writer) {
+        let before = std::mem::replace(
+            &mut *self.writer.lock().unwrap_or_else(PoisonError::into_inner),
+            writer.clone(),
+        );
+        if before.name != writer.name {
+            self.status().remote = None;
+        }
     }
 
     pub(super) fn went_well(&self) {
@@ -84,29 +174,9 @@ impl Shared {
         let mut status = self.status();
         if matches!(error, StoreError::Unavailable(_)) {
             status.is_connected = false;
+            status.checked.clear();
         }
         status.last_error = Some(error.to_string());
-    }
-
-    /// Dates a write of an object after its latest version, if that is not over yet: XTDB keeps two versions of an object in
-    /// one transaction only if their valid times differ, and a machine with a slow clock could not replace what a faster one
-    /// wrote. Returns the transaction without that if it dates a patch, which the journal may refuse.
-    pub(super) fn date(&self, transaction: &mut Transaction) -> Option<Transaction> {
-        let status = self.status();
-        let now = clock::system()();
-        let after = |id: &ObjectId| {
-            let time = status.newest.get(id).filter(|time| **time >= now)?;
-            Some(Timestamp::from_millis(time.millis() + 1))
-        };
-        let is_dated_patch =
-            |write: &Write| matches!(write, Write::Patch { id, valid_time: None, .. } if after(id).is_some());
-        let undated = transaction.writes.iter().any(is_dated_patch).then(|| transaction.clone());
-        for write in &mut transaction.writes {
-            let time = after(id_of(write));
-            let (Write::Put { valid_time, .. } | Write::Patch { valid_time, .. }) = write;
-            *valid_time = valid_time.or(time);
-        }
-        undated
     }
 }
 

@@ -12,7 +12,7 @@ use lru::LruCache;
 
 use crate::XtdbStore;
 use crate::areas::Area;
-use context_store::{Receipt, StoreError};
+use context_store::StoreError;
 
 /// How often turns ask what others wrote in a session of this process. A session that is worked on here is not worked on
 /// elsewhere, as a rule; whoever reads it as a whole asks anyway.
@@ -39,6 +39,17 @@ pub struct QueueState {
     pub behind: u64,
     /// The last error, if the same thing has not succeeded since.
     pub last_error: Option<String>,
+    /// What users should know about the database, for instance that it was restored from a backup.
+    pub notice: Option<String>,
+}
+
+/// An object that is on its way from XTDB.
+#[derive(Default)]
+pub(super) struct Meeting {
+    /// How many reads fetch it.
+    pub reads: usize,
+    /// How often others' changes to it were heard of since the first of them began.
+    pub heard: u64,
 }
 
 #[derive(Default)]
@@ -51,8 +62,12 @@ pub(super) struct QueueStatus {
     pub written: BTreeMap<TxId, Vec<JournalWrite>>,
     /// Transactions of the journal that wrote others' versions.
     pub brought_in: HashSet<TxId>,
-    /// Objects whose latest version is valid from a moment ago on, or is dated ahead of this machine's clock.
-    pub newest: HashMap<ObjectId, Timestamp>,
+    /// What users should know about the database, until the store is closed.
+    pub notice: Option<String>,
+    /// Areas of which this connection has shown what was read last.
+    pub checked: HashSet<Area>,
+    /// Objects that are on their way from XTDB, and whether others' changes to them were heard of since that began.
+    pub meeting: HashMap<ObjectId, Meeting>,
     /// Objects that XTDB did not have when it was asked, and when that was.
     pub absent: HashMap<ObjectId, Instant>,
     /// The areas that this process works in.
@@ -66,24 +81,6 @@ pub(super) struct QueueStatus {
     pub is_late: bool,
     /// An error of the journal while versions were fetched, for the next caller.
     pub refused: Option<StoreError>,
-}
-
-/// How many times of versions are remembered at most, unless they are dated ahead.
-const MOST_TIMES: usize = 1_000;
-
-impl QueueStatus {
-    /// Notes from when on what was just written is valid.
-    pub fn date(&mut self, ids: &[ObjectId], times: Vec<Option<Timestamp>>, receipt: &Receipt) {
-        if self.newest.len() > MOST_TIMES {
-            self.newest.retain(|_, time| *time >= receipt.tx_time);
-        }
-        for ((id, time), is_written) in ids.iter().zip(times).zip(&receipt.written) {
-            if *is_written {
-                let newest = self.newest.entry(id.clone()).or_insert(receipt.tx_time);
-                *newest = time.unwrap_or(receipt.tx_time).max(*newest);
-            }
-        }
-    }
 }
 
 /// The areas that this process works in, and when it asked last what others wrote there.
@@ -114,6 +111,11 @@ impl Areas {
         if let Some(asked) = self.0.peek_mut(area) {
             *asked = Some(Instant::now());
         }
+    }
+
+    /// Notes that nothing is known of any of them.
+    pub fn ask_again(&mut self) {
+        self.0.iter_mut().for_each(|(_, asked)| *asked = None);
     }
 
     /// Notes that it does not have everything yet.

@@ -1,0 +1,137 @@
+//! Several machines on one database.
+
+#![allow(dead_code)] // each test file uses its part
+
+pub mod gate;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use context_model::object::Document;
+use context_store::conformance::given::{file_in, put};
+use context_store::{AsOf, Filter, Store, Version};
+use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+
+use crate::node::{Node, Port, Way};
+
+/// One machine: a folder with a journal, and a port to the node.
+pub struct Machine {
+    pub place: tempfile::TempDir,
+    pub port: Port,
+    pub store: Arc<QueuedStore>,
+}
+
+impl Machine {
+    pub async fn start(node: &Arc<Node>) -> Self {
+        Self::in_place(node, tempfile::tempdir().unwrap()).await
+    }
+
+    pub async fn in_place(node: &Arc<Node>, place: tempfile::TempDir) -> Self {
+        let port = Port::open(Arc::clone(node)).await;
+        let store = open(place.path(), &port.url).await;
+        Self { place, port, store }
+    }
+
+    /// Ends the process and starts another one.
+    pub async fn restart(&mut self) {
+        self.store.close().await.unwrap();
+        self.store = open(self.place.path(), &self.port.url).await;
+    }
+
+    /// A copy of the machine's folder, as it is now.
+    pub fn copied(&self) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(self.place.path(), copy.path());
+        copy
+    }
+
+    pub async fn put(&self, path: &str, text: &str) {
+        put(&*self.store, file(path, text)).await;
+    }
+
+    /// Writes so many files of its own, without the network.
+    pub async fn put_offline(&self, name: &str, count: usize) {
+        self.port.set(Way::Away);
+        for n in 0..count {
+            self.put(&format!("/{name}/{n}"), name).await;
+        }
+        self.port.set(Way::Open);
+    }
+
+    /// The text of a file, after a check for what others wrote.
+    pub async fn pulled(&self, path: &str) -> Option<String> {
+        self.store.pull().await.unwrap();
+        text(&*self.store, path).await
+    }
+
+    /// Waits until another machine's text has come.
+    pub async fn hears(&self, path: &str, wanted: &str) {
+        let heard = async {
+            while self.pulled(path).await.as_deref() != Some(wanted) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard)
+            .await
+            .unwrap_or_else(|_| panic!("{path} never becomes {wanted}"));
+    }
+}
+
+/// How long a test waits for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn copy_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+pub fn options(place: &Path, url: &str) -> QueueOptions {
+    QueueOptions {
+        read_timeout_ms: 10_000,
+        pull_wait_ms: 10_000,
+        close_timeout_ms: 60_000,
+        ..QueueOptions::new(place.join("journal.db"), XtdbOptions::new([url]))
+    }
+}
+
+pub async fn open(place: &Path, url: &str) -> Arc<QueuedStore> {
+    QueuedStore::open(options(place, url)).await.unwrap()
+}
+
+pub fn file(path: &str, text: &str) -> Document {
+    file_in("disk", path, Some(text))
+}
+
+pub async fn text(store: &dyn Store, path: &str) -> Option<String> {
+    let version = store.get(file(path, "").id(), AsOf::default()).await.unwrap()?;
+    version.document.content().map(str::to_owned)
+}
+
+pub async fn direct(port: &Port) -> Arc<XtdbStore> {
+    XtdbStore::connect(XtdbOptions::new([port.url.clone()])).await.unwrap()
+}
+
+/// The versions of the files that the database has, by path and text, and how often each is there.
+pub async fn there(node: &Arc<Node>) -> BTreeMap<(String, String), usize> {
+    let port = Port::open(Arc::clone(node)).await;
+    let store = direct(&port).await;
+    let mut all = BTreeMap::new();
+    for id in store.query(&Filter::default()).await.unwrap() {
+        for Version { document, .. } in store.history(&id).await.unwrap() {
+            let path = match document.source() {
+                Some(context_model::source::Source::Filesystem(file)) => file.path.clone(),
+                _ => id.to_string(),
+            };
+            *all.entry((path, document.content().unwrap_or_default().to_owned())).or_default() += 1;
+        }
+    }
+    all
+}
+
+pub fn assert_once(there: &BTreeMap<(String, String), usize>, path: &str, text: &str) {
+    assert_eq!(there.get(&(path.to_owned(), text.to_owned())), Some(&1), "{path} with {text}");
+}
