@@ -41,6 +41,10 @@ class Panel implements Component {
   #busy = false
   /** The view that covers the list. */
   #over: Viewer | 'help' | undefined
+  /** It takes keys. */
+  #isReady = false
+  /** It has been drawn. */
+  #isDrawn = false
   /** The next key answers a question. */
   #answer: ((yes: boolean) => void) | undefined
 
@@ -67,6 +71,11 @@ class Panel implements Component {
   }
 
   render(width: number): string[] {
+    if (!this.#isDrawn) {
+      this.#isDrawn = true
+      // What was typed while Pi was drawing is read from the terminal before the second of these.
+      setImmediate(() => setImmediate(() => (this.#isReady = true)))
+    }
     const filter = this.#isTyping || this.#filter !== '' ? this.#filterLine() : undefined
     const height = this.#tui.terminal.rows - PI_ROWS
     if (this.#over === 'help') return drawHelp(width, height, this.#theme)
@@ -78,6 +87,8 @@ class Panel implements Component {
   }
 
   handleInput(data: string): void {
+    // Letters that a user types before the screen has appeared are not meant for it.
+    if (!this.#isReady) return
     this.#message = ''
     const answer = this.#answer
     this.#answer = undefined

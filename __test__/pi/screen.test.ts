@@ -3,8 +3,10 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import type { Theme } from '@earendil-works/pi-coding-agent'
 import { visibleWidth } from '@earendil-works/pi-tui'
+import type { Component } from '@earendil-works/pi-tui'
 import { fitName, fitNames, nameOf } from '../../extensions/names.ts'
 import type { Output } from '../../extensions/outputs.ts'
+import { showPanel } from '../../extensions/panel.ts'
 import type { Report } from '../../extensions/report.ts'
 import { drawHelp, drawScreen } from '../../extensions/screen.ts'
 import type { View } from '../../extensions/screen.ts'
@@ -274,4 +276,32 @@ describe('parts of a whole', () => {
     expect(percentParts([990, 10, 0], 21)).toEqual(['21 %', '<1 %', '0 %'])
     expect(shortParts([40_000, 300], 40_300)).toEqual(['40k', '<1k'])
   })
+})
+
+test('keys that were typed before the screen has appeared press nothing', async () => {
+  let panel!: Component
+  let isClosed = false
+  const done = (): void => void (isClosed = true)
+  const tui = { terminal: { rows: 40 }, requestRender: () => {} }
+  const keys = { matches: (data: string, name: string) => data === '\r' && name === 'tui.select.confirm' }
+  const custom = async (make: (...args: unknown[]) => Component): Promise<void> => void (panel = make(tui, theme, keys, done))
+  // Whatever acted on the session would need it, and fail.
+  await showPanel({} as never, { ui: { custom } } as never, report)
+  const typed = ['d', 'r', 'p', 'b', 'u', 'o', '/', 'x', '\r', '?', 'q']
+  const all = (): void => typed.forEach((key) => panel.handleInput?.(key))
+  const shown = (): string => panel.render(100).map(stripVTControlCharacters).join('\n')
+  all()
+  const before = shown()
+  expect(before).toBe(draw(100, 37).join('\n'))
+  // Keys that have waited in the terminal come between the drawing and the next turns of the loop.
+  all()
+  await new Promise((resolve) => setImmediate(resolve))
+  all()
+  expect([shown(), isClosed]).toEqual([before, false])
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+  panel.handleInput?.('?')
+  expect(shown()).toBe(drawHelp(100, 37, theme).map(stripVTControlCharacters).join('\n'))
+  panel.handleInput?.('q')
+  panel.handleInput?.('q')
+  expect(isClosed).toBe(true)
 })
