@@ -33,6 +33,12 @@ import { TOOLS_TOKENS } from './tools.ts'
 
 export { NOTICE } from './messages.ts'
 
+/** A replacement that this process made, and why. */
+export interface Made {
+  replacement: Replacement
+  by: 'roll' | 'undo'
+}
+
 /** Connects one Pi session to the engine. Calls to its methods run one after the other. */
 export class Boundary {
   readonly manager: ContextManager
@@ -41,8 +47,10 @@ export class Boundary {
   off = false
   /** Objects whose text goes to the model with the user's next message. */
   readonly returning = new Set<string>()
-  /** The replacements that this process made, by entry, to tell later who changed a prompt. */
-  readonly edited = new Map<string, Replacement>()
+  /** The replacements that this process made, by entry and oldest first, to tell later who changed a prompt. */
+  readonly edited = new Map<string, Made[]>()
+  /** From when on, in milliseconds since the epoch. */
+  readonly since = Date.now()
   /** The circumstances of model calls. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
@@ -254,7 +262,7 @@ export class Boundary {
   undoRoll(ctx: ExtensionContext): Promise<number> {
     return this.#exclusive(ctx, async () => {
       await this.#putRight()
-      const edits = this.#replacements(await this.#driver.undo())
+      const edits = this.#replacements(await this.#driver.undo(), [], undefined, 'undo')
       edit(ctx, edits)
       return edits.size
     })
@@ -334,10 +342,10 @@ export class Boundary {
   }
 
   /** The replacements that a plan asks for. If one does not fit, the branch is read again at the next call. */
-  #replacements(plan: Plan, unsent?: readonly string[], visible?: readonly ProjectedSessionEntry[]): Replacements {
+  #replacements(plan: Plan, unsent?: readonly string[], visible?: readonly ProjectedSessionEntry[], by: Made['by'] = 'roll'): Replacements {
     const { found, isWhole } = this.#branch.replacements(plan.edits, unsent, visible)
     if (!isWhole) this.#driver.doubt()
-    for (const [key, replacement] of found) this.edited.set(key, replacement)
+    for (const [key, replacement] of found) this.edited.set(key, [...(this.edited.get(key) ?? []), { replacement, by }])
     return found
   }
 

@@ -4,7 +4,7 @@ import type { ContextManager, ObjectDocument, Version } from '../index.js'
 import type { Host } from './host.ts'
 import type { Output } from './outputs.ts'
 import type { Report } from './report.ts'
-import { readHeader, referenceId } from './reference.ts'
+import { readHeader, referenceId } from '../lib/reference.ts'
 import { textOf } from './results.ts'
 import { money, short } from './shares.ts'
 

@@ -6,7 +6,7 @@ import type { Host } from './host.ts'
 import { NOTICE } from './messages.ts'
 import type { PiMessage } from './messages.ts'
 import { idIn, nameOf, nameOfObject } from './names.ts'
-import { isReference, readHeader, referenceId } from './reference.ts'
+import { isReference, readHeader, referenceId } from '../lib/reference.ts'
 
 /** A part of the window, in tokens. */
 export interface Share {

@@ -4,18 +4,22 @@ import type { PriceStep } from '../index.js'
 import { widthOf, wrapped } from '../lib/columns.ts'
 import { brokenTokens, callsBack } from '../lib/models/cache-break.ts'
 import type { CachedCall } from '../lib/models/cache-break.ts'
+import { isSame, originsOf, replacedSentences } from '../lib/models/replaced.ts'
+import type { Origin, ReplacedMessage } from '../lib/models/replaced.ts'
+import type { Made } from './boundary.ts'
 import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
 import type { Replacement } from './messages.ts'
-import { isReference, readHeader } from './reference.ts'
 import type { Difference } from './requests.ts'
 import { money, short } from './shares.ts'
 import { toolOf } from './tools.ts'
 
 /** The facts that are known apart from the branch. */
 interface Evidence {
-  /** The replacements that this process made, by entry. */
-  edited: ReadonlyMap<string, Replacement>
+  /** The replacements that this process made, by entry, oldest first. */
+  edited: ReadonlyMap<string, readonly Made[]>
+  /** From when on it made them, in milliseconds since the epoch. Of earlier edits, their contents are all that is known. */
+  since: number
   /** Where the last request first differs from the one before; null if it only adds to the end, undefined if unknown. */
   difference: Difference | null | undefined
   /** How long the provider keeps a prompt, in milliseconds. */
@@ -36,6 +40,7 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
   const receipts = await host.manager().receipts()
   const text = explain(ctx.sessionManager.getBranch(), {
     edited: boundary?.edited ?? new Map(),
+    since: boundary?.since ?? Infinity,
     difference: requests.difference(),
     cacheTtlMs: call?.cacheTtlMs ?? 0,
     reasoningLost: receipts.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
@@ -180,7 +185,7 @@ function droppedReasoning({ diagnostics }: { diagnostics?: readonly { type: stri
 function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evidence: Evidence): string[] {
   const between = branch.slice(before.index + 1, last.index)
   if (before.model !== last.model) return [`You: the model changed from ${before.model} to ${last.model}.`]
-  const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(branch, between, evidence)]
+  const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(branch, before, between, evidence)]
   if (causes.length > 0) return causes
   const { difference, cacheTtlMs, lookback } = evidence
   if (difference !== null && difference !== undefined) return [unexplained(difference)]
@@ -241,41 +246,42 @@ function compactionCauses(between: readonly SessionEntry[]): string[] {
   return between.some((entry) => entry.type === 'compaction') ? ['Pi: it compacted the conversation.'] : []
 }
 
-function editCauses(branch: readonly SessionEntry[], between: readonly SessionEntry[], { edited }: Evidence): string[] {
-  const edits = between.filter((entry) => entry.type === 'context_edit')
-  const originals = new Map(branch.map((entry) => [entry.id, entry]))
-  const restores = ({ targetId, replacement }: (typeof edits)[number]): boolean => {
-    const original = originals.get(targetId)
-    const content = original?.type === 'message' && 'content' in original.message ? original.message.content : undefined
-    return replacement !== null && content !== undefined && JSON.stringify(replacement.content) === JSON.stringify(content)
+/** Who has replaced messages between two calls. Only the last edit of a message counts: no request had those before it. */
+function editCauses(branch: readonly SessionEntry[], before: Call, between: readonly SessionEntry[], evidence: Evidence): string[] {
+  const last = new Map(between.flatMap((entry) => (entry.type === 'context_edit' ? [[entry.targetId, entry] as const] : [])))
+  if (last.size === 0) return []
+  const earlier = branch.slice(0, before.index)
+  const shown = new Map<string, unknown>()
+  for (const entry of earlier) {
+    if (entry.type === 'message' && 'content' in entry.message) shown.set(entry.id, entry.message.content)
+    if (entry.type === 'context_edit') shown.set(entry.targetId, contentOf(entry.replacement))
   }
-  const isOurs = (edit: (typeof edits)[number]): boolean => {
-    const newest = branch.findLast((entry) => entry.type === 'context_edit' && entry.targetId === edit.targetId)
-    // Of an earlier edit of the same message, and of an earlier process, all that is known is what it wrote.
-    const known = newest === edit ? edited.get(edit.targetId) : undefined
-    return known === undefined ? looksLikeOurs(edit.replacement) || restores(edit) : sameReplacement(known, edit.replacement)
+  const isUnsent = new Set(branch.slice(before.index).map(({ id }) => id))
+  const originals = new Map(earlier.map((entry) => [entry.id, entry.type === 'message' && 'content' in entry.message ? entry.message.content : undefined]))
+  const origins: Origin[] = []
+  const unclear: ReplacedMessage[] = []
+  for (const [id, edit] of last) {
+    if (isUnsent.has(id)) continue
+    const message = { original: originals.get(id), before: shown.get(id), now: contentOf(edit.replacement) }
+    if (isSame(message.before, message.now)) continue
+    const known = knownOrigin(edit, evidence)
+    if (known === undefined) unclear.push(message)
+    else origins.push(known)
   }
-  const mine = edits.filter(isOurs)
-  const ours = mine.length
-  const others = edits.length - ours
-  const undone = mine.filter(restores).length
-  const by = undone === 0 ? 'a roll' : undone === ours ? 'an undo' : 'a roll and an undo'
-  const messages = (count: number): string => `${count} ${count === 1 ? 'message' : 'messages'}`
-  const were = ours === 1 ? 'was' : 'were'
-  const why = `by ${by} (/context shows the receipts), or because of a restart or a compaction`
-  return [
-    ...(ours > 0 ? [`We, the context manager: ${messages(ours)} ${were} replaced ${why}.`] : []),
-    ...(others > 0 ? [`Another extension: it replaced ${messages(others)} of the conversation.`] : []),
-  ]
+  return replacedSentences([...origins, ...originsOf(unclear)])
 }
 
-/** All that is known about an earlier process is what it wrote. */
-function looksLikeOurs(replacement: Replacement): boolean {
-  const content: unknown = replacement?.content
-  if (!Array.isArray(content)) return false
-  const [block] = content as { type?: string; text?: string }[]
-  if (block?.type === 'text' && block.text !== undefined) return isReference(block.text) || readHeader(block.text) !== undefined
-  return (content as { type?: string }[]).some((one) => one.type === 'toolCall')
+/** What this process knows of an edit: its own, or another extension's; undefined for one of an earlier process. */
+function knownOrigin({ targetId, replacement, timestamp }: ContextEdit, { edited, since }: Evidence): Origin | undefined {
+  const own = edited.get(targetId)?.findLast((one) => sameReplacement(one.replacement, replacement))
+  if (own !== undefined) return own.by
+  return Date.parse(timestamp) >= since ? 'other' : undefined
+}
+
+type ContextEdit = Extract<SessionEntry, { type: 'context_edit' }>
+
+function contentOf(replacement: Replacement): unknown {
+  return replacement === null ? null : replacement.content
 }
 
 /** The sentence for a difference that the session does not explain. */

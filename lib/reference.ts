@@ -1,4 +1,4 @@
-/** The two lines of the engine that the extension recognizes in a transcript, for the user's report. */
+/** The lines of the engine that are recognized in a transcript, for reports to users. */
 
 /** True for a result's text that is the reference to its output, with or without lines of later calls. */
 export function isReference(text: string): boolean {
@@ -14,4 +14,9 @@ export function referenceId(text: string): string | undefined {
 export function readHeader(text: string): { id: string; length: number } | undefined {
   const found = /^id=([0-9a-f]{8,})(?:\n|$)/.exec(text)
   return found?.[1] === undefined ? undefined : { id: found[1], length: found[0].length }
+}
+
+/** True for a text of a user or the model of which a roll has left the beginning. */
+export function isBeginning(text: string): boolean {
+  return /\n\[\.\.\. \d+ more chars: id=[0-9a-f]{11}\]$/.test(text)
 }

@@ -201,7 +201,7 @@ describe('why', () => {
       '2 calls ago, 40k tokens written again, $0.04: The conversation went back to an earlier message.',
       '3 calls ago, 40k tokens written again, $0.04: The model changed from acme/large to acme/small.',
       '4 calls ago, 40k tokens written again, $0.04: 38 minutes had passed; providers drop a prompt after 5 to 60 minutes.',
-      '5 calls ago, 30k tokens written again, $0.03: 1 earlier message changed: shortened by a roll, or brought back by an undo.',
+      '5 calls ago, 30k tokens written again, $0.03: Not known: 1 message was replaced, and the session does not show why.',
       '',
     ])
     expect((await cli(['why', '--limit', '1', '0199c'], env)).stdout).toContain('4 earlier ones: --limit 5 shows them all.')

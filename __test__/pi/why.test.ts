@@ -3,11 +3,15 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { Made } from '../../extensions/boundary.ts'
 import type { Replacement } from '../../extensions/messages.ts'
 import { differenceOf, LastRequests } from '../../extensions/requests.ts'
 import type { Difference } from '../../extensions/requests.ts'
 import { explain } from '../../extensions/why.ts'
+import { openRecording } from '../../lib/replay/open.ts'
+import { cacheHistory } from '../../lib/usage/breaks.ts'
 import { cleanUp, startRpc } from '../rig/pi.ts'
+import type { PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { command, lines, put, setUp } from './support.ts'
 
@@ -34,6 +38,8 @@ const system = (more: object): SessionEntry =>
 const edit = (targetId: string, text: string): SessionEntry =>
   entry({ type: 'context_edit', targetId, replacement: { content: [{ type: 'text', text }] } })
 
+const gone = (targetId: string): SessionEntry => entry({ type: 'context_edit', targetId, replacement: null })
+
 const first = answer(20_000, 0)
 const second = answer(21_000, 20_000)
 const cold = answer(22_000, 3_000)
@@ -43,9 +49,10 @@ describe('the explanation', () => {
   const explained = (
     branch: SessionEntry[],
     difference?: Difference | null,
-    edited: ReadonlyMap<string, Replacement> = new Map(),
+    edited: ReadonlyMap<string, readonly Made[]> = new Map(),
     reasoningLost = 0,
-  ): string => explain(branch, { edited, difference, cacheTtlMs: 300_000, reasoningLost })
+    since = Infinity,
+  ): string => explain(branch, { edited, since, difference, cacheTtlMs: 300_000, reasoningLost })
 
   test.each<[string, SessionEntry[], string]>([
     ['no call', [], 'There has been no model call on this branch yet.'],
@@ -55,9 +62,12 @@ describe('the explanation', () => {
     ['a hit but for a block', [second, answer(22_000, 20_100)], 'Nothing broke the cached prefix'],
     ['failed calls do not count', [first, second, answer(0, 0, { stopReason: 'error' })], 'Nothing broke the cached prefix'],
     ['another model', [second, answer(22_000, 0, { model: 'n' })], 'You: the model changed from p/m to p/n.'],
-    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: 1 message was replaced by a roll '],
-    ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'We, the context manager: 2 messages were replaced'],
-    ['another extension', [second, edit('x', 'shortened'), cold], 'Another extension: it replaced 1 message of the conversation.'],
+    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: 1 message was replaced by a roll.'],
+    ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'We, the context manager: 2 messages were replaced by a roll.'],
+    ['prose that was shortened', [second, edit('x', 'begin\n[... 900 more chars: id=0123456789a]'), cold], '1 message was replaced by a roll.'],
+    ['a message that left with others', [second, edit('x', reference), gone('y'), cold], '2 messages were replaced by a roll.'],
+    ['an edit of an earlier process that looks like nothing of ours', [second, edit('x', 'shortened'), cold], 'Not known: 1 message was replaced, and the session does not show why.'],
+    ['a message that left alone, in an earlier process', [second, gone('x'), cold], 'Not known: 1 message was replaced, and the session does not show why.'],
     ['tools of ours', [second, system({ toolsAdded: [{ name: 'activate' }, { name: 'pin' }] }), cold], 'We, the context manager: added activate, pin.'],
     [
       'other tools',
@@ -77,7 +87,7 @@ describe('the explanation', () => {
   test('more positions than the provider looks back, and a step in the price', () => {
     const user = (text: string): SessionEntry => entry({ type: 'message', message: { role: 'user', content: [{ type: 'text', text }], timestamp: 0 } })
     const results = Array.from({ length: 40 }, (_, n) => entry({ type: 'message', message: { role: 'toolResult', toolCallId: `c${n}`, content: [{ type: 'text', text: 'x' }] } }))
-    const known = { edited: new Map(), difference: null, cacheTtlMs: 300_000, reasoningLost: 0, lookback: 20, steps: [{ inputTokensAbove: 21_500, factor: 5 }] }
+    const known = { edited: new Map(), since: Infinity, difference: null, cacheTtlMs: 300_000, reasoningLost: 0, lookback: 20, steps: [{ inputTokensAbove: 21_500, factor: 5 }] }
     const many = Array.from({ length: 21 }, (_, n) => user(`prompt ${n}`))
     expect(explain([second, ...many, cold], known).split('\n')).toEqual([
       expect.stringContaining('The provider: it looks for a cached prefix at most 20 positions back, and 21 were added.'),
@@ -117,8 +127,8 @@ describe('the explanation', () => {
       'The last call read 25k of its 26k prompt tokens from the cache. Nothing broke the cached prefix.',
       'Earlier breaks:',
       '  1 call ago: 24k tokens processed again ($0.24). You: the model changed from p/m to p/n.',
-      '  4 calls ago: 17k tokens processed again ($0.17). We, the context manager: 1 message was replaced by an undo (/context shows the receipts), or because of a restart or a compaction.',
-      '  5 calls ago: 17k tokens processed again ($0.17). We, the context manager: 1 message was replaced by a roll (/context shows the receipts), or because of a restart or a compaction.',
+      '  4 calls ago: 17k tokens processed again ($0.17). We, the context manager: 1 message was brought back by an undo.',
+      '  5 calls ago: 17k tokens processed again ($0.17). We, the context manager: 1 message was replaced by a roll.',
     ])
   })
 
@@ -150,10 +160,28 @@ describe('the explanation', () => {
     expect(explained([first, second])).not.toContain('reasoning')
   })
 
-  test('what this process knows wins over what an edit looks like', () => {
-    const mine: Replacement = { content: [{ type: 'text', text: 'whole again' }] }
-    expect(explained([second, edit('x', 'whole again'), cold], undefined, new Map([['x', mine]]))).toContain('We, ')
-    expect(explained([second, edit('x', reference), cold], undefined, new Map([['x', mine]]))).toContain('Another extension')
+  const text = (content: string): Replacement => ({ content: [{ type: 'text', text: content }] })
+  const rolled = text(reference)
+  const odd = text('half of it')
+  const stored = entry({ type: 'message', message: { role: 'toolResult', content: [{ type: 'text', text: 'whole' }] } })
+  const made = (targetId: string, replacement: Replacement): SessionEntry => entry({ type: 'context_edit', targetId, replacement })
+
+  test.each<[string, SessionEntry[], Made[], string | undefined]>([
+    ['ours, whatever it looks like', [made(stored.id, odd)], [{ replacement: odd, by: 'roll' }], 'We, the context manager: 1 message was replaced by a roll.'],
+    ['ours, though a later one has replaced it', [made(stored.id, odd), cold, made(stored.id, null), answer(23_000, 22_000)], [{ replacement: odd, by: 'roll' }, { replacement: null, by: 'roll' }], '1 call ago: 18k tokens processed again. We, the context manager: 1 message was replaced by a roll.'],
+    ['an undo that leads to an earlier form', [made(stored.id, odd)], [{ replacement: odd, by: 'undo' }], 'We, the context manager: 1 message was brought back by an undo.'],
+    ['a roll, an undo and a roll with no call between', [made(stored.id, rolled), made(stored.id, text('whole')), made(stored.id, rolled)], [{ replacement: rolled, by: 'roll' }, { replacement: text('whole'), by: 'undo' }], 'We, the context manager: 1 message was replaced by a roll.'],
+    ['a roll and an undo with no call between', [made(stored.id, rolled), made(stored.id, text('whole'))], [{ replacement: rolled, by: 'roll' }, { replacement: text('whole'), by: 'undo' }], 'Probably the provider'],
+    ['another extension, even if it looks like ours', [made(stored.id, rolled)], [{ replacement: odd, by: 'roll' }], 'Another extension: it replaced 1 message of the conversation.'],
+    ['another extension, where we have made nothing', [made(stored.id, odd)], [], 'Another extension: it replaced 1 message of the conversation.'],
+  ])('of this process: %s', (_name, entries, edits, expected) => {
+    const isLast = entries.some((one) => one.type === 'message')
+    expect(explained([stored, second, ...entries, ...(isLast ? [] : [cold])], undefined, new Map([[stored.id, edits]]), 0, 0)).toContain(expected)
+  })
+
+  test('a message that no call has had breaks nothing', () => {
+    const fresh = entry({ type: 'message', message: { role: 'toolResult', content: [{ type: 'text', text: 'whole' }] } })
+    expect(explained([second, fresh, made(fresh.id, rolled), cold])).toContain('Probably the provider')
   })
 
   test('the requests tell a provider from an extension that leaves no entry', () => {
@@ -219,10 +247,43 @@ describe('in Pi', () => {
     expect(await answer()).toContain('Nothing broke the cached prefix.')
     await command(rpc, '/context roll')
     await rpc.prompt('five')
-    expect(await answer()).toMatch(/processed again( \(\$[\d.]+\))?\. We, the context manager: 1 message was replaced by a roll/)
+    expect(await answer()).toMatch(/processed again( \(\$[\d.]+\))?\. We, the context manager: 1 message was replaced by a roll\./)
     await rpc.prompt(`rewrite ${lines('long', 400)}`)
     await rpc.prompt('rewrite')
     await rpc.prompt('six')
     expect(await answer()).toMatch(/processed again( \(\$[\d.]+\))?\. Another extension: message \d+ of the request \(user\) has changed/)
+  })
+
+  test('a roll, an undo and a roll again are ours, in this process and in the next one, and the command says the same', async () => {
+    const { home, load } = await setUp((_request, n) =>
+      n % 2 === 0 && n < 8 ? { text: lines(`said ${n}`, 30), calls: [{ id: `call_${n}`, name: 'read', args: { path: `f${n}.txt` } }] } : lines(`answer ${n}`, 40),
+    )
+    for (let n = 0; n < 8; n += 2) put(home, `f${n}.txt`, lines(`f${n}`, 300))
+    const ours = async (rpc: PiRpc): Promise<string[]> => {
+      const [text = ''] = await command(rpc, '/context why')
+      return text.replaceAll(/\s+/g, ' ').match(/(We, the context manager|Another extension|Not known): [^.]+\./g) ?? []
+    }
+    let rpc = await startRpc(load)
+    for (const prompt of ['one', 'two', 'three', 'four', 'five', 'six', 'seven']) await rpc.prompt(`${prompt} ${lines(prompt, 60)}`)
+    await command(rpc, '/context roll')
+    await rpc.prompt('eight')
+    await command(rpc, '/context undo')
+    await rpc.prompt('nine')
+    // What an undo has brought back stays for some turns.
+    for (const prompt of ['ten', 'eleven', 'twelve', 'thirteen']) await rpc.prompt(prompt)
+    await command(rpc, '/context roll')
+    await rpc.prompt('fourteen')
+    const all = await ours(rpc)
+    const rolled = /^We, the context manager: \d+ messages? (was|were) replaced by a roll\.$/
+    // The provider still has the prompt that the undo has led back to.
+    expect(all).toEqual([expect.stringMatching(rolled), expect.stringMatching(rolled)])
+    const { sessionFile } = await rpc.state()
+    await rpc.close()
+    rpc = await startRpc({ ...load, args: ['--continue'] })
+    const again = await ours(rpc)
+    await rpc.close()
+    expect(again).toEqual(all)
+    const { breaks } = await cacheHistory(await openRecording(sessionFile))
+    expect(breaks.flatMap(({ causes }) => causes)).toEqual(all)
   })
 })

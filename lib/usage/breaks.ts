@@ -1,6 +1,8 @@
 /** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
 import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
 import type { CachedCall } from '../models/cache-break.ts'
+import { originsOf, replacedSentences } from '../models/replaced.ts'
+import type { ReplacedMessage } from '../models/replaced.ts'
 import { factorAt, writeCost } from '../models/prices.ts'
 import { knownPrices, mended } from '../replay/prices.ts'
 import type { Prices } from '../replay/prices.ts'
@@ -33,10 +35,12 @@ interface CacheHistory {
 /** Follows a recording. */
 export async function cacheHistory(recording: Recording): Promise<CacheHistory> {
   const found: (Omit<CacheBreak, 'callsAgo'> & { call: number })[] = []
+  const contents = new Contents()
   let between = new Between()
   let before: Call | undefined
   let [calls, isKnown] = [0, false]
   for await (const step of recording.steps(() => {})) {
+    contents.take(step)
     if (step.kind !== 'message' || !isCall(step.entry.message)) {
       between.take(step)
       continue
@@ -45,11 +49,14 @@ export async function cacheHistory(recording: Recording): Promise<CacheHistory> 
     calls += 1
     isKnown ||= call.cached > 0
     const tokens = before === undefined ? 0 : brokenTokens(before, call)
+    const replaced = between.replaced(contents)
     if (before !== undefined && tokens > 0) {
-      found.push({ call: calls, at: call.at, tokens, cost: priceOf(call, tokens), causes: between.causes(before, call) })
+      found.push({ call: calls, at: call.at, tokens, cost: priceOf(call, tokens), causes: between.causes(before, call, replaced) })
     }
     before = call
     between = new Between()
+    // No call has had this answer yet.
+    between.take(step)
   }
   const breaks = isKnown ? found.reverse().map(({ call, ...one }) => ({ callsAgo: calls - call, ...one })) : []
   return { calls, isKnown, breaks }
@@ -76,28 +83,57 @@ function priceOf({ prices, prompt, hourShare }: Call, tokens: number): number | 
   return (factorAt(prices.steps, prompt) * (written - tokens * prices.cacheRead)) / 1_000_000
 }
 
+/** The messages of a session by their keys, as they were written and as the last call had them. */
+class Contents {
+  readonly #original = new Map<string, unknown>()
+  readonly #sent = new Map<string, unknown>()
+
+  take(step: Step): void {
+    if (step.kind === 'message') this.#original.set(step.entry.key, step.entry.message.content)
+  }
+
+  /** A call was made with these edits. Returns what they have replaced. */
+  replacedBy(edits: ReadonlyMap<string, unknown>, unsent: ReadonlySet<string>): ReplacedMessage[] {
+    const all = [...edits].map(([key, now]) => {
+      const original = this.#original.get(key)
+      const before = this.#sent.has(key) ? this.#sent.get(key) : original
+      this.#sent.set(key, now)
+      return { key, original, before, now }
+    })
+    return all.filter(({ key }) => !unsent.has(key))
+  }
+}
+
 /** The events between two calls. */
 class Between {
-  #replaced = 0
+  /** The last edit of each message, and the messages that no call has had yet. */
+  readonly #edits = new Map<string, unknown>()
+  readonly #unsent = new Set<string>()
   #wentBack = false
   #compacted = false
 
   take(step: Step): void {
-    if (step.kind === 'edit') this.#replaced += 1
+    if (step.kind === 'edit') this.#edits.set(step.key, step.content)
+    else if (step.kind === 'message') this.#unsent.add(step.entry.key)
     else if (step.kind === 'branch') this.#wentBack = true
     else if (step.kind === 'compaction') this.#compacted = true
   }
 
-  causes(before: Call, call: Call): string[] {
+  causes(before: Call, call: Call, replaced: readonly ReplacedMessage[]): string[] {
     const causes = [
       modelCause(before, call),
       this.#compacted ? ['A summary replaced earlier messages (a compaction).'] : [],
       this.#wentBack ? ['The conversation went back to an earlier message.'] : [],
-      this.#replaced > 0 ? [`${this.#replaced} earlier ${this.#replaced === 1 ? 'message' : 'messages'} changed: shortened by a roll, or brought back by an undo.`] : [],
+      replacedSentences(originsOf(replaced)),
       pauseCause(before, call),
     ].flat()
     return causes.length > 0
       ? causes
       : ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.']
+  }
+
+  /** What its edits have replaced. */
+  replaced(contents: Contents): ReplacedMessage[] {
+    return contents.replacedBy(this.#edits, this.#unsent)
   }
 }
