@@ -116,6 +116,20 @@ describe.each(ALL)('%s', (_, shape, write) => {
     expect(words(sent)).toContain('second output')
   })
 
+  test('arguments keep the order in which the model wrote them', () => {
+    const own = { path: 'a', edits: [{ oldText: 'long 1', newText: 'x' }, { oldText: 'long 2', newText: 'y' }], dryRun: { b: 1, a: [{ d: 1, c: 'long 3' }] } }
+    const step: Step = { ...(STEP as Step & object), calls: [{ id: 'c0', name: 'multiedit', args: own, output: 'done' }, ...(STEP as any).calls.slice(1)] }
+    // The engine gives them in the order of its record, which is that of the alphabet.
+    const args = {
+      dryRun: { a: [{ c: 'short 3', d: 1 }], b: 1 },
+      edits: [{ newText: 'x', oldText: 'short 1' }, { newText: 'y', oldText: 'short 2' }],
+      path: 'a',
+    }
+    const { write: put } = parted(shape, write(step))
+    const sent = words(put(new Map([[0, { kind: 'message', calls: [{ callId: 'c0', position: 0, args }], texts: [] }]])))
+    expect(sent).toBe(words(write(step)).replaceAll('long 1', 'short 1').replaceAll('long 2', 'short 2').replaceAll('long 3', 'short 3'))
+  })
+
   test('a long text of a user’s is shortened', () => {
     const messages = write(USER)
     const { write: put } = parted(shape, messages)

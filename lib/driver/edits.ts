@@ -37,6 +37,23 @@ export function editedContent(edit: Edit | PartEdit, { role, content }: Editable
   return withTexts(role === 'assistant' ? withArguments(blocks, edit.calls) : blocks, edit.texts)
 }
 
+/**
+ * A value with its fields in the order that another one has them in, also in what it consists of; fields that only it has come
+ * last. The record keeps no order, and a model repeats the form in which its own calls are shown to it.
+ */
+export function inOrderOf<T>(own: unknown, value: T): T {
+  if (typeof own !== 'object' || own === null || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return (Array.isArray(own) ? value.map((one, at) => inOrderOf(own[at], one)) : value) as T
+  const left = new Map<string, unknown>(Object.entries(value))
+  const first = Object.entries(own).flatMap(([name, one]): [string, unknown][] => {
+    if (!left.has(name)) return []
+    const now = inOrderOf(one, left.get(name))
+    left.delete(name)
+    return [[name, now]]
+  })
+  return Object.fromEntries([...first, ...left]) as T
+}
+
 /** A content that is one text, edited. */
 export function withText(text: string, edits: readonly TextEdit[]): string {
   const found = edits.find(({ block }) => block === 0)
@@ -67,7 +84,7 @@ function withArguments(blocks: readonly object[], calls: readonly CollapsedCall[
     position += 1
     const { id } = block as { id?: unknown }
     const call = calls.find((one) => one.position === position && one.callId === id)
-    return call === undefined ? block : { ...block, arguments: call.args }
+    return call === undefined ? block : { ...block, arguments: inOrderOf((block as { arguments?: unknown }).arguments, call.args) }
   })
 }
 

@@ -11,6 +11,7 @@ import { isFields, textOf } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../harness/shape.ts'
+import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import type { Shape } from '../harness/shape.ts'
 import { HostContext } from './context.ts'
@@ -161,7 +162,7 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
   if (message.getType() !== 'ai') return new HumanMessage({ ...fieldsOf(message), content: words as string })
   const answer = message as AIMessage
   const collapsed = argumentsBy(edit)
-  const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: (collapsed.get(position) ?? call.args) as typeof call.args }))
+  const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: inOrderOf(call.args, (collapsed.get(position) ?? call.args) as typeof call.args) }))
   const byId = new Map(calls.map((call, position) => [call.id, collapsed.has(position) ? call.args : undefined]))
   // Anthropic's calls are also in the content, and OpenAI's raw ones in `additional_kwargs`.
   const content = Array.isArray(words)

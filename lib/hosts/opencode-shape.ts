@@ -2,6 +2,7 @@
 import type { Block, EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { argumentsBy, shortened } from '../harness/shape.ts'
+import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import type { Reading, Shape } from '../harness/shape.ts'
 import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
@@ -68,7 +69,7 @@ const opencode: Omit<Shape, 'read'> = {
       const state = part['state'] as Fields
       const edit = isDone(part) ? edits.get((done += 1)) : undefined
       const collapsed = args.get(call)
-      const input = collapsed === undefined ? undefined : hostArguments(part, collapsed)
+      const input = collapsed === undefined ? undefined : inOrderOf(state['input'], hostArguments(part, collapsed))
       if (edit?.kind !== 'result' && input === undefined) return part
       return { ...part, state: { ...state, ...(input === undefined ? {} : { input }), ...shown(state, edit) } }
     })

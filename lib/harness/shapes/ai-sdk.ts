@@ -2,6 +2,7 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import { argumentsBy, shortened, shortenedText } from '../shape.ts'
+import { inOrderOf } from '../../driver/edits.ts'
 import type { PartEdit } from '../../driver/edits.ts'
 import type { Shape } from '../shape.ts'
 
@@ -161,6 +162,6 @@ function withArguments(parts: readonly Fields[], edit: PartEdit | undefined): Fi
     if (part['type'] !== 'tool-call') return part
     position += 1
     const args = collapsed.get(position)
-    return args === undefined ? part : { ...part, input: args }
+    return args === undefined ? part : { ...part, input: inOrderOf(part['input'], args) }
   })
 }

@@ -5,6 +5,7 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import { argumentsBy, shortened, shortenedText } from '../shape.ts'
+import { inOrderOf } from '../../driver/edits.ts'
 import type { PartEdit } from '../../driver/edits.ts'
 import type { Shape } from '../shape.ts'
 
@@ -130,6 +131,6 @@ function withArguments(blocks: readonly Fields[], edit: PartEdit | undefined): F
     if (block['type'] !== 'tool_use') return block
     position += 1
     const args = collapsed.get(position)
-    return args === undefined ? block : { ...block, input: args }
+    return args === undefined ? block : { ...block, input: inOrderOf(block['input'], args) }
   })
 }

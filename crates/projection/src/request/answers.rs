@@ -10,7 +10,7 @@ use context_model::tokens;
 use serde_json::{Map, Value};
 
 use super::aging::{Departure, RipeAt};
-use super::messages::{block_units, message_units, text_of};
+use super::messages::{block_units, blocks_of, message_units, text_of, whole_text};
 use super::prose::KEPT;
 use super::segment::{AnswerCall, Arguments, Form, Prose, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
@@ -30,9 +30,10 @@ impl Request {
         cwd: &str,
         (is_new, objects): (bool, &dyn Objects),
     ) {
-        let blocks: Vec<&Value> =
-            message.get("content").and_then(Value::as_array).into_iter().flatten().collect();
+        let whole = whole_text(message);
+        let blocks = blocks_of(message, whole.as_ref());
         let is_call = |block: &&&Value| text_of(block, "type") == "toolCall";
+        let first = self.segments.segments.len();
         let signed = blocks.iter().filter(is_call).any(|call| is_signed(call));
         let is_step = blocks.iter().any(|block| is_call(&block))
             && !signed
@@ -72,7 +73,9 @@ impl Request {
                 None => rest += block_units(block),
             }
         }
-        if rest > 0 {
+        // An answer of which nothing counts still stands between its neighbours.
+        let is_empty = arguments.calls.is_empty() && self.segments.segments.len() == first;
+        if rest > 0 || is_empty {
             self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
         }
         self.segments.turn_is_over = arguments.calls.is_empty();

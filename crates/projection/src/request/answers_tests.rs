@@ -25,6 +25,42 @@ fn a_message_that_is_one_long_text_is_one_segment() {
     assert_eq!(request.segments.segments.len(), 4, "each message has one");
 }
 
+#[test]
+fn an_answer_that_is_one_text_counts_like_one_with_a_block() {
+    let objects = TestObjects::default();
+    let long = "word ".repeat(500);
+    let pushed = |content: Value| {
+        let mut request = Request::default();
+        request.push_answer("a", &json!({ "role": "assistant", "content": content }), "/", (true, &objects));
+        let all = request.segments;
+        let prose: Vec<String> = all
+            .segments
+            .iter()
+            .filter_map(|one| match &one.kind {
+                SegmentKind::Prose(prose) => Some(format!("{} {:?}", prose.block, prose.short)),
+                _ => None,
+            })
+            .collect();
+        (all.segments.len(), all.tokens(), prose)
+    };
+    for text in ["short", long.as_str()] {
+        assert_eq!(pushed(json!(text)), pushed(json!([{ "type": "text", "text": text }])));
+    }
+    assert_eq!(pushed(json!(long)).1, 625);
+    assert_eq!(
+        prose::named_texts(&json!({ "role": "assistant", "content": long }))
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect::<Vec<_>>(),
+        [long.as_str()]
+    );
+    assert_eq!(
+        [json!(""), json!(null), json!([])].map(|content| pushed(content).0),
+        [1; 3],
+        "each has a place"
+    );
+}
+
 /// Checks whether an answer can become lines, and how many of its calls have arguments that can be shortened.
 #[test]
 fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {

@@ -7,13 +7,26 @@ use crate::request::Request;
 use crate::request::segment::Output;
 
 /// Answers with a text, a call and its result each, so that a segment's place divided by 3 is its answer's number; `user` is a user's
-/// message between them.
+/// message between them, and the other words are answers without calls.
 fn answers(ids: &[&str], objects: &TestObjects) -> Segments {
     let mut request = Request::default();
     request.segments.set_shortens(true);
     for id in ids {
         if *id == "user" {
             request.push_user(id, &json!({ "role": "user", "content": "go on" }), true, objects);
+            continue;
+        }
+        let said = match *id {
+            "text" => Some(json!("I go on.")),
+            "block" => Some(json!([{ "type": "text", "text": "I go on." }])),
+            "empty" => Some(json!("")),
+            "none" => Some(json!(null)),
+            "other" => Some(json!([{ "type": "redacted_thinking" }])),
+            _ => None,
+        };
+        if let Some(content) = said {
+            let answer = json!({ "role": "assistant", "content": content });
+            request.push_answer(id, &answer, "/", (true, objects));
             continue;
         }
         let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": { "command": id } });
@@ -67,6 +80,11 @@ fn shown(segments: &Segments) -> String {
 #[case::last_one_first("d a b c", "d[a b c]")]
 #[case::a_user_between("a b user c d", "a[b] c[d]")]
 #[case::a_user_before_the_last("a b c user d", "a[b c] d")]
+#[case::an_answer_that_is_one_text_between("a b text c d", "a[b] c[d]")]
+#[case::an_answer_with_a_block_between("a block b c d", "a b[c d]")]
+#[case::an_empty_answer_between("a b empty c d", "a[b] c[d]")]
+#[case::an_answer_without_content_between("a b c none d", "a[b c] d")]
+#[case::an_answer_that_only_its_provider_reads_between("a b other c d", "a[b] c[d]")]
 #[case::one_apart("a x b x2 c x3 d", "a x b x2 c x3 d")]
 #[case::only_one_left("x c y", "x c y")]
 #[case::none_left("x y", "x y")]

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use context_model::tokens;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A text field; empty if it is missing.
 pub fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -21,6 +21,18 @@ pub fn result_text(message: &Value) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// A content that is one text, as the block that it stands for.
+pub(crate) fn whole_text(message: &Value) -> Option<Value> {
+    let text = message.get("content").and_then(Value::as_str)?;
+    Some(json!({ "type": "text", "text": text }))
+}
+
+/// The blocks of a message's content; `whole` is what [`whole_text`] returns for it.
+pub(crate) fn blocks_of<'a>(message: &'a Value, whole: Option<&'a Value>) -> Vec<&'a Value> {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.into_iter().flatten().chain(whole).collect()
 }
 
 /// Returns whether a message has an image.
@@ -112,8 +124,6 @@ impl Accounting {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

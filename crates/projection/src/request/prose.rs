@@ -4,7 +4,7 @@ use context_model::chat::said_id;
 use context_model::{render, tokens};
 use serde_json::{Map, Value};
 
-use super::messages::text_of;
+use super::messages::{blocks_of, text_of, whole_text};
 use super::segment::{Prose, Short, TextKind};
 
 /// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
@@ -143,6 +143,8 @@ pub fn named_texts(message: &Value) -> Vec<(String, &str)> {
     let named: Vec<Prose> = match text_of(message, "role") {
         "user" => users(message),
         "assistant" => {
+            let whole = whole_text(message);
+            let blocks = blocks_of(message, whole.as_ref());
             let texts = blocks.iter().enumerate().filter(|(_, block)| text_of(block, "type") == "text");
             texts.filter_map(|(number, block)| prose(number, text_of(block, "text"), &blocks)).collect()
         }
