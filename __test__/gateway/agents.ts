@@ -22,7 +22,7 @@ export interface Agent {
   name: ProgramName
   host: string
   program: Installed
-  /** How often the host itself changes what it has sent: Qwen Code clears old outputs. */
+  /** How often the host itself changes what it has sent: Qwen Code and Gemini CLI clear old outputs. */
   ownBreaks: number
   /** True if it sends the same history in a new process. Qwen Code sends outputs again that it had cleared. */
   repeats: boolean
@@ -47,6 +47,8 @@ export interface Agent {
   compactsAt?: number
   /** The same: a window that the conversation does not fit into, in tokens. */
   compactsIn?: number
+  /** Variables that a test adds to its environment. */
+  more?: Record<string, string>
   /** The window that its configuration names. */
   window?: number
   /** Continue's own tool, a beta, fails without a terminal: "No active session found". */
@@ -174,6 +176,29 @@ function qwen(program: Installed): Agent {
   }
 }
 
+function gemini(program: Installed): Agent {
+  return {
+    name: 'gemini',
+    host: 'gemini-cli',
+    program,
+    lines: 240,
+    ownBreaks: 0,
+    // After a resume it sends its history in another form.
+    repeats: false,
+    args: (prompt, goesOn) => [...(goesOn ? ['--resume', 'latest'] : []), '--yolo', '--model', 'gemini-3.1-pro-preview', '-p', prompt],
+    prepare(home, _cwd, url) {
+      mkdirSync(join(home, '.gemini'), { recursive: true })
+      writeFileSync(join(home, '.gemini', 'settings.json'), JSON.stringify({ security: { auth: { selectedType: 'gemini-api-key' } }, privacy: { usageStatisticsEnabled: false }, general: { enableAutoUpdate: false } }))
+      return { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: url, GEMINI_CLI_TRUST_WORKSPACE: 'true', ...this.more }
+    },
+    shell: (command) => ({ name: 'run_shell_command', args: { command } }),
+    read: (file_path) => ({ name: 'read_file', args: { file_path } }),
+    recall: (id) => ({ name: 'mcp_context_activate', args: { id } }),
+    isMain: (request) => request.tools.length > 4,
+    hasWhole: (output, text) => output.includes(text),
+  }
+}
+
 function continued(program: Installed): Agent {
   return {
     name: 'continue',
@@ -209,7 +234,7 @@ function isAsked({ messages }: ModelRequest): boolean {
   return messages.slice(0, 3).some(({ role, json }) => role === 'user' && json.includes(ASKED))
 }
 
-const AGENTS = { claude, codex, opencode, qwen, continue: continued } as const
+const AGENTS = { claude, codex, opencode, qwen, gemini, continue: continued } as const
 
 /** The agent of this name; undefined where its program can't be had. */
 export function agentNamed(name: ProgramName): Agent | undefined {

@@ -27,6 +27,7 @@ const PROGRAMS = {
   claude: { name: '@anthropic-ai/claude-code', file: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude` },
   codex: { name: '@openai/codex', file: `@openai/codex-${process.platform}-${process.arch}/vendor/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-unknown-linux-musl/bin/codex` },
   continue: { name: '@continuedev/cli', file: '@continuedev/cli/dist/cn.js' },
+  gemini: { name: '@google/gemini-cli', file: '@google/gemini-cli/bundle/gemini.js' },
   qwen: { name: '@qwen-code/qwen-code', file: '@qwen-code/qwen-code/cli.js' },
 } as const
 

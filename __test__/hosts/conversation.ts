@@ -169,6 +169,25 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
       ...(results.length === 0 ? [] : [{ role: 'tool', content: results }]),
     ]
   },
+
+  gemini(step) {
+    if ('user' in step) return [{ role: 'user', parts: [{ text: step.user }] }]
+    const { reasoning, text, calls } = step
+    const parts = [
+      ...(reasoning === undefined ? [] : [{ text: reasoning, thought: true, thoughtSignature: signed(reasoning) }]),
+      ...(text === undefined ? [] : [{ text }]),
+      ...calls.map(({ id, name, args }) => ({ functionCall: { id, name, args } })),
+    ]
+    const results = calls.map(({ id, name, output, isError, image }) => ({
+      functionResponse: {
+        id,
+        name,
+        response: isError === true ? { error: output } : { output },
+        ...(image === true ? { parts: [{ inlineData: { mimeType: 'image/png', data: PIXEL } }] } : {}),
+      },
+    }))
+    return [{ role: 'model', parts }, ...(results.length === 0 ? [] : [{ role: 'user', parts: results }])]
+  },
 }
 
 /** The names of all shapes. */
@@ -191,6 +210,10 @@ export function shown(messages: readonly unknown[]): Map<string, { text?: string
     if (message['type'] === 'function_call_output') note(message['call_id'], { text: join(message['output']) })
     if (message['type'] === 'function_call') note(message['call_id'], { args: JSON.parse(message['arguments']) })
     for (const call of message['tool_calls'] ?? []) note(call.id, { args: JSON.parse(call.function.arguments) })
+    for (const { functionCall: call, functionResponse: result } of message['parts'] ?? []) {
+      if (call !== undefined) note(call.id, { args: call.args })
+      if (result !== undefined) note(result.id, { text: result.response.output ?? result.response.error })
+    }
     if (!Array.isArray(message['content'])) continue
     for (const block of message['content']) {
       if (block.type === 'toolCall') note(block.id, { args: block.arguments })

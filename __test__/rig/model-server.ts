@@ -6,6 +6,7 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { geminiEncoder, geminiModel, GeminiSignatures } from './gemini.ts'
 import { deadline, onCleanUp } from './cleanup.ts'
 import { estimateTokens, PrefixCache } from './meter.ts'
 import { Gate, partsOf } from './reply.ts'
@@ -40,6 +41,7 @@ export class ModelServer {
   #script: Script
   #scriptStart = 0
   readonly #strict: Strict | undefined
+  readonly #gemini = new GeminiSignatures()
   /** Requests refused for their reasoning, which the script has not seen. */
   #refused = 0
   /** By model. */
@@ -145,7 +147,7 @@ export class ModelServer {
     const request = this.#record(api, path, incoming, raw, response)
     const checked = this.#strict?.check(request)
     if (checked !== undefined) request.verdict = checked.verdict
-    const refusal = checked?.verdict.refusal
+    const refusal = checked?.verdict.refusal ?? (api === 'google-generative-ai' ? this.#gemini.refusal(request.body) : undefined)
     if (refusal !== undefined) this.#refused += 1
     const reply = refusal === undefined ? await this.#answer(request) : { status: 400, error: refusal }
     await this.#send(request, reply, response, checked?.sign)
@@ -198,7 +200,7 @@ export class ModelServer {
   async #send(request: ModelRequest, reply: Reply, response: ServerResponse, sign: Sign = (part) => part): Promise<void> {
     // A client that hangs up makes writes fail; `aborted` tells it, the error event itself says nothing more.
     response.on('error', () => {})
-    const model = String(request.body.model ?? 'scripted')
+    const model = geminiModel(request.path) ?? String(request.body.model ?? 'scripted')
     const cache = this.#caches.get(model) ?? new PrefixCache()
     this.#caches.set(model, cache)
     const metered = cache.add(request.prompt)
@@ -223,8 +225,10 @@ export class ModelServer {
       ...reply.usage,
     }
     request.usage = usage
-    const wire = encoder(request.api, model, `answer_${request.n}`, request.verdict?.transformations, isLong)
-    const type = request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : 'text/event-stream'
+    const isStream = request.path.includes(':stream')
+    const isGemini = request.api === 'google-generative-ai'
+    const wire = isGemini ? geminiEncoder(model, `answer_${request.n}`, isStream, this.#gemini) : encoder(request.api, model, `answer_${request.n}`, request.verdict?.transformations, isLong)
+    const type = request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : isGemini && !isStream ? 'application/json' : 'text/event-stream'
     response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...reply.headers })
     this.said.push(parts.filter((part): part is WirePart => !(part instanceof Gate) && typeof part !== 'string'))
     response.write(wire.begin(usage))

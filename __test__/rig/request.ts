@@ -1,10 +1,11 @@
 /** A recorded model request, read into one shape for the three provider formats. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { bedrockModel, inMessages } from './bedrock.ts'
+import { geminiMessages, geminiModel, geminiTools } from './gemini.ts'
 import type { Verdict } from './strict.ts'
 
 /** The provider format of a request, in Pi's names. */
-export type Api = 'openai-completions' | 'anthropic-messages' | 'openai-responses' | 'bedrock-converse-stream'
+export type Api = 'openai-completions' | 'anthropic-messages' | 'openai-responses' | 'bedrock-converse-stream' | 'google-generative-ai'
 
 /** One message as the model was sent it. */
 export interface SentMessage {
@@ -61,6 +62,7 @@ export function apiOf(path: string): Api | undefined {
   if (route.endsWith('/chat/completions')) return 'openai-completions'
   if (route.endsWith('/messages')) return 'anthropic-messages'
   if (route.endsWith('/responses')) return 'openai-responses'
+  if (geminiModel(route) !== undefined) return 'google-generative-ai'
   return bedrockModel(route) === undefined ? undefined : 'bedrock-converse-stream'
 }
 
@@ -71,13 +73,16 @@ export function readRequest(
 ): Pick<ModelRequest, 'messages' | 'tools' | 'kind' | 'prompt' | 'ends'> {
   if (api === 'bedrock-converse-stream') return readRequest('anthropic-messages', inMessages(body))
   const messages =
-    api === 'openai-completions'
+    api === 'google-generative-ai'
+      ? geminiMessages(body)
+      : api === 'openai-completions'
       ? completionMessages(body)
       : api === 'anthropic-messages'
         ? anthropicMessages(body)
         : responseMessages(body)
-  const declared = ((body.tools ?? []) as any[]).filter((tool) => tool.defer_loading !== true)
-  const tools = toolsAfter(declared.map(nameOf), body.messages ?? body.input)
+  const all: any[] = api === 'google-generative-ai' ? geminiTools(body) : (body.tools ?? [])
+  const declared = all.filter((tool) => tool.defer_loading !== true)
+  const tools = toolsAfter(declared.map(nameOf), body.messages ?? body.input ?? [])
   const system = messages.find((message) => message.role === 'system')?.text ?? ''
   const kind = tools.length === 0 && /summarization assistant/i.test(system) ? 'summary' : 'agent'
   const lines = [serialize(declared), ...messages.map((message) => message.json)]

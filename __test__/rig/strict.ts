@@ -100,7 +100,7 @@ export class Strict {
   check(given: Pick<ModelRequest, 'api' | 'path' | 'body' | 'headers'>): { verdict: Verdict; sign: (part: WirePart) => WirePart } | undefined {
     const { isBound = () => true } = this.#options
     const request = asMessages(given)
-    if (request.api === 'openai-completions' || !isBound(String(request.body.model))) return undefined
+    if (request.api === 'openai-completions' || request.api === 'google-generative-ai' || !isBound(String(request.body.model))) return undefined
     const { outcome, refusal } = this.#outcome(request)
     const verdict: Verdict = { outcome, refusal, mismatches: [], transformations: [] }
     const seen = new Seen()

@@ -13,7 +13,7 @@ export const GATEWAY_HELP = `pi-context-manager gateway [options]
 
 Runs a gateway between coding agents and their providers until it is
 interrupted. Give it to an agent as its base URL: the printed address with
-/anthropic or /openai, or with the whole address of another provider behind it.
+/anthropic, /openai or /gemini, or with the whole address of another provider behind it.
 Add the printed MCP server, or nothing collapses. Its secret stays the same from
 start to start.
 
@@ -23,6 +23,8 @@ start to start.
   --anthropic URL       where /anthropic leads (default
                         https://api.anthropic.com)
   --openai URL          where /openai leads (default https://api.openai.com/v1)
+  --gemini URL          where /gemini leads (default
+                        https://generativelanguage.googleapis.com)
 ${SHARED_HELP}
 
 ${exitHelp(undefined, 'it was interrupted')}`
@@ -30,13 +32,13 @@ ${exitHelp(undefined, 'it was interrupted')}`
 const TEXT = { type: 'string' } as const
 
 /** Its options. */
-export const GATEWAY_OPTIONS = { ...SHARED_OPTIONS, listen: TEXT, token: TEXT, anthropic: TEXT, openai: TEXT } as const
+export const GATEWAY_OPTIONS = { ...SHARED_OPTIONS, listen: TEXT, token: TEXT, anthropic: TEXT, openai: TEXT, gemini: TEXT } as const
 
 /** Runs the command; resolves with the exit code. */
 export async function gateway(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: GATEWAY_OPTIONS })
   const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
-  const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai) }
+  const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai), ...named('gemini', values.gemini) }
   const { startGateway } = await import('../gateway/gateway.ts')
   const { secretPath, ...shared } = sharedOptions(values)
   const running = await startGateway({
@@ -63,6 +65,7 @@ function introduction({ url, mcpUrl, secret, pageUrl }: Gateway): string[] {
   return [
     `Anthropic   ${url}/anthropic`,
     `OpenAI      ${url}/openai`,
+    `Gemini      ${url}/gemini`,
     `others      ${url}/https://HOST/PATH`,
     `MCP server  ${mcpUrl}  with the header  Authorization: Bearer ${secret}`,
     ...(pageUrl === undefined ? [] : [`page        ${pageUrl}  shows what goes through, to you alone`]),
@@ -81,7 +84,7 @@ function addressOf(text: string): { host: string; port: number } {
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
 }
 
-function named(name: 'anthropic' | 'openai', value: string | undefined): Record<string, string> {
+function named(name: 'anthropic' | 'openai' | 'gemini', value: string | undefined): Record<string, string> {
   if (value === undefined) return {}
   if (!/^https?:\/\//.test(value) || !URL.canParse(value)) throw new UsageError(`--${name} needs an http address, not "${value}"`)
   return { [name]: value }

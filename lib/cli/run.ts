@@ -1,8 +1,8 @@
 /** The command `run`: an agent whose requests go through a gateway of its own. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { accessSync, constants as fsConstants, mkdtempSync, rmSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
-import { constants, tmpdir } from 'node:os'
+import { constants, homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { programOf } from '../gateway/programs.ts'
@@ -18,7 +18,7 @@ import { out, plain, tell, UsageError } from './terminal.ts'
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
 Runs a coding agent so that old tool outputs collapse to references in what
-its model is sent: claude, codex, opencode, qwen, or any program that reads
+its model is sent: claude, codex, opencode, gemini, qwen, or any program that reads
 ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a gateway on
 this machine, and its model gets a tool to bring outputs back. Nothing is
 written into its configuration. Terminal, signals and exit code are those of
@@ -48,7 +48,7 @@ export async function run(args: string[]): Promise<number> {
   const warnings: string[] = []
   const gateway = await started(program, values, warnings)
   if (gateway === undefined) return runProgram(command, rest, {})
-  const folder = mkdtempSync(join(tmpdir(), 'pi-context-'))
+  const folder = mkdtempSync(join(privateFolder(), 'pi-context-'))
   try {
     const launch = program.launch(gateway, folder)
     for (const [name, content] of Object.entries(launch.files)) writePrivateFile(join(folder, name), content)
@@ -63,9 +63,28 @@ export async function run(args: string[]): Promise<number> {
   }
 }
 
+/**
+ * Where the program's temporary files go. Gemini CLI reads no settings below a folder that others may write to, as they may to
+ * `/tmp`; the folder of a session of the system is the user's alone.
+ */
+function privateFolder(): string {
+  const runtime = process.env['XDG_RUNTIME_DIR'] ?? ''
+  const own = process.platform === 'linux' ? [runtime, join(homedir(), '.cache')] : []
+  return own.find((one) => one !== '' && isWritable(one)) ?? tmpdir()
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, fsConstants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Where the program's name stands if there is no `--`. */
 function firstWord(args: readonly string[]): number {
-  const at = args.findIndex((one, index) => !one.startsWith('-') && !/^--(?:store|holdout|models)$/.test(args[index - 1] ?? ''))
+  const at = args.findIndex((one, index) => !one.startsWith('-') && !/^--(?:store|holdout|models|cache-lifetime)$/.test(args[index - 1] ?? ''))
   return at < 0 ? args.length : at
 }
 

@@ -30,7 +30,7 @@ export interface Answered {
 }
 
 /** Events without any of these words are not parsed. */
-const WORTH = ['"usage"', '"input_transformations"', 'activate']
+const WORTH = ['"usage"', '"usageMetadata"', '"functionCall"', '"input_transformations"', 'activate']
 
 /** How many calls of our tool are noted in one answer. */
 const MOST_RECALLS = 1_000
@@ -60,7 +60,7 @@ export class AnswerReader {
       const first = bytes.find((byte) => !SPACES.has(byte))
       if (first === undefined) return
       // Some providers name no type of content, or a wrong one.
-      this.#lines = first === BRACE ? new Lines((line) => this.#whole(line), false) : new Lines((line) => this.#event(line), true)
+      this.#lines = first === BRACE || first === BRACKET ? new Lines((line) => this.#whole(line), false) : new Lines((line) => this.#event(line), true)
     }
     this.#lines.write(bytes)
   }
@@ -97,16 +97,28 @@ export class AnswerReader {
   }
 
   #take(json: string): void {
-    const event = fieldsIn(json)
-    if (event === undefined) return
+    for (const event of eventsIn(json)) this.#takeEvent(event)
+  }
+
+  #takeEvent(event: Fields): void {
     this.#isRead = true
     // Where each format has the answer itself: in its first or last event, or as the whole body.
     for (const one of [event, event['message'], event['response']]) {
       if (!isFields(one)) continue
       if (isFields(one['usage'])) this.#bill(one['usage'])
+      if (isFields(one['usageMetadata'])) this.#billGemini(one['usageMetadata'])
       if (Array.isArray(one['input_transformations'])) this.#transformations = one['input_transformations'].filter(isFields)
     }
     if (this.#recalls.length < MOST_RECALLS) for (const call of callsIn(event)) if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
+  }
+
+  /** Gemini counts what was cached in the prompt, and the model's thoughts apart from the answer. Zeros come before the last figures. */
+  #billGemini(given: Fields): void {
+    const count = (name: string): number => (typeof given[name] === 'number' && given[name] >= 0 ? given[name] : 0)
+    const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount')
+    if (prompt === 0) return
+    const cacheRead = Math.min(prompt, count('cachedContentTokenCount'))
+    this.#usage = { input: prompt - cacheRead, cacheRead, cacheWrite: 0, output: count('candidatesTokenCount') + count('thoughtsTokenCount') }
   }
 
   #bill(given: Fields): void {
@@ -146,6 +158,9 @@ const LONGEST_USAGE = 4096
 
 const BRACE = 0x7b
 
+/** Gemini's streams without `alt=sse` are one list. */
+const BRACKET = 0x5b
+
 /** Space, tab and ends of lines, and the mark of UTF-8 at the beginning of a file. */
 const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf])
 
@@ -167,6 +182,16 @@ function objectAt(text: string, from: number): Fields | undefined {
   return undefined
 }
 
+/** The events of a text: it is one, or a list of them. */
+function eventsIn(json: string): Fields[] {
+  try {
+    const value: unknown = JSON.parse(json)
+    return Array.isArray(value) ? value.filter(isFields) : isFields(value) ? [value] : []
+  } catch {
+    return []
+  }
+}
+
 function fieldsIn(json: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(json)
@@ -178,10 +203,12 @@ function fieldsIn(json: string): Fields | undefined {
 
 /** The calls in an event, or in a whole answer. */
 function callsIn(event: Fields): Fields[] {
-  const { content_block: block, item, choices, content } = event
+  const { content_block: block, item, choices, content, candidates } = event
   const deltas = Array.isArray(choices) ? choices.filter(isFields).flatMap(({ delta, message }) => [delta, message]) : []
   const calls = deltas.filter(isFields).flatMap(({ tool_calls: list }) => (Array.isArray(list) ? list.filter(isFields) : []))
   const functions = calls.map((call) => ({ id: call['id'], name: isFields(call['function']) ? call['function']['name'] : undefined }))
   const blocks = [block, event['type'] === 'response.output_item.done' ? item : undefined, ...(Array.isArray(content) ? content : [])]
-  return [...blocks.filter(isFields), ...functions]
+  const parts = Array.isArray(candidates) ? candidates.filter(isFields).flatMap(({ content: one }) => (isFields(one) && Array.isArray(one['parts']) ? one['parts'] : [])) : []
+  const gemini = parts.filter(isFields).flatMap(({ functionCall: call }) => (isFields(call) ? [call] : []))
+  return [...blocks.filter(isFields), ...functions, ...gemini]
 }

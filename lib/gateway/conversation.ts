@@ -308,7 +308,8 @@ export class Conversation {
       this.#new = this.#new.filter(({ at }) => at <= common)
     }
     this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at: length, message })))
-    this.#old = [...this.#old, ...this.#waiting.splice(0).map((message) => ({ at: length, message }))]
+    const isHeld = shapeOf(this.api).isHeld?.(messages) === true
+    this.#old = [...this.#old, ...(isHeld ? [] : this.#waiting.splice(0)).map((message) => ({ at: length, message }))]
     await this.#adopt(messages.slice(common), { manager, projection })
     const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
     const shown = withTargets(withNotices(sent, messages, this.#old), messages, this.#facts.pointers, shapeOf(this.api))

@@ -33,7 +33,8 @@ export function isEditOf(before: readonly object[], now: readonly object[], comm
 /** The fingerprints of what the model has said or called, from one message on. A host may have left out its reasoning. */
 function answersIn(messages: readonly object[], from: number): string[] {
   return messages.slice(from).flatMap((message) => {
-    const { role, type, content } = message as Fields
+    const { role, type, content, parts } = message as Fields
+    if (role === 'model' && Array.isArray(parts)) return [fingerprint({ parts: parts.filter((part) => !isFields(part) || part['thought'] !== true) })]
     if (role !== 'assistant' && !(typeof type === 'string' && type.endsWith('_call'))) return []
     if (!Array.isArray(content)) return [fingerprint(message)]
     const said = content.filter((block) => !isFields(block) || (block['type'] !== 'thinking' && block['type'] !== 'redacted_thinking'))

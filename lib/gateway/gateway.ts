@@ -306,7 +306,7 @@ export class Gateway {
     try {
       const bytes = await decoded(body.bytes, codings)
       plain = { text: textOf(bytes), bytes: bytes.length }
-      request = readRequest(api, JSON.parse(plain.text), this.#tools.isConnected)
+      request = readRequest(api, JSON.parse(plain.text), this.#tools.isConnected, target.pathname)
     } catch {
       // The provider says what is wrong with it.
       return undefined

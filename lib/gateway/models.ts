@@ -12,7 +12,7 @@ import type { ModelRequest } from './request.ts'
 export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel>>>
 
 /** Pi's names for the formats, by which unknown models are judged. */
-const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', chat: 'openai-completions' } as const
+const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', chat: 'openai-completions', gemini: 'google-generative-ai' } as const
 
 /** Returns what is known about the model of a request. `seen` corrects what a provider does with reasoning. */
 export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, seen?: ObservedBinding): ProjectedModel {

@@ -1,21 +1,21 @@
-/** Model requests of the three formats that the gateway knows, and the parts of them that it looks at. */
+/** Model requests of the four formats that the gateway knows, and the parts of them that it looks at. */
 import { likeness } from '../harness/identity.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { applied, editOf, isEdited } from '../harness/edit.ts'
 import type { JsonEdit, EditedItem } from '../harness/edit.ts'
-import type { Lifetime } from './lifetime/markers.ts'
+import type { CacheLifetime } from './lifetime/markers.ts'
 import { recallFacts } from './recall-tool.ts'
 
-/** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
-export type Api = 'messages' | 'responses' | 'chat'
+/** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions, or Gemini's contents. */
+export type Api = 'messages' | 'responses' | 'chat' | 'gemini'
 
 /** A model request whose conversation can be edited. */
 export interface ModelRequest {
   api: Api
   /** The parsed body. */
   body: Fields
-  /** The conversation: `messages`, or `input` of the Responses format. */
+  /** The conversation: `messages`, `input` of the Responses format, or Gemini's `contents`. */
   messages: object[]
   model: string
   /** Estimated tokens of system prompt and tools (characters / 4). */
@@ -27,7 +27,7 @@ export interface ModelRequest {
   /** True if a tool that is called `activate` and nothing else is ours. */
   isPlainRecall: boolean
   /** How long the provider will keep the conversation, if that is not what its markers ask for. */
-  lifetime?: Lifetime
+  lifetime?: CacheLifetime
 }
 
 /** The format that the path of a request stands for. */
@@ -35,29 +35,34 @@ export function apiOf(path: string): Api | undefined {
   const route = path.split('?')[0] ?? ''
   if (/(?:^|\/)v1\/messages$/.test(route)) return 'messages'
   if (/\/responses$/.test(route)) return 'responses'
+  if (GENERATE.test(route)) return 'gemini'
   return /\/chat\/completions$/.test(route) ? 'chat' : undefined
 }
 
+/** Gemini's address of a model, on Google's API and on Vertex. Requests that only count tokens are others. */
+const GENERATE = /\/models\/([^/:]+):(?:generateContent|streamGenerateContent)$/
+
 /**
- * Reads a body. `isConnected`: a host has asked our MCP server for its tools. Undefined if its conversation is not in it as a list: a text as the whole input, or a continuation of what
+ * Reads a body that goes to an address. `isConnected`: a host has asked our MCP server for its tools. Undefined if its conversation is not in it as a list: a text as the whole input, or a continuation of what
  * only the provider has. Such a request passes as it is.
  */
-export function readRequest(api: Api, body: unknown, isConnected = false): ModelRequest | undefined {
+export function readRequest(api: Api, body: unknown, isConnected = false, path = ''): ModelRequest | undefined {
   if (!isFields(body)) return undefined
   const messages = body[listOfApi(api)]
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isFields)) return undefined
   if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
   const list = api === 'messages' ? messages.map(inBlocks) : messages
-  const tools = [...listOf(body['tools']), ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
+  const declared = listOf(body['tools']).flatMap((tool) => (isFields(tool) && Array.isArray(tool['functionDeclarations']) ? tool['functionDeclarations'] : [tool]))
+  const tools = [...declared, ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
   const loaded = messages.flatMap((message: Fields) => (message['type'] === 'tool_search_output' ? listOf(message['tools']) : []))
   const recall = recallFacts([...tools, ...loaded], () => beforeAnswers(body, messages))
   return {
     api,
     body,
     messages: list,
-    model: textOf(body['model']),
-    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(tools)) / 4),
+    model: api === 'gemini' ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(body['model']),
+    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(body['systemInstruction']) + sizeOf(tools)) / 4),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
     isPlainRecall: recall.isPlain,
@@ -65,8 +70,8 @@ export function readRequest(api: Api, body: unknown, isConnected = false): Model
 }
 
 /** The field of a body that has the conversation. */
-function listOfApi(api: Api): 'input' | 'messages' {
-  return api === 'responses' ? 'input' : 'messages'
+function listOfApi(api: Api): 'input' | 'messages' | 'contents' {
+  return api === 'responses' ? 'input' : api === 'gemini' ? 'contents' : 'messages'
 }
 
 /** A message with its text as a block: Claude Code writes the same message in either way, depending on its cache marker. */
@@ -105,9 +110,10 @@ export function listEdit({ api, body, messages }: ModelRequest, items: readonly 
  * Results are none of them, nor what a model says.
  */
 function beforeAnswers(body: Fields, messages: readonly Fields[]): string[] {
-  const answer = messages.findIndex(({ role, type }) => role === 'assistant' || role === 'tool' || /_(?:call|output)$/.test(textOf(type)))
+  const answer = messages.findIndex(({ role, type }) => role === 'assistant' || role === 'model' || role === 'tool' || /_(?:call|output)$/.test(textOf(type)))
   const first = messages.slice(0, Math.min(answer < 0 ? messages.length : answer, MOST_FIRST))
-  return [body['system'], body['instructions'], ...first.map(({ content }) => content)].flatMap(textsIn)
+  const system = isFields(body['systemInstruction']) ? body['systemInstruction']['parts'] : body['systemInstruction']
+  return [body['system'], body['instructions'], system, ...first.map(({ content, parts }) => content ?? parts)].flatMap(textsIn)
 }
 
 /** At most so many messages of a host stand before the first answer. */
@@ -134,7 +140,7 @@ const FOLDER = /<cwd>(\/[^<\\"\n]+)<\/cwd>|[Ww]orking directory(?: is)?:\s*`?(\/
 
 /** The first words that a user has said, without what hosts put around them. Identifies a conversation for people. */
 export function firstPrompt({ messages }: ModelRequest): string {
-  for (const { role, content } of messages as Fields[]) {
+  for (const { role, parts, content = parts } of messages as Fields[]) {
     if (role !== 'user') continue
     const texts = typeof content === 'string' ? [content] : listOf(content).flatMap((block) => (isFields(block) ? [textOf(block['text'])] : []))
     const said = texts.map((text) => text.trim()).find((text) => text !== '' && !/^(?:<|# AGENTS\.md|Caveat:)/.test(text))

@@ -8,6 +8,8 @@ export interface Upstreams {
   anthropic: string
   /** With `/v1`, as in `OPENAI_BASE_URL`. Absent: OpenAI's API, or ChatGPT's backend for requests with a ChatGPT account. */
   openai?: string
+  /** Without `/v1beta`, as in `GOOGLE_GEMINI_BASE_URL`. Absent: Google's API. */
+  gemini?: string
 }
 
 /** Where a request goes. */
@@ -21,12 +23,14 @@ export const OWN = '/_context'
 
 /** Anthropic's API. */
 export const ANTHROPIC = 'https://api.anthropic.com'
+const GEMINI = 'https://generativelanguage.googleapis.com'
 const OPENAI = 'https://api.openai.com/v1'
 const CHATGPT = 'https://chatgpt.com/backend-api/codex'
 
 /**
- * Reads the path of a request. With a token, every path begins with it. `/anthropic/…` and `/openai/…` go to the two
- * upstreams, `/https://host/…` to any address, `/v1/messages…` to Anthropic and the rest of `/v1/…` to OpenAI.
+ * Reads the path of a request. With a token, every path begins with it. `/anthropic/…`, `/openai/…` and `/gemini/…` go to the
+ * upstreams, `/https://host/…` to any address, `/v1beta/…` and what has Google's key to Gemini, `/v1/messages…` to Anthropic and
+ * the rest of `/v1/…` to OpenAI.
  */
 export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Upstreams, token: string | undefined): GatewayRoute {
   let path = url.startsWith('/') ? url : `/${url}`
@@ -38,9 +42,10 @@ export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Up
   if (path === OWN || path.startsWith(`${OWN}/`) || path.startsWith(`${OWN}?`)) return { kind: 'own', path: path.slice(OWN.length) || '/' }
   const named = /^\/(https?:\/\/?.+)$/.exec(path)?.[1]
   if (named !== undefined) return upstream(named.replace(/^(https?:)\/([^/])/, '$1//$2'))
-  const { anthropic, openai = headers['chatgpt-account-id'] === undefined ? OPENAI : CHATGPT } = upstreams
-  const [, vendor, rest = ''] = /^\/(anthropic|openai)(\/.*|\?.*|)$/.exec(path) ?? []
-  if (vendor !== undefined) return below(vendor === 'anthropic' ? anthropic : openai, rest)
+  const { anthropic, gemini = GEMINI, openai = headers['chatgpt-account-id'] === undefined ? OPENAI : CHATGPT } = upstreams
+  const [, vendor, rest = ''] = /^\/(anthropic|openai|gemini)(\/.*|\?.*|)$/.exec(path) ?? []
+  if (vendor !== undefined) return below({ anthropic, openai, gemini }[vendor] as string, rest)
+  if (/^\/v1(?:alpha|beta)\d*\//.test(path) || headers['x-goog-api-key'] !== undefined) return below(gemini, path)
   const isAnthropic = /^\/v1\/(?:messages|complete)\b/.test(path) || headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined
   return isAnthropic ? below(anthropic, path) : below(openai, path.replace(/^\/v1(?=[/?]|$)/, ''))
 }

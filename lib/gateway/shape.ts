@@ -1,5 +1,5 @@
 /**
- * The shapes of the three formats, with the hosts' tools under the engine's names: a file that a tool shows or changes
+ * The shapes of the formats, with the hosts' tools under the engine's names: a file that a tool shows or changes
  * becomes a file object, and lines are compared without the numbers that the host puts before them.
  */
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { resultText } from '../harness/message.ts'
 import { RECALL } from '../harness/recall.ts'
 import type { Shape } from '../harness/shape.ts'
 import { anthropic } from '../harness/shapes/anthropic.ts'
+import { gemini } from '../harness/shapes/gemini.ts'
 import { chat } from '../harness/shapes/openai-chat.ts'
 import { responses } from '../harness/shapes/openai-responses.ts'
 import { translated } from '../harness/shapes.ts'
@@ -17,7 +18,7 @@ import type { Pointers } from './pointers.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
 
-const SHAPES: Readonly<Record<Api, Shape>> = { messages: anthropic, responses, chat }
+const SHAPES: Readonly<Record<Api, Shape>> = { messages: anthropic, responses, chat, gemini }
 
 /** Facts about the calls of a conversation. */
 export interface CallFacts {

@@ -18,6 +18,7 @@ import { standsFor, withdraw } from './objects.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import { inPieces } from './pieces.ts'
 import { Reasoning } from './reasoning.ts'
+import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
@@ -96,7 +97,7 @@ export class Projection {
       accepted: () => {},
       call: (moment) => this.#call(moment),
       mayRoll: () => {
-        if (this.#pass?.isRepeated === true) return false
+        if (this.#pass?.isRepeated === true || isHeld(this.#pass)) return false
         const { canRecall = true } = this.#options
         return this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)
       },
@@ -298,7 +299,7 @@ export class Projection {
 
   #say(table: Table, shape: Shape | undefined): void {
     // The driver keeps them until there is a place for them.
-    const text = table.units.length === 0 ? '' : this.#driver.takeNotices().join('\n')
+    const text = table.units.length === 0 || isHeld(this.#pass) ? '' : this.#driver.takeNotices().join('\n')
     if (text === '') return
     const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
     table.say(notice)

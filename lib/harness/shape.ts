@@ -26,8 +26,18 @@ export interface Shape {
   write(messages: readonly object[], edits: ReadonlyMap<number, PartEdit>): object[]
   /** Makes a message with a notice for the model. */
   notice(text: string, timestamp: number): object
+  /**
+   * Returns whether the messages end within a turn of the model in which nothing that was sent may change and nothing may be
+   * added. Without it: there is no such turn.
+   */
+  isHeld?(messages: readonly object[]): boolean
   /** The part of a message that counts as its content, if not all of it does. */
   content?(message: object): unknown
+}
+
+/** Returns whether nothing in a conversation may change now, and nothing may be added to it. */
+export function isHeld(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
+  return conversation?.shape?.isHeld?.(conversation.messages) === true
 }
 
 /** The edit, if it is of the kind `message`. */

@@ -8,6 +8,7 @@ import type { PartEdit } from '../driver/edits.ts'
 import type { Shape } from './shape.ts'
 import { modelMessages } from './shapes/ai-sdk.ts'
 import { anthropic } from './shapes/anthropic.ts'
+import { gemini } from './shapes/gemini.ts'
 import { chat } from './shapes/openai-chat.ts'
 import { responses } from './shapes/openai-responses.ts'
 import { pi } from './shapes/pi.ts'
@@ -17,9 +18,9 @@ import { isEqual } from './identity.ts'
 import type { Block, EngineMessage, Fields, ToolCallBlock } from './message.ts'
 
 /** The names of the known shapes. */
-export type ShapeName = 'pi' | 'anthropic' | 'openai-chat' | 'openai-responses' | 'ai-sdk'
+export type ShapeName = 'pi' | 'anthropic' | 'openai-chat' | 'openai-responses' | 'ai-sdk' | 'gemini'
 
-const SHAPES: readonly Shape[] = [pi, anthropic, chat, responses, modelMessages].map((shape) => translated(shape))
+const SHAPES: readonly Shape[] = [pi, anthropic, chat, responses, modelMessages, gemini].map((shape) => translated(shape))
 
 /** The shape with this name. */
 export function shapeNamed(name: string): Shape {

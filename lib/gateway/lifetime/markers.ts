@@ -7,20 +7,20 @@ import { isFields, textOf } from '../../harness/message.ts'
 import type { Fields } from '../../harness/message.ts'
 
 /** How long a written prefix is kept after its last use: Anthropic's two choices. */
-export type Lifetime = '5m' | '1h'
+export type CacheLifetime = '5m' | '1h'
 
 /** The longest lifetime that markers ask for, by their part of a request; undefined where there is no marker. */
 export interface Asked {
   /** In tools and system. */
-  head: Lifetime | undefined
+  head: CacheLifetime | undefined
   /** In the messages, or for the whole request. */
-  conversation: Lifetime | undefined
+  conversation: CacheLifetime | undefined
 }
 
 /** The lifetimes to ask for. */
 export interface Choice {
-  head: Lifetime
-  conversation: Lifetime
+  head: CacheLifetime
+  conversation: CacheLifetime
   /** Markers on the first so many messages keep the hour on which these were written. */
   hourUntil: number
 }
@@ -45,7 +45,7 @@ export function lifetimeEdit(body: Fields, { head, conversation, hourUntil }: Ch
   return Object.keys(fields).length === 0 ? undefined : { fields }
 }
 
-function messageEdit(message: Fields, lifetime: Lifetime): JsonEdit | undefined {
+function messageEdit(message: Fields, lifetime: CacheLifetime): JsonEdit | undefined {
   return contentEdit(message, (block) => {
     // A result has blocks of its own.
     const inner = contentEdit(block, (one) => markerEdit(one, lifetime))
@@ -58,25 +58,25 @@ function contentEdit(value: Fields, edit: (block: Fields) => JsonEdit | undefine
   return items === undefined ? undefined : { fields: { content: items } }
 }
 
-function markerEdit(block: Fields, lifetime: Lifetime): JsonEdit | undefined {
+function markerEdit(block: Fields, lifetime: CacheLifetime): JsonEdit | undefined {
   const edit = ttlEdit(block['cache_control'], lifetime)
   return edit === undefined ? undefined : { fields: { cache_control: edit } }
 }
 
 /** A marker of a kind that we don't know stays as it is. */
-function ttlEdit(marker: unknown, lifetime: Lifetime): JsonEdit | undefined {
+function ttlEdit(marker: unknown, lifetime: CacheLifetime): JsonEdit | undefined {
   const asked = lifetimeOf(marker)
   if (asked === undefined || asked === lifetime) return undefined
   return { fields: { ttl: lifetime === '1h' ? { is: '1h' } : null } }
 }
 
-function lifetimeOf(marker: unknown): Lifetime | undefined {
+function lifetimeOf(marker: unknown): CacheLifetime | undefined {
   if (!isFields(marker) || marker['type'] !== 'ephemeral') return undefined
   const ttl = textOf(marker['ttl'])
   return ttl === '1h' ? '1h' : ttl === '' || ttl === '5m' ? '5m' : undefined
 }
 
-function longer(one: Lifetime | undefined, other: Lifetime | undefined): Lifetime | undefined {
+function longer(one: CacheLifetime | undefined, other: CacheLifetime | undefined): CacheLifetime | undefined {
   return one === '1h' || other === '1h' ? '1h' : (one ?? other)
 }
 

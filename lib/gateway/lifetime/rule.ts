@@ -5,10 +5,10 @@
  *
  * A lifetime changes only where what it is for is written anew: a prefix that another lifetime has written stays there.
  */
-import type { Asked, Choice, Lifetime } from './markers.ts'
+import type { Asked, Choice, CacheLifetime } from './markers.ts'
 
 /** `client`: leave the client's markers alone. `auto`: by this rule. The others: the same for all markers. */
-export type LifetimeOption = 'auto' | 'client' | Lifetime
+export type LifetimeOption = 'auto' | 'client' | CacheLifetime
 
 /** All of them, for messages about options. */
 export const LIFETIME_OPTIONS: readonly LifetimeOption[] = ['auto', 'client', '5m', '1h']
@@ -66,7 +66,7 @@ export class ConversationLifetimes {
   /** What the choices have saved against the client's own markers, in fresh tokens. */
   #saved = 0
   /** What the provider gives, whatever it is asked for. */
-  #given: Lifetime | undefined
+  #given: CacheLifetime | undefined
 
   constructor(option: LifetimeOption) {
     this.#option = option
@@ -91,7 +91,7 @@ export class ConversationLifetimes {
   }
 
   /** The lifetime that the provider gives instead of those it was asked for; undefined while it gives them. */
-  get given(): Lifetime | undefined {
+  get given(): CacheLifetime | undefined {
     return this.#given
   }
 
@@ -177,6 +177,6 @@ interface Last {
   isHour: boolean
 }
 
-function fixed(lifetime: Lifetime): Chosen {
+function fixed(lifetime: CacheLifetime): Chosen {
   return { head: lifetime, conversation: lifetime, hourUntil: 0, why: lifetime === '1h' ? 'an hour, as you have set' : 'five minutes, as you have set' }
 }

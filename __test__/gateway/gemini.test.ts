@@ -1,0 +1,190 @@
+/** Gemini's format through the gateway, against a provider that refuses as the API does. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { folder } from '../core/setup.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import type { ScriptedCall } from '../rig/reply.ts'
+import { agentNamed, Workplace } from './agents.ts'
+import { ask, callTool, gatewayTo, JSON_TYPE, lasting, long } from './support.ts'
+
+afterEach(cleanUp)
+
+const TOOLS = [{ functionDeclarations: ['run_shell_command', 'read_file', 'write_file', 'mcp_context_activate'].map((name) => ({ name, description: name, parametersJsonSchema: { type: 'object' } })) }]
+
+/** A loop around a model, as Gemini CLI runs one. Its calls come from the model. */
+class GeminiLoop {
+  readonly contents: any[] = []
+  readonly url: string
+  /** The path of a streamed request. */
+  path = '/v1beta/models/gemini-3.1-pro:streamGenerateContent?alt=sse'
+  folder = '/nowhere'
+
+  constructor(gateway: { url: string }) {
+    this.url = gateway.url
+  }
+
+  get body(): object {
+    const systemInstruction = { role: 'user', parts: [{ text: `You are a test. The working directory is: ${this.folder}` }] }
+    return { contents: this.contents, systemInstruction, tools: TOOLS, generationConfig: { temperature: 1, thinkingConfig: { includeThoughts: true } } }
+  }
+
+  /** A prompt, and all calls that the model makes for it; `output` gives what a call came to. */
+  async turn(prompt: string, output: (call: any) => string): Promise<void> {
+    this.contents.push({ role: 'user', parts: [{ text: prompt }] })
+    for (;;) {
+      const answer = await this.send()
+      this.contents.push({ role: 'model', parts: answer })
+      const calls = answer.flatMap(({ functionCall: call }) => (call === undefined ? [] : [call]))
+      if (calls.length === 0) return
+      this.contents.push({ role: 'user', parts: calls.map((call) => ({ functionResponse: { id: call.id, name: call.name, response: { output: output(call) } } })) })
+    }
+  }
+
+  /** Sends the conversation, and returns the parts of the answer. */
+  async send(): Promise<any[]> {
+    const headers = { ...JSON_TYPE, 'user-agent': 'GeminiCLI/0.61.0/gemini-3.1-pro (linux; x64)', 'x-goog-api-key': 'secret' }
+    const { status, text } = await ask(`${this.url}${this.path}`, { headers, body: JSON.stringify(this.body) })
+    if (status !== 200) throw new Error(`${status}: ${text}`)
+    const chunks = text.startsWith('{') ? [JSON.parse(text)] : text.split('\r\n\r\n').filter((one) => one !== '').map((one) => JSON.parse(one.slice('data: '.length)))
+    return chunks.flatMap((chunk) => chunk.candidates[0].content.parts).filter((part: any) => part.thought !== true)
+  }
+}
+
+/** A model that calls the shell some times for each prompt, and then is done. */
+function script(perTurn: number, call: (n: number) => ScriptedCall = (n) => ({ name: 'run_shell_command', args: { command: `cat n${n}` } })) {
+  let made = 0
+  return ({ messages }: { messages: readonly { role: string }[] }) => {
+    const said = messages.findLastIndex(({ role }) => role === 'user')
+    const done = messages.slice(said).filter(({ role }) => role === 'tool').length
+    return done < perTurn ? { thinking: 'hm', calls: [call((made += 1))] } : 'done'
+  }
+}
+
+const output = (call: any): string => long(String(call.args.command ?? call.args.file_path).replace('cat ', ''), 60)
+
+/** Which requests are no continuation of the one before, and whether each of them begins a turn. */
+function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
+  const texts = server.requests.map(({ messages }) => messages.map(({ json }) => json))
+  return server.requests.flatMap(({ messages }, n) => {
+    const before = texts[n - 1] ?? []
+    return before.some((json, at) => texts[n]![at] !== json) ? [{ n, isPrompt: messages.findLast(({ role }) => role !== 'system')?.role === 'user' }] : []
+  })
+}
+
+describe('Gemini', () => {
+  test('a long session costs 0.6 at most, changes only between turns, is never refused, and loses nothing', async () => {
+    const server = await startModelServer(script(6))
+    const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    const loop = new GeminiLoop(gateway)
+    let plain = 0
+    for (let turn = 0; turn < 10; turn += 1) {
+      await loop.turn(`prompt ${turn}`, output)
+      plain += JSON.stringify(loop.contents).length * 7
+    }
+    expect(server.problems).toEqual([])
+    expect(warnings).toEqual([])
+    expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+    const [sums] = gateway.ledger.sessions
+    expect(sums!.rolls.length).toBeGreaterThan(0)
+    const found = breaks(server)
+    expect(found.length).toBeLessThanOrEqual(sums!.rolls.length)
+    expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
+    const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
+    expect(sent / plain).toBeLessThan(0.6)
+    // Everything that has collapsed comes back, byte for byte.
+    const ids = [...server.requests.at(-1)!.raw.toString('utf8').matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map(([, id]) => id!)
+    expect(ids.length).toBeGreaterThan(0)
+    const wanted = new Set(loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))))
+    for (const id of ids) expect(wanted).toContain(await callTool(gateway, 'activate', { id }))
+    expect(sums!.host).toBe('gemini-cli')
+    expect(sums!.model).toBe('gemini-3.1-pro')
+  })
+
+  test('the bill is the answer\'s: what was cached is a part of the prompt, and thoughts are apart', async () => {
+    const server = await startModelServer(() => ({ text: 'ok', usage: { input: 700, cacheRead: 300, cacheWrite: 0, output: 40 } }))
+    const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    for (const path of ['/v1beta/models/gemini-3.1-pro:streamGenerateContent?alt=sse', '/v1beta/models/gemini-3.1-pro:generateContent', '/gemini/v1beta/models/gemini-3.1-pro:generateContent']) {
+      const loop = Object.assign(new GeminiLoop(gateway), { path })
+      loop.contents.push({ role: 'user', parts: [{ text: path }] })
+      await loop.send()
+    }
+    expect(gateway.ledger.sessions.map(({ billed }) => billed)).toEqual(Array.from({ length: gateway.ledger.sessions.length }, () => expect.objectContaining({ cacheRead: expect.any(Number) })))
+    const all = gateway.ledger.sessions.reduce((sum, { billed }) => sum + billed.input + billed.cacheRead + billed.output, 0)
+    expect(all).toBe(3 * 1040)
+  })
+
+  test('a second gateway goes on with the form of the first, and a question on the side passes as it is', async () => {
+    const server = await startModelServer(script(6))
+    const place = lasting()
+    const upstreams = { anthropic: server.url, gemini: server.url }
+    const first = await gatewayTo(server.url, { ...place, upstreams })
+    const loop = new GeminiLoop(first.gateway)
+    for (let turn = 0; turn < 8; turn += 1) await loop.turn(`prompt ${turn}`, output)
+    expect(first.gateway.ledger.sessions[0]!.rolls.length).toBeGreaterThan(0)
+    await first.gateway.close()
+    const second = await gatewayTo(server.url, { ...place, upstreams })
+    const size = server.requests.at(-1)!.raw.length
+    const later = Object.assign(new GeminiLoop(second.gateway), { contents: loop.contents })
+    await later.turn('once more', output)
+    expect(server.requests.at(-7)!.raw.length).toBeLessThan(size + 5_000)
+    const aside = { contents: [{ role: 'user', parts: [{ text: 'Who speaks next?' }] }], generationConfig: { responseMimeType: 'application/json' } }
+    await ask(`${second.gateway.url}/v1beta/models/gemini-3.1-flash:generateContent`, { headers: JSON_TYPE, body: JSON.stringify(aside) })
+    expect(JSON.parse(server.requests.at(-1)!.raw.toString('utf8'))).toEqual(aside)
+    expect(server.problems).toEqual([])
+  })
+
+  test('the change of a file is told with the next prompt, not within a turn', async () => {
+    const place = folder()
+    mkdirSync(join(place, 'src'))
+    const file = join(place, 'src', 'a.ts')
+    writeFileSync(file, long('a', 30))
+    const read = (n: number): ScriptedCall => (n === 1 ? { name: 'read_file', args: { file_path: file } } : { name: 'run_shell_command', args: { command: `echo ${n}` } })
+    const server = await startModelServer(script(4, read))
+    const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    const loop = Object.assign(new GeminiLoop(gateway), { folder: place })
+    await loop.turn('read it', (call) => {
+      if (call.name === 'read_file') return long('a', 30)
+      // Another program changes it in the middle of the turn.
+      writeFileSync(file, long('b', 30))
+      return 'x'
+    })
+    const within = server.requests.length
+    await loop.turn('go on', () => 'x')
+    const tells = (from: number, to?: number): number => server.requests.slice(from, to).filter(({ raw }) => raw.includes('stale id=')).length
+    expect(tells(0, within)).toBe(0)
+    expect(tells(within)).toBeGreaterThan(0)
+    expect(server.problems).toEqual([])
+    expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+  })
+})
+
+const cli = agentNamed('gemini')
+
+test.skipIf(cli === undefined)('Gemini CLI works through "run": its tools and ours, a resume, and no refused request', { timeout: 600_000 }, async () => {
+  const server = await startModelServer(({ messages, tools }) => {
+    if (tools.length < 5) return 'fine'
+    const said = messages.findLastIndex(({ role }) => role === 'user')
+    const done = messages.slice(said).filter(({ role }) => role === 'tool').length
+    return done < 6 ? { calls: [cli!.shell(`cat n${done}.txt`)] } : 'done'
+  })
+  // It reads no settings below a folder that others may write to.
+  const runtime = mkdtempSync(join(process.cwd(), 'node_modules', '.gemini-'))
+  onCleanUp(() => rmSync(runtime, { recursive: true, force: true }))
+  const place = new Workplace(Object.assign(cli!, { more: { XDG_RUNTIME_DIR: runtime } }), server.url)
+  for (let n = 0; n < 6; n += 1) writeFileSync(join(place.cwd, `n${n}.txt`), long(`n${n}`, 40))
+  for (const goesOn of [false, true]) {
+    const from = server.requests.length
+    const { code, stderr } = await place.ask('read them', goesOn)
+    expect(code, stderr.slice(-2000)).toBe(0)
+    const own = server.requests.slice(from).filter(({ tools }) => tools.length > 4)
+    expect(own.length).toBe(7)
+    expect(own[0]!.tools).toContain('mcp_context_activate')
+    const texts = own.map(({ messages }) => messages.map(({ json }) => json))
+    expect(texts.every((now, n) => (texts[n - 1] ?? []).every((json, at) => now[at] === json))).toBe(true)
+  }
+  expect(server.problems.filter((problem) => !/unexpected (?:GET|POST)/.test(problem))).toEqual([])
+  expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+})
