@@ -39,7 +39,7 @@ describe('replay', () => {
     expect(report.sessions).toHaveLength(1)
     const [session] = report.sessions
     expect(session).toMatchObject({ file: fixture('pi-version-3.jsonl'), format: 'pi', calls: 42 })
-    expect(Object.keys(session.policies)).toEqual(['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'])
+    expect(Object.keys(session.policies)).toEqual(['recorded', 'append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'])
     for (const figures of Object.values(session.policies)) {
       for (const field of ['cost', 'costVsPi', 'cacheHit', 'tokensSent', 'peakTokens', 'compactions', 'rolls']) {
         expect((figures as Record<string, unknown>)[field], field).toEqual(expect.any(Number))
@@ -84,7 +84,7 @@ describe('replay', () => {
       expect.stringMatching(/missing\.jsonl: there is no such file/),
       expect.stringMatching(/other\.jsonl: neither/),
     ])
-    expect(stdout).toMatch(/good [\s\S]*all 2 sessions[\s\S]*\nYou would have paid \$/)
+    expect(stdout).toMatch(/01a1fe24 [\s\S]*all 2 sessions[\s\S]*\nYou would have paid \$/)
     const html = readFileSync(page, 'utf8')
     expect(statSync(page).mode & 0o777).toBe(0o600)
     expect(html).toContain('Not everything could be read')

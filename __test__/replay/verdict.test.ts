@@ -30,8 +30,8 @@ function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: 
   return { sessions: 2, calls: 100, unit: 'USD', policies, worst: {}, ...changes }
 }
 
-const row = (name: string, pi: number, own: number): Row => ({
-  ...{ day: '2026-01-02', program: 'pi', project: 'shop', name, calls: 10, pi, own, unit: 'USD' },
+const row = (name: string, paid: number, own: number): Row => ({
+  ...{ day: '2026-01-02', program: 'pi', project: 'shop', name, calls: 10, paid, own, unit: 'USD' },
 })
 
 const noon = (day: string): number => new Date(`${day}T12:00:00`).getTime()
@@ -62,7 +62,7 @@ describe('the verdict', () => {
     const headline = (changes: Partial<Summary>, own = 1): string | undefined => verdictOf(summary(2, own, changes))?.headline
     expect(headline({})).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
     expect(headline({}, 2.1)).toBe('With pi-context-manager: $2.10 instead of $2.00, 5 % more')
-    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe('You paid $0.46 instead of $0.98, 53 % less')
+    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe('You paid $0.46 instead of $2.00, 77 % less')
     expect(headline({ bySource: { managed: share({}) } })).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
     expect(headline({ unit: 'input tokens' })).toMatch(/^With pi-context-manager: \S+ fresh input tokens instead of \S+, 50 % less$/)
   })
@@ -86,9 +86,9 @@ describe('the list of sessions', () => {
   test('begins with the one that saves most', () => {
     const lines = sessionsTable([row('little', 2, 1.5), row('dearer', 1, 1.2), row('most', 3, 1)], PLAIN).split('\n')
     expect(lines.slice(2).map((line) => line.trim().split(/\s+/).slice(2))).toEqual([
-      ['most', '10', '$3.00', '$1.00', '$2.00', '33', '%'],
-      ['little', '10', '$2.00', '$1.50', '$0.50', '75', '%'],
-      ['dearer', '10', '$1.00', '$1.20', '$0.20', 'more', '120', '%'],
+      ['most', '10', '$3.00', '$1.00', '$2.00', '67', '%'],
+      ['little', '10', '$2.00', '$1.50', '$0.50', '25', '%'],
+      ['dearer', '10', '$1.00', '$1.20', '$0.20', 'more', '20', '%', 'more'],
     ])
   })
 
@@ -146,11 +146,11 @@ test('a file that is no terminal gets no colours', () => {
 describe('a run', () => {
   test('ends with the verdict, after the totals and the sessions', async () => {
     const { stdout } = await cli(['replay', fixture('pi-version-1.jsonl'), fixture('claude-code.jsonl')])
-    const order = ['Sessions of Claude Code, by what they save', 'Sessions of Pi, by what they save', 'all 2 sessions', 'cost of the prompts', 'You would have paid'].map((words) => stdout.indexOf(words))
+    const order = ['Sessions of Claude Code, by what they save', 'Sessions of Pi, by what they save', 'all 2 sessions', 'cost of the prompts', 'You paid'].map((words) => stdout.indexOf(words))
     expect(order).toEqual([...order].sort((left, right) => left - right))
     expect(order.every((at) => at >= 0)).toBe(true)
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
-      expect.stringMatching(/^You would have paid \$\d+\.\d\d instead of \$\d+\.\d\d \(\d+ % less\) for the prompts of one session with 39 answers.* In Pi, the prompts of one session of Claude Code with 39 answers/),
+      expect.stringMatching(/^You paid \$\d+\.\d\d in Pi for the prompts of one session with 39 answers.* With pi-context-manager they would have cost about \$\d+\.\d\d .* You paid \$\d+\.\d\d in Claude Code for the prompts of one session with 39 answers.* Through the gateway they would have cost about \$/),
       expect.stringMatching(/of 100 answers would have had to fetch something again|No answer/),
     ])
     expect(stdout).not.toMatch(/\x1b/)
@@ -165,10 +165,10 @@ describe('a run', () => {
     }
     const many = await cli(['replay', folder, '--html', page, '--json'])
     const html = readFileSync(page, 'utf8')
-    expect(html).toMatch(/<section class="all"><h1>With pi-context-manager: \$/)
+    expect(html).toMatch(/<section class="all"><h1>You paid \$\d+\.\d\d in Claude Code and Pi; with pi-context-manager about \$/)
     const orders = [...html.matchAll(/<details class="session" style="order:(-?\d+)">/g)].map(([, order]) => Number(order))
-    const saved = (JSON.parse(many.stdout).sessions as { policies: Record<'pi' | 'pi-context-manager', { cost: number }> }[]).map(
-      ({ policies }) => policies.pi.cost - policies['pi-context-manager'].cost,
+    const saved = (JSON.parse(many.stdout).sessions as { paid: { cost: number }; policies: Record<'pi-context-manager', { cost: number }> }[]).map(
+      ({ paid, policies }) => paid.cost - policies['pi-context-manager'].cost,
     )
     expect(orders).toEqual(saved.map((dollars) => -Math.round(dollars * 10_000)))
     await cli(['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', page])

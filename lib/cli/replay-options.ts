@@ -9,6 +9,7 @@ import type { Binding } from '../models/rules.ts'
 import type { PriceFactor } from '../models/prices.ts'
 import { POLICY_NAMES } from '../replay/policies/policy.ts'
 import type { PolicyName } from '../replay/policies/policy.ts'
+import type { RecordUse } from '../replay/record.ts'
 import { ratioPrices } from '../replay/prices.ts'
 import type { ReplayOptions } from '../replay/run.ts'
 import { exitHelp } from './exit.ts'
@@ -18,10 +19,11 @@ import { countOf, numberOf, UsageError } from './terminal.ts'
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
 Shows what the context manager would have sent, cost and saved on recorded
-sessions, next to other policies. Reads session files of Pi (versions 1 to
-3), transcripts of Claude Code, rollouts of Codex, exports of OpenCode and
-trajectories of mini-swe-agent, also gzipped; a folder stands for all
-session files in it. No model is called, nothing is sent anywhere, and no
+sessions, next to other policies, on the cache that each session had: its
+lifetime, its window, and where its provider lost it. Reads session files of Pi
+(versions 1 to 3), transcripts of Claude Code, rollouts of Codex, exports of
+OpenCode and trajectories of mini-swe-agent, also gzipped; a folder stands for
+all session files in it. No model is called, nothing is sent anywhere, and no
 file is changed.
 
 What to read
@@ -29,11 +31,12 @@ What to read
   --all                 Pi's own session folder
 
 What to compare
-  --policies NAMES      append, pi, mask, clear, sections, pi-context-manager,
-                        bound, with commas between them, or all (default:
-                        pi,pi-context-manager). "pi" is plain Pi, "bound" is the
-                        lowest cost any policy can reach. "sections" is slow on
-                        long sessions.
+  --policies NAMES      recorded, append, pi, mask, clear, sections,
+                        pi-context-manager, bound, with commas between them, or
+                        all (default: recorded,pi,pi-context-manager).
+                        "recorded" is what was sent, "pi" is plain Pi, "bound"
+                        the lowest cost any policy can reach. "sections" is slow
+                        on long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables
@@ -42,18 +45,21 @@ What to show
   --store FILE          keep the context manager's store for "inspect"; FILE
                         must not exist
 
-How the provider caches and charges
-  --cache RULES         plain (any common prefix, default), anthropic (Pi's
-                        breakpoints, 20 positions back, 5 minutes), anthropic-1h
-                        (an hour, written at twice the price), openai (from
-                        GPT-5.6 on: 20 ends of messages and outputs back, 30
-                        minutes), openai-5.5 (older models: any prefix in steps
-                        of 128). All but plain from 1,024 tokens on
+How the provider caches and charges (default: as recorded, where the answers
+have token counts; else a plain cache of 5 minutes)
+  --cache RULES         plain (any common prefix), anthropic (Pi's breakpoints,
+                        20 positions back, 5 minutes), anthropic-1h (an hour,
+                        written at twice the price), openai (from GPT-5.6 on: 20
+                        ends of messages and outputs back, 30 minutes),
+                        openai-5.5 (older models: any prefix in steps of 128).
+                        All but plain from 1,024 tokens on
   --lookback N          how many positions before a breakpoint, or ends, the
                         cache looks at
   --minimum N           the shortest prefix that is cached, in tokens
   --granularity N       the steps in which a prefix is cached, in tokens
-  --lifetime SECONDS    how long a prefix stays cached (default 300)
+  --lifetime SECONDS    how long a prefix stays cached
+  --losses WHERE        record: every policy loses its cache where the session
+                        did (default); none (default with --cache)
   --read R --write W    prices of a cached and of a written token, relative to a
                         fresh one (default: the prices of the model that was
                         used, and its steps)
@@ -62,7 +68,9 @@ How the provider caches and charges
   --binding WHAT        what the provider does with reasoning behind a change:
                         none, keeps, drops or refuses (default: what it does
                         with the model that was used, in Pi)
-  --window N            the model's context window in tokens (default 200000)
+  --window N            the model's context window in tokens (default: as
+                        recorded; else 1000000 if a request was too large for
+                        200000)
   --chars-per-token N   characters per token (default: from the session's own
                         usage)
   --system-tokens N     tokens of the system prompt and tools (default: from the
@@ -98,6 +106,7 @@ export const REPLAY_OPTIONS = {
   write: { type: 'string' },
   step: { type: 'string' },
   binding: { type: 'string' },
+  losses: { type: 'string' },
   window: { type: 'string' },
   'chars-per-token': { type: 'string' },
   'system-tokens': { type: 'string' },
@@ -129,6 +138,7 @@ export function optionsOf(values: Values): ReplayOptions {
     policies: policiesOf(values.policies),
     cache: cacheOf(values),
     window: countOf('window', values.window, 200_000, 1000),
+    record: recordOf(values),
     manager: {
       perTurn: numberOf('per-turn', values['per-turn'], 5, 0, 1_000_000),
       turnsBack: countOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
@@ -146,7 +156,7 @@ export function optionsOf(values: Values): ReplayOptions {
 const OVERHEAD_TOKENS = 600
 
 function policiesOf(text: string | undefined): PolicyName[] {
-  if (text === undefined) return ['pi', 'pi-context-manager']
+  if (text === undefined) return ['recorded', 'pi', 'pi-context-manager']
   if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
@@ -170,6 +180,13 @@ function cacheOf(values: Values): CacheRules {
     granularity: numberOf('granularity', values.granularity, rules.granularity, 1),
     lifetimeMs: 1000 * numberOf('lifetime', values.lifetime, rules.lifetimeMs / 1000, 0, 1e9),
   }
+}
+
+/** What of the record counts: everything that no option names. Rules for the cache stand for another provider, who lost nothing. */
+function recordOf({ cache, lookback, minimum, granularity, lifetime, window, losses = cache === undefined ? 'record' : 'none' }: Values): RecordUse {
+  if (losses !== 'record' && losses !== 'none') throw new UsageError(`--losses is record or none, not "${losses}"`)
+  const isOwn = [cache, lookback, minimum, granularity].every((given) => given === undefined)
+  return { cache: isOwn, lifetime: cache === undefined && lifetime === undefined, window: window === undefined, losses: losses === 'record' }
 }
 
 function debtCapOf(given: string | undefined): 'none' | number | undefined {
@@ -212,9 +229,16 @@ export function scaleOf(values: Values): Scale {
   return { unitsPerToken: number('chars-per-token', 1, 10), systemTokens: number('system-tokens', 0, 1_000_000) }
 }
 
+/** Says what the record decides, before what the options say of the rest. */
+function recordText(record: RecordUse | undefined): string {
+  const names = { cache: 'rules', lifetime: 'lifetime', window: 'window', losses: 'losses' } as const
+  const used = (Object.keys(names) as (keyof RecordUse)[]).filter((name) => record?.[name] === true).map((name) => names[name])
+  return used.length === 0 ? '' : `${used.join(', ')} by the record where it has them, else `
+}
+
 /** Returns what the figures were measured with, for programs and as a sentence. */
 export function described(
-  { cache, prices, window, manager }: ReplayOptions,
+  { cache, prices, window, manager, record }: ReplayOptions,
   { unitsPerToken, systemTokens }: Scale,
 ): { json: JsonReport['options']; text: string } {
   const ratio =
@@ -238,9 +262,10 @@ export function described(
       cache: cache.name,
       prices: ratio ?? 'own',
       window,
+      ...(record !== undefined && { record }),
       charsPerToken: unitsPerToken ?? 'fitted',
       systemTokens: systemTokens ?? 'fitted',
     },
-    text: `prompt cache ${rules}, ${money}, ${size}${system}, context window of ${window} tokens, ${own}`,
+    text: `${recordText(record)}prompt cache ${rules}, ${money}, ${size}${system}, context window of ${window} tokens, ${own}`,
   }
 }

@@ -2,6 +2,7 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { widthOf } from '../columns.ts'
 import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
+import type { Held } from '../replay/baseline.ts'
 import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
 import { OwnPhrases } from '../replay/missed/phrases.ts'
@@ -33,7 +34,7 @@ export async function replay(args: string[]): Promise<number> {
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
   const paths = [...positionals, ...(values.all === true ? [piSessionFolder()] : [])]
   if (paths.length === 0) throw new UsageError('replay needs a session file, a folder, or --all')
-  const run = new Run(options, scale, values.check !== undefined || values['save-baseline'] !== undefined)
+  const run = new Run(options, scale, values.check !== undefined || values['save-baseline'] !== undefined, values.policies !== undefined)
   const files = await run.find(paths)
   const about = described(options, scale)
   const json = values.json === true ? new JsonWriter((text) => process.stdout.write(text), about.json) : undefined
@@ -60,7 +61,7 @@ interface Sink {
 class Run {
   readonly problems: Problem[] = []
   /** Figures of each session, for a baseline. */
-  readonly held: Pick<SessionReport, 'file' | 'policies'>[] = []
+  readonly held: Held[] = []
   readonly #options: ReplayOptions
   readonly #scale: Scale
   readonly #holds: boolean
@@ -72,8 +73,13 @@ class Run {
   /** The report of the only session. */
   #single: SessionReport | undefined
 
-  constructor(options: ReplayOptions, scale: Scale, holds: boolean) {
+  /** The user has named policies. */
+  readonly #isAsked: boolean
+  #hasPi = false
+
+  constructor(options: ReplayOptions, scale: Scale, holds: boolean, isAsked: boolean) {
     this.#options = options
+    this.#isAsked = isAsked
     this.#scale = scale
     this.#holds = holds
   }
@@ -112,18 +118,25 @@ class Run {
 
   /** Prints the tables and the verdict. */
   print(): void {
-    const summary = this.#sums.summary()
+    const summary = this.#shown(this.#sums.summary())
     if (summary.sessions === 0) return
     const paint = showsColours(process.stdout) ? COLOURS : PLAIN
     const width = widthOf(process.stdout)
-    if (this.#single !== undefined) painted(`${sessionTable(named(this.#single), paint, width)}\n`)
+    if (this.#single !== undefined) painted(`${sessionTable(named(this.#shown(this.#single)), paint, width)}\n`)
     else {
-      const shown = this.#rows.map((row) => ({ ...row, project: plain(row.project), name: plain(row.name) }))
+      const shown = this.#rows.map((row) => ({ ...row, project: plain(row.project), name: plain(row.name), ...(row.id !== undefined && { id: plain(row.id) }) }))
       if (shown.length > 0) painted(`${sessionsTable(shown, paint, width)}\n`)
       painted(`${summaryTable(summary, paint, width)}\n`)
     }
     const verdict = verdictLines(summary, paint)
     if (verdict !== undefined) for (const sentence of verdict.split('\n')) painted(sentence)
+  }
+
+  /** Without the policy `pi` where no session of Pi was replayed, and the user has not asked for it. */
+  #shown<T extends Pick<Summary, 'policies'>>(shown: T): T {
+    if (this.#isAsked || this.#hasPi) return shown
+    const { pi: _, ...policies } = shown.policies
+    return { ...shown, policies }
   }
 
   /** Says what could not be read. */
@@ -136,7 +149,9 @@ class Run {
   async #one(file: string, progress: (part: number) => void): Promise<SessionReport | undefined> {
     try {
       const recording = await openRecording(file)
-      const found = await survey(recording, (problem) => this.problems.push(problem), this.#charged)
+      // A baseline is compared file by file, whatever else is replayed.
+      const charged = this.#holds ? new Set<string>() : this.#charged
+      const found = await survey(recording, (problem) => this.problems.push(problem), charged)
       if (found.calls === 0) {
         const isCopy = found.repeated.size > 0
         const message = isCopy ? 'all of its model calls are in other files, too' : 'no model call, nothing to replay'
@@ -145,6 +160,7 @@ class Run {
       }
       found.unitsPerToken = this.#scale.unitsPerToken ?? found.unitsPerToken
       found.systemTokens = this.#scale.systemTokens ?? found.systemTokens
+      found.isScaled = this.#scale.unitsPerToken !== undefined || this.#scale.systemTokens !== undefined
       const all = found.calls + found.repeated.size
       return await replaySession(recording, found, this.#options, (calls) => progress(calls / all))
     } catch (error) {
@@ -157,9 +173,13 @@ class Run {
   #take(report: SessionReport): void {
     this.#sums.add(report)
     this.#single = this.sessions === 1 ? report : undefined
+    this.#hasPi ||= report.format === 'pi'
     const row = rowOf(report)
     if (row !== undefined) this.#rows.push(row)
-    if (this.#holds) this.held.push({ file: report.file, policies: report.policies })
+    if (this.#holds) {
+      const { file, policies, regime, paid } = report
+      this.held.push({ file, policies, regime, ...(paid !== undefined && { paid }) })
+    }
   }
 }
 

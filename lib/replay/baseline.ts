@@ -14,10 +14,20 @@ interface Baseline {
 
 /**
  * The figures that are checked, and counted missed uses beside them. Baselines from before missed uses were counted do not
- * contain those, and baselines from before their classes no probable harm.
+ * contain those, baselines from before their classes no probable harm, and baselines from before replays by the record no
+ * `costVsPlain`.
  */
 export type BaselineFigures = Pick<TallyFigures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
-  Partial<Pick<TallyFigures, 'missed' | 'missedStrong' | 'missedHarm' | 'costVsPiFetched'>>
+  Partial<Pick<TallyFigures, 'costVsPlain' | 'missed' | 'missedStrong' | 'missedHarm' | 'costVsPiFetched'>> & {
+    /** What was paid for the prompts, and the cost of policy `recorded` over that. Not checked: the record decides them. */
+    paid?: number
+    recordedVsPaid?: number
+    /** How often the provider's cache was lost. Not checked. */
+    losses?: number
+  }
+
+/** What is kept of a session's report for a baseline. */
+export type Held = Pick<SessionReport, 'file' | 'policies' | 'paid' | 'regime'>
 
 /** How much higher (as a fraction) a figure, or how much lower a cache hit, may be before it counts as worse. */
 const TOLERANCE = 0.01
@@ -37,14 +47,19 @@ export function readBaseline(file: string): Baseline {
 }
 
 /** The figures of a run as a baseline; `earlier` are those that it replaces or keeps. */
-export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'policies'>[], options: string): Baseline {
+export function baselineOf(reports: readonly Held[], options: string): Baseline {
   const sessions: Baseline['sessions'] = {}
-  for (const { file, policies } of reports) {
+  for (const { file, policies, paid, regime } of reports) {
     const own = policies['pi-context-manager']
     if (own === undefined) continue
+    const { recorded } = policies
     const { peakTokens, compactions } = own
     sessions[basename(file)] = {
       costVsPi: rounded(own.costVsPi),
+      ...(own.costVsPlain !== undefined && { costVsPlain: rounded(own.costVsPlain) }),
+      ...(paid !== undefined && { paid: rounded(paid.cost) }),
+      ...(paid !== undefined && paid.cost > 0 && recorded !== undefined && { recordedVsPaid: rounded(recorded.cost / paid.cost) }),
+      losses: regime.losses.length,
       cacheHit: rounded(own.cacheHit),
       peakTokens,
       compactions,
@@ -60,7 +75,7 @@ export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'polic
 /** Returns what is worse than in the baseline, one line each, and the sessions that it does not contain. */
 export function compare(
   baseline: Baseline,
-  reports: readonly Pick<SessionReport, 'file' | 'policies'>[],
+  reports: readonly Held[],
   options: string,
 ): { worse: string[]; unknown: string[] } {
   if (options !== baseline.options) {
@@ -92,8 +107,9 @@ export function compare(
     }
     for (const [field, words] of MISSED) {
       const limit = before[field]
-      if (limit === undefined || now[field] <= limit * (1 + TOLERANCE) + ROUNDING) continue
-      worse.push(`${name}: ${words} ${now[field].toFixed(3)}, was ${limit.toFixed(3)}`)
+      const value = now[field] ?? Number.NaN
+      if (limit === undefined || value <= limit * (1 + TOLERANCE) + ROUNDING) continue
+      worse.push(`${name}: ${words} ${value.toFixed(3)}, was ${limit.toFixed(3)}`)
     }
     if (now.compactions > before.compactions) {
       worse.push(`${name}: ${now.compactions} compactions, was ${before.compactions}`)
@@ -107,6 +123,7 @@ export function compare(
 const ROUNDING = 0.000_05
 
 const MISSED = [
+  ['costVsPlain', 'cost relative to what it cost without the context manager'],
   ['missedHarm', 'missed uses that probably harm, per 100 calls,'],
   ['costVsPiFetched', 'cost relative to Pi with every strong missed use fetched'],
 ] as const

@@ -6,7 +6,7 @@
  * (`token_usage_record`), one for each response, beside the events or in their place. Patches remain calls of `apply_patch`. Rollouts of
  * 2025's first versions begin with a line `{ id, timestamp, instructions }`, and their other lines are the items themselves.
  */
-import { isFields, textOf } from '../harness/message.ts'
+import { isFields, numberOf, textOf } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import { piCall } from '../host-tools.ts'
 import { codexUsage } from './counts.ts'
@@ -71,6 +71,8 @@ class Rollout {
   #total = ''
   /** The counts of the open response come from the provider's own line, and not from an event. */
   #isExact = false
+  /** The model's context window in tokens, as the latest event has it; 0 before the first. */
+  #window = 0
   readonly #calls = new Map<string, string>()
   #model = 'unknown'
   #at = 0
@@ -226,7 +228,9 @@ class Rollout {
     const total = JSON.stringify(info['total_token_usage'] ?? null)
     const isRepeated = total !== 'null' && total === this.#total
     this.#total = total
+    this.#window = numberOf(info['model_context_window']) || this.#window
     const usage = codexUsage(info['last_token_usage'])
+    if (this.#window > 0) for (const one of [usage, this.#open?.message.usage]) if (one !== undefined) one.window = this.#window
     if (isRepeated || usage === undefined || this.#hasRecords || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return
     const names = total === 'null' ? [] : this.#sessions.map((session) => `${session} ${total}`)
     const open = this.#open

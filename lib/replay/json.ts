@@ -1,5 +1,6 @@
 /** The report for programs. Its shape is stable; docs/replay.md describes it. */
 import type { Problem } from './recording.ts'
+import type { RecordUse } from './record.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
 
@@ -16,6 +17,8 @@ export interface JsonReport {
     cache: string
     prices: 'own' | { read: number; write: number }
     window: number
+    /** What of the record counts, for sessions whose provider counted, instead of these options. */
+    record?: RecordUse
     charsPerToken: 'fitted' | number
     systemTokens: 'fitted' | number
   }

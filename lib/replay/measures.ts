@@ -3,8 +3,9 @@ import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
 import type { TallyFigures } from './tally.ts'
+import { shareCell } from '../saving.ts'
 import { tokens } from './tokens.ts'
-import { money } from './verdict.ts'
+import { fetchedRatio, money } from './verdict.ts'
 
 /** Policies side by side, and a row for each figure. */
 export interface Measures {
@@ -20,14 +21,14 @@ export function measuresOf({ policies, unit, calls }: Measured): Measures {
   const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
   const all = names.map((name) => policies[name] as TallyFigures)
   const rate = (uses: number | undefined): string => (uses === undefined ? '-' : ((100 * uses) / calls).toFixed(1))
-  const ratio = (value: number): string => (Number.isFinite(value) ? value.toFixed(3) : '-')
+  const saved = (ratio: number): string => (Number.isFinite(ratio) ? shareCell(ratio) : '-')
   const row = (label: string, cell: (figures: TallyFigures) => string): Measures['rows'][number] => ({ label, cells: all.map(cell) })
   const over = all.some(({ overWindow }) => overWindow > 0)
   const lost = all.some(({ reasoningLost }) => reasoningLost > 0)
   const lostOf = ({ reasoningLost, reasoningLostRunning }: TallyFigures): string => `${reasoningLost} (${reasoningLostRunning})`
   const rows = [
     row('cost of the prompts', ({ cost }) => money(cost, unit)),
-    row('the same, relative to plain Pi', ({ costVsPi }) => ratio(costVsPi)),
+    row('saved, as a share of what it cost without us', (figures) => saved(figures.costVsPlain ?? figures.costVsPi)),
     row('share of the tokens read from the cache', ({ cacheHit }) => cacheHit.toFixed(3)),
     row('tokens sent', ({ tokensSent }) => tokens(tokensSent)),
     row('tokens of the largest request', ({ peakTokens }) => tokens(peakTokens)),
@@ -43,7 +44,7 @@ export function measuresOf({ policies, unit, calls }: Measured): Measures {
     row('    which probably harms', ({ missedUses }) => rate(missedUses?.probableHarm)),
     row('    by the very next answer', ({ missedUses }) => rate(missedUses?.atOnce.all)),
     row('  of the model and the user', ({ missedUses }) => rate(missedUses?.ownWords.all)),
-    row('relative cost if three or more are fetched', ({ costVsPiFetched }) => ratio(costVsPiFetched)),
+    row('saved if three or more are fetched', (figures) => saved(fetchedRatio(figures))),
   ]
   return { names, rows }
 }

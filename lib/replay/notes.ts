@@ -1,6 +1,8 @@
 /** Sentences about what a report leaves out, with what was paid for it, and about counts that can't be right. */
 import type { JsonReport } from './json.ts'
+import type { RegimeReport } from './report.ts'
 import type { Summary } from './summary.ts'
+import { tokens } from './tokens.ts'
 
 /** Calls, and dollars that were paid for them. */
 interface Paid {
@@ -25,6 +27,13 @@ export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls }: P
     cost: again.cost + sumOf(files, ({ repeated }) => repeated?.cost),
   }
   return [...lines, ...rest, ...repeatedLine(copies), ...doubtsLine(doubtful, calls)]
+}
+
+/** Says what a session was replayed with. */
+export function regimeText({ from, cache, lifetimeMs, lifetime, window, losses }: RegimeReport): string {
+  const kept = lifetime === undefined ? `${lifetimeMs / 60_000} minutes` : lifetime === 'mixed' ? 'five minutes and an hour, mixed' : lifetime
+  const lost = losses.length === 0 ? '' : `, lost ${losses.length === 1 ? 'once' : `${losses.length} times`}`
+  return from === 'record' ? `on the recorded cache (${cache}, ${kept}${lost}), window of ${tokens(window)}` : `on an assumed cache (${cache}, ${lifetimeMs / 60_000} minutes), window of ${tokens(window)}`
 }
 
 /** Says what was paid outside the conversations, such as for subagents; undefined for nothing. */

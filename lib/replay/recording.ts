@@ -29,6 +29,8 @@ export interface RecordedUsage {
   cacheWriteHour?: number
   /** A count was missing, could not be true, or contradicted another one. */
   isDoubtful?: true
+  /** The model's context window in tokens, where the recorder noted it. */
+  window?: number
   totalTokens?: number
   cost?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
 }

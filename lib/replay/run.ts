@@ -4,97 +4,33 @@ import { ASKING_TOKENS, lookAgain, needsOf, readAgain, searchAgain, seen } from 
 import type { Need } from './again.ts'
 import { textBlock, unitsOf } from './blocks.ts'
 import type { ReplayBlock } from './blocks.ts'
-import type { CacheRules } from './cache.ts'
 import { Files } from './files.ts'
 import type { FileEvent } from './files.ts'
 import { Meter } from './missed/meter.ts'
 import type { Missed, Sent } from './missed/meter.ts'
-import type { OwnPhrases } from './missed/phrases.ts'
 import { Managed } from './policies/managed.ts'
-import type { Lifetime } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
 import { Append } from './policies/conversation.ts'
 import { openPolicy } from './policies/open.ts'
-import type { ManagerOptions, PolicyMoment, Policy, PolicyName, Setting } from './policies/policy.ts'
-import { knownPrices, promptCost, ratioPrices } from './prices.ts'
-import type { Prices } from './prices.ts'
+import type { PolicyMoment, Policy, PolicyName, Setting } from './policies/policy.ts'
+import { promptCost } from './prices.ts'
+import { BetweenCalls, CacheRecord } from './record.ts'
+import type { Before } from './record.ts'
 import { callsOf, isCall, isSent, modelOf } from './recording.ts'
-import type { BranchStep, RecordedEntry, Format, Message, Problem, Recording } from './recording.ts'
+import type { BranchStep, EditStep, RecordedEntry, Message, Problem, Recording, Step } from './recording.ts'
+import { Regime } from './regime.ts'
+import type { Details, ReplayOptions, SessionReport } from './report.ts'
 import type { Survey } from './survey.ts'
 import { Bound, Tally } from './tally.ts'
-import type { ByLabel, TallyFigures, OwnFigures, RollRecord, Series } from './tally.ts'
+import type { TallyFigures, OwnFigures } from './tally.ts'
+
+export type { ReplayOptions, SessionReport } from './report.ts'
 
 /**
  * If one of this many latest answers named a file, the agent reads it again without searching first: of 77 recorded
  * partial reads, 49 had no search in the three answers before, most of them after another read of the same file.
  */
 const ANSWERS_REMEMBERED = 3
-
-/** How to replay. */
-export interface ReplayOptions {
-  policies: readonly PolicyName[]
-  cache: CacheRules
-  /** The same prices for every model; if undefined, each model's own. */
-  prices?: Prices
-  /** The context window in tokens. */
-  window: number
-  manager: ManagerOptions
-  /** Keep the context manager's store in this file. */
-  store?: string
-  /** Phrases that models write on their own, learned from the sessions of one run. */
-  phrases?: OwnPhrases
-  /** Do not count missed uses, for runs that only need costs. */
-  onlyCosts?: boolean
-}
-
-/** One session, replayed. */
-export interface SessionReport {
-  file: string
-  /** The agent's working directory. */
-  cwd: string
-  /** When the first and last messages came, in milliseconds since the epoch; absent if not recorded. */
-  from?: number
-  to?: number
-  format: Format
-  /** Lines of the file that are not part of the conversation, by kind, including calls of subagents. */
-  skipped: Record<string, number>
-  /** Model calls of the recording, without those that another session of the run has, too. */
-  calls: number
-  /** Those calls: they are made, as the others are, and count nowhere. Dollars are those that were paid, answers included. */
-  repeated?: { calls: number; cost: number }
-  /** Calls that are no part of the conversation, such as those of subagents, and dollars that were paid for them, answers included. */
-  side?: { calls: number; cost: number }
-  /** Calls with a token count that was missing, could not be true, or contradicted another one; absent for none. */
-  doubtful?: number
-  models: string[]
-  /** UTF-16 units per token in this session. */
-  charsPerToken: number
-  systemTokens: number
-  /** The unit of `cost`. */
-  unit: 'USD' | 'input tokens'
-  /** Prompt tokens that the provider counted when the session was recorded. */
-  recordedTokens: number
-  /** The cost of the prompts when the session was recorded, in `unit`; absent unless the provider counted every call. */
-  recordedCost?: number
-  /** The context manager ran when the session was recorded. */
-  isManaged: boolean
-  /** Its savings then against plain Pi by its own account, in `unit`; only if it ran. */
-  recordedSaved?: number
-  policies: Partial<Record<PolicyName, TallyFigures>>
-  /** For the picture. */
-  details: Details
-}
-
-/** The details that the picture shows besides the figures. */
-export interface Details {
-  series: Partial<Record<PolicyName, Series>>
-  rolls: RollRecord[]
-  byLabel: Partial<Record<PolicyName, ByLabel>>
-  lifetimes: Lifetime[]
-}
-
-/** Prices assumed for an unknown model: a fresh input token costs 1. */
-const UNKNOWN_PRICES = ratioPrices(0.1, 1.25)
 
 /** Replays one recording. `progress` is called with the number of calls done. */
 export async function replaySession(
@@ -108,11 +44,13 @@ export async function replaySession(
   try {
     let calls = 0
     for await (const step of recording.steps(report)) {
+      const before = run.before(step)
       if (step.kind === 'branch') await run.branch(step)
       else if (step.kind === 'compaction') run.compaction(step)
+      else if (step.kind === 'edit') run.edit(step)
       else if (step.kind === 'managed') run.managed(step.saved.tokens)
       else if (step.kind === 'message') {
-        await run.message(step.entry)
+        await run.message(step.entry, before)
         if (isCall(step.entry.message)) progress((calls += 1))
       }
     }
@@ -136,6 +74,9 @@ class Run {
   /** The plain conversation, to which the others are compared; in the report only if requested. */
   readonly #plain: Append
   readonly #bound: Bound
+  readonly #regime: Regime
+  readonly #record = new CacheRecord()
+  readonly #between = new BetweenCalls()
   readonly #files = new Files()
   readonly #entries = new Map<string, RecordedEntry>()
   readonly #managed: Managed | undefined
@@ -145,8 +86,8 @@ class Run {
   #again = 0
   /** Calls so far. */
   #number = 0
-  /** The cost of the recorded prompts; undefined once a call has no count. */
-  #recorded: number | undefined = 0
+  /** The cost of the recorded prompts, and how many calls have no count. */
+  readonly #paid = { cost: 0, uncounted: 0 }
   /** The context manager's savings when the session was recorded: in all, and on this branch in fresh input tokens. */
   #saved = 0
   #savedHere = 0
@@ -157,18 +98,20 @@ class Run {
 
   static async open(recording: Recording, survey: Survey, options: ReplayOptions): Promise<Run> {
     const { cwd, id } = recording.origin
+    const regime = new Regime(options, survey)
     const setting: Setting = {
       sessionId: id,
       cwd,
       unitsPerToken: survey.unitsPerToken,
-      systemTokens: survey.systemTokens,
-      window: options.window,
-      cache: options.cache,
+      systemTokens: regime.sized.systemTokens ?? survey.systemTokens,
+      window: regime.window,
+      cache: regime.cache,
+      ...(regime.isKept && { isKept: true }),
       summaries: survey.summaries,
       manager: options.manager,
       ...(options.store !== undefined && { store: options.store }),
     }
-    const cache = new BlockCache()
+    const cache = new BlockCache(regime.sized.factors)
     const policies: Policy[] = []
     for (const name of options.policies) {
       const policy = await openPolicy(name, setting, cache)
@@ -179,12 +122,13 @@ class Run {
       options.onlyCosts === true
         ? undefined
         : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
-    return new Run(survey, options, setting, cache, policies, meter)
+    return new Run(survey, options, regime, setting, cache, policies, meter)
   }
 
   private constructor(
     survey: Survey,
     options: ReplayOptions,
+    regime: Regime,
     setting: Setting,
     cache: BlockCache,
     policies: Policy[],
@@ -192,6 +136,7 @@ class Run {
   ) {
     this.#survey = survey
     this.#options = options
+    this.#regime = regime
     this.#setting = setting
     this.#cache = cache
     this.#lanes = policies.map((policy) => ({ policy, tally: new Tally(policy.name, setting) }))
@@ -201,12 +146,17 @@ class Run {
     this.#meter = meter
   }
 
-  async message(entry: RecordedEntry): Promise<void> {
+  /** Returns what stood before a call. */
+  before(step: Step): Omit<Before, 'model'> | undefined {
+    return this.#between.take(step)
+  }
+
+  async message(entry: RecordedEntry, before: Omit<Before, 'model'> | undefined): Promise<void> {
     const { message } = entry
     this.#at = Math.max(this.#at, entry.at)
     if (this.#from === 0) this.#from = this.#at
     this.#entries.set(entry.key, entry)
-    if (isCall(message)) await this.#call(message)
+    if (before !== undefined) await this.#call(message, before)
     const blocks = this.#cache.of(entry)
     const file = this.#files.take(entry, this.#cache.calls)
     for (const { policy, tally } of this.#lanes) {
@@ -220,16 +170,22 @@ class Run {
 
   async branch(step: BranchStep): Promise<void> {
     const path = step.keys.flatMap((key) => this.#entries.get(key) ?? [])
-    for (const { policy } of this.#lanes) await policy.branch(path)
-    this.#plain.branch(path)
+    for (const { policy } of this.#lanes) await policy.branch(path, step)
+    this.#plain.branch(path, step)
     this.#savedHere = step.saved?.tokens ?? 0
     const { compaction } = step
     this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
   }
 
-  /** The recorded program compacted; the policies make their own compactions. */
+  /** The recorded program compacted; all policies but `recorded` make their own compactions. */
   compaction({ summary, firstKept }: { summary: string; firstKept: string | undefined }): void {
+    for (const { policy } of this.#lanes) policy.compacted?.(summary, firstKept)
     this.#meter?.compaction(firstKept, textBlock(summary, 'summary'))
+  }
+
+  /** The recorded program showed a message in another form. */
+  edit(step: EditStep): void {
+    for (const { policy } of this.#lanes) policy.edited?.(step)
   }
 
   /** The context manager's own account of what it had saved on this branch, in fresh input tokens. */
@@ -243,25 +199,27 @@ class Run {
   }
 
   report({ file, origin, skipped }: Recording): SessionReport {
-    const { repeated, repeatedCost, side, doubtful } = this.#survey
+    const { repeated, repeatedCost, side, doubtful, record } = this.#survey
     const figures: Partial<Record<PolicyName, TallyFigures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
     const piCost = this.#lanes.find(({ policy }) => policy.name === 'pi')?.tally.figures().cost
+    const plain = this.#plainCost()
     const versus = (cost: number): number => (piCost === undefined || piCost === 0 ? Number.NaN : cost / piCost)
     for (const { policy, tally } of this.#lanes) {
       const own = tally.figures(policy === this.#managed ? this.#managed.answeredReads : 0)
-      figures[policy.name] = this.#complete(own, this.#meter?.missed(policy.name), versus)
+      figures[policy.name] = this.#complete(own, this.#meter?.missed(policy.name), versus, plain)
       series[policy.name] = tally.series
       byLabel[policy.name] = tally.byLabel
     }
     if (this.#options.policies.includes('bound')) {
       const own = this.#bound.figures()
-      figures.bound = this.#complete(own, undefined, versus)
+      figures.bound = this.#complete(own, undefined, versus, plain)
       series.bound = this.#bound.series
     }
     return {
       file,
+      id: origin.id,
       cwd: origin.cwd,
       ...(this.#at > 0 && { from: this.#from, to: this.#at }),
       format: origin.format,
@@ -272,10 +230,19 @@ class Run {
       ...(doubtful > 0 && { doubtful }),
       models: this.#survey.models,
       charsPerToken: this.#survey.unitsPerToken,
-      systemTokens: this.#survey.systemTokens,
-      unit: this.#unit(),
+      systemTokens: this.#setting.systemTokens,
+      unit: this.#regime.unit,
       recordedTokens: this.#survey.recordedTokens,
-      ...(this.#recorded !== undefined && { recordedCost: this.#recorded }),
+      ...(this.#paid.uncounted === 0 && { recordedCost: this.#paid.cost }),
+      ...(this.#paid.uncounted < this.#survey.calls && { paid: this.#paid }),
+      regime: {
+        from: this.#regime.hasLosses ? 'record' : 'options',
+        cache: this.#regime.cache.name,
+        ...(record.lifetime !== undefined && { lifetime: record.lifetime }),
+        lifetimeMs: this.#regime.cache.lifetimeMs,
+        window: this.#regime.window,
+        losses: record.isKnown ? this.#record.losses : [],
+      },
       isManaged: this.#survey.isManaged,
       ...(this.#survey.isManaged && { recordedSaved: this.#saved }),
       policies: figures,
@@ -288,12 +255,19 @@ class Run {
     }
   }
 
-  #complete(own: OwnFigures, missed: Missed | undefined, versus: (cost: number) => number): TallyFigures {
+  /** The cost without the context manager. */
+  #plainCost(): number {
+    const cost = (name: PolicyName): number | undefined => this.#lanes.find(({ policy }) => policy.name === name)?.tally.figures().cost
+    return (this.#survey.isManaged ? undefined : cost('recorded')) ?? cost('pi') ?? Number.NaN
+  }
+
+  #complete(own: OwnFigures, missed: Missed | undefined, versus: (cost: number) => number, plain: number): TallyFigures {
     const rate = (uses: number): number => (100 * uses) / this.#survey.calls
     const fetchCost = missed?.fetchCost ?? Number.NaN
     const figures = {
       ...own,
       costVsPi: versus(own.cost),
+      ...(plain > 0 && { costVsPlain: own.cost / plain }),
       missed: missed === undefined ? Number.NaN : rate(missed.uses.toolText.all),
       missedStrong: missed === undefined ? Number.NaN : rate(missed.uses.toolText.strong),
       missedHarm: missed === undefined ? Number.NaN : rate(missed.uses.probableHarm),
@@ -303,14 +277,18 @@ class Run {
     return missed === undefined ? figures : { ...figures, missedUses: missed.uses }
   }
 
-  async #call(message: Message): Promise<void> {
+  async #call(message: Message, before: Omit<Before, 'model'>): Promise<void> {
     const isRepeated = this.#survey.repeated.has(this.#number)
     this.#number += 1
-    const moment: PolicyMoment = { at: this.#at, model: modelOf(message), prices: this.#prices(message), ...(isRepeated && { isRepeated }) }
+    const model = modelOf(message)
+    const call = this.#record.take(message.usage, { ...before, model }, this.#regime.usual(model))
+    const [prices, record] = [this.#regime.prices(model, call), this.#regime.recordOf(call)]
+    const moment: PolicyMoment = { at: this.#at, model, prices, ...(isRepeated && { isRepeated }), ...(record !== undefined && { record }) }
     this.#bound.call(this.#setting.systemTokens, moment)
     const paid = isRepeated ? 0 : promptCost(message, moment.prices, this.#options.prices !== undefined)
     this.#price = moment.prices.input / 1_000_000
-    this.#recorded = paid === undefined || this.#recorded === undefined ? undefined : this.#recorded + paid
+    if (paid === undefined) this.#paid.uncounted += 1
+    this.#paid.cost += paid ?? 0
     const needs = needsOf(message)
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
     const sent: Sent[] = []
@@ -370,21 +348,6 @@ class Run {
 
   #tokens(blocks: readonly ReplayBlock[]): number {
     return unitsOf(blocks) / this.#setting.unitsPerToken
-  }
-
-  #prices(message: Message): Prices {
-    const { prices, cache } = this.#options
-    if (prices !== undefined) return prices
-    const model = modelOf(message)
-    const known = knownPrices(model)
-    const own = { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN_PRICES) }
-    return cache.write === undefined ? own : { ...own, cacheWrite: cache.write * own.input }
-  }
-
-  #unit(): 'USD' | 'input tokens' {
-    if (this.#options.prices !== undefined) return 'input tokens'
-    const known = this.#survey.models.every((m) => this.#survey.prices.has(m) || knownPrices(m) !== undefined)
-    return known ? 'USD' : 'input tokens'
   }
 }
 

@@ -23,14 +23,15 @@ export class RecordedRequest {
     this.#calls = calls
   }
 
-  /** A message was added. */
-  add({ key, message }: Pick<RecordedEntry, 'key' | 'message'>): void {
+  /** A message was added. Returns how many units of it are sent. */
+  add({ key, message }: Pick<RecordedEntry, 'key' | 'message'>): number {
     const { content: _, ...envelope } = message
     this.#envelopes.set(key, envelope)
     const size = this.#sizeOf(key, message)
     this.#whole.set(key, size)
     this.#path.push(key)
     this.units += size
+    return size
   }
 
   /** A message is shown in another form. */

@@ -1,4 +1,8 @@
 /** Many sessions as one: costs and tokens are added up, so each session weighs as much as it costs. */
+import { Accounts, plainCostOf } from './accounts.ts'
+import type { Account } from './accounts.ts'
+import { addLosses, noLosses } from './losses.ts'
+import type { LossSums } from './losses.ts'
 import { addUses, noUses } from './missed/uses.ts'
 import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
@@ -39,6 +43,10 @@ export interface Summary {
   policies: Partial<Record<PolicyName, TallyFigures>>
   /** The same by where sessions come from. */
   bySource?: Partial<Record<SessionOrigin, OriginSums>>
+  /** The same by kind of session: the sums that the verdict tells. */
+  accounts?: Account[]
+  /** How often the provider's cache was lost, after what, and what that cost. */
+  losses?: LossSums
   /** What counts nowhere in these sessions, and dollars that were paid for it, answers included. */
   leftOut?: {
     /** Calls that are no part of the conversations. */
@@ -59,6 +67,8 @@ export class ReplaySums {
   readonly #period: { from?: number; to?: number } = {}
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
+  readonly #accounts = new Accounts()
+  readonly #losses = noLosses()
   readonly #leftOut: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, repeated: { calls: 0, cost: 0 }, doubtful: 0 }
   readonly #bySource: Partial<Record<SessionOrigin, OriginSums>> = {}
 
@@ -74,6 +84,9 @@ export class ReplaySums {
     this.#unit = this.#unit === undefined || this.#unit === report.unit ? report.unit : 'input tokens'
     extend(this.#period, report)
     this.#leave(report)
+    this.#accounts.add(report)
+    addLosses(this.#losses, report.regime.losses)
+    const plainCost = plainCostOf(report)
     this.#share(report)
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
@@ -84,13 +97,14 @@ export class ReplaySums {
       if (sum === undefined) {
         const uses = noUses()
         if (one.missedUses !== undefined) addUses(uses, one.missedUses)
-        this.#policies.set(name, { ...one, cached, piCost, worst: one.costVsPi, uses })
+        this.#policies.set(name, { ...one, cached, piCost, plainCost, worst: one.costVsPi, uses })
         continue
       }
       for (const field of ADDED) sum[field] += one[field]
       if (one.missedUses !== undefined) addUses(sum.uses, one.missedUses)
       sum.cached += cached
       sum.piCost += piCost
+      sum.plainCost += plainCost
       sum.peakTokens = Math.max(sum.peakTokens, one.peakTokens)
       sum.worst = Math.max(sum.worst, one.costVsPi)
     }
@@ -124,13 +138,14 @@ export class ReplaySums {
     const policies: Summary['policies'] = {}
     const worst: Summary['worst'] = {}
     const rate = (uses: number): number => (100 * uses) / this.#calls
-    for (const [name, { cached, piCost, worst: most, uses, ...figures }] of this.#policies) {
+    for (const [name, { cached, piCost, plainCost, worst: most, uses, costVsPlain: _, ...figures }] of this.#policies) {
       const versus = (cost: number): number => (piCost === 0 ? Number.NaN : cost / piCost)
       const measured = figures.missedUses !== undefined
       policies[name] = {
         ...figures,
         cacheHit: figures.tokensSent === 0 ? 0 : cached / figures.tokensSent,
         costVsPi: versus(figures.cost),
+        ...(plainCost > 0 && { costVsPlain: figures.cost / plainCost }),
         missed: measured ? rate(uses.toolText.all) : Number.NaN,
         missedStrong: measured ? rate(uses.toolText.strong) : Number.NaN,
         missedHarm: measured ? rate(uses.probableHarm) : Number.NaN,
@@ -139,7 +154,7 @@ export class ReplaySums {
       }
       worst[name] = most
     }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, leftOut: this.#leftOut, worst }
+    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, accounts: this.#accounts.all, losses: this.#losses, leftOut: this.#leftOut, worst }
   }
 }
 
@@ -153,6 +168,7 @@ function extend(period: { from?: number; to?: number }, { from, to }: SessionRep
 interface Sum extends TallyFigures {
   cached: number
   piCost: number
+  plainCost: number
   worst: number
   uses: MissedUses
 }

@@ -7,6 +7,7 @@
  * of the system part, which older recordings do not contain.
  */
 import { Calls } from './blocks.ts'
+import { BetweenCalls, CacheRecord } from './record.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
 import { callIn, costOf, isFirst } from './paid.ts'
@@ -16,6 +17,7 @@ import type { Prices } from './prices.ts'
 import { isCall, modelOf } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
 import { RecordedRequest } from './sent.ts'
+import { Sizes } from './sizes.ts'
 
 /** The findings of the first pass. */
 export interface Survey {
@@ -23,6 +25,10 @@ export interface Survey {
   calls: number
   /** Their numbers among all answers that were asked for, counted from 0; undefined for none. */
   repeated: ReadonlySet<number>
+  /** What the provider told of its cache. */
+  record: CacheRecord
+  /** What the provider's counts tell of single messages. */
+  sizes: Sizes
   /** Dollars that those calls cost, as far as it is known. */
   repeatedCost: number
   /** Calls that are no part of the conversation, and dollars that they cost, as far as it is known. */
@@ -33,6 +39,8 @@ export interface Survey {
   unitsPerToken: number
   /** Tokens of the system prompt and the tool declarations. */
   systemTokens: number
+  /** The user has set one of these two, so that they are not those of the session. */
+  isScaled?: boolean
   /** The prices that the recorder noted, by model. */
   prices: Map<string, Prices>
   /** The models that answered, most calls first. */
@@ -46,6 +54,9 @@ export interface Survey {
   /** The context manager ran in the recorded session. */
   isManaged: boolean
 }
+
+/** For a first pass, which asks for no costs. */
+const NO_PRICES = { input: 0, cacheRead: 0, cacheWrite: 0 }
 
 /** Assumed if a recording has no usage. */
 const DEFAULT_UNITS_PER_TOKEN = 2.8
@@ -64,10 +75,16 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   const repeated = new Set<number>()
   const side = { calls: 0, cost: 0 }
   let [count, repeatedCost, doubtful] = [0, 0, 0]
+  const record = new CacheRecord()
+  const between = new BetweenCalls()
+  const sizes = new Sizes()
   let isManaged = false
   let recordedTokens = 0
   for await (const step of recording.steps(report)) {
     const call = callIn(step, recording.file)
+    const before = between.take(step)
+    if (before !== undefined && call !== undefined) record.take(call.usage, { ...before, model: call.model }, NO_PRICES)
+    if (step.kind === 'branch' || step.kind === 'compaction' || step.kind === 'edit') sizes.change()
     const isNew = call === undefined || isFirst(charged, call.names)
     if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
     if (call?.usage?.isDoubtful === true && isNew) doubtful += 1
@@ -89,13 +106,14 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
         const model = modelOf(message)
         models.set(model, (models.get(model) ?? 0) + 1)
         const tokens = promptTokens(message)
+        sizes.call(tokens)
         if (tokens > 0) points.push({ units: request.units, tokens })
         if (isNew) recordedTokens += tokens
         const noted = notedPrices(message)
         if (noted !== undefined) merge(prices, model, noted)
       }
       calls.add(message)
-      request.add(step.entry)
+      sizes.add(step.entry.key, request.add(step.entry))
     }
   }
   for (const [model, noted] of prices) {
@@ -103,7 +121,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count - repeated.size, repeated, repeatedCost, side, doubtful, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged }
+  return { calls: count - repeated.size, repeated, record, sizes, repeatedCost, side, doubtful, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged }
 }
 
 interface Point {

@@ -1,9 +1,11 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
 import { columns, middleCut } from '../columns.ts'
-import { savingCell } from '../saving.ts'
+import { shortened } from '../inspect/names.ts'
+import { savingCell, shareCell } from '../saving.ts'
+import { kindOf, plainCostOf } from './accounts.ts'
 import { measuresOf } from './measures.ts'
-import { sideNote } from './notes.ts'
+import { regimeText, sideNote } from './notes.ts'
 import { programTitle } from './recording.ts'
 import type { Format } from './recording.ts'
 import type { Measures } from './measures.ts'
@@ -37,23 +39,32 @@ export interface Row {
   program: Format
   project: string
   name: string
+  /** The session's ID, of which the beginning is shown instead: other commands take it. */
+  id?: string
   calls: number
-  pi: number
+  /** What was paid, or what it cost without the context manager as far as that is known. */
+  paid: number
+  /** `paid` is what the session would have cost on an assumed cache, or without the context manager. */
+  isAssumed?: true
   own: number
   unit: SessionReport['unit']
 }
 
 /** A session as a row; undefined if Pi or the context manager was left out. */
 export function rowOf(report: SessionReport): Row | undefined {
-  const { pi, 'pi-context-manager': own } = report.policies
-  if (pi === undefined || own === undefined) return undefined
+  const own = report.policies['pi-context-manager']
+  const plain = plainCostOf(report)
+  if (own === undefined || Number.isNaN(plain)) return undefined
+  const paid = kindOf(report) === 'paid' ? report.paid?.cost : undefined
   return {
     day: report.from === undefined ? '-' : dayOf(report.from),
     program: report.format,
     project: basename(report.cwd) || report.cwd,
     name: basename(report.file).replace(/\.jsonl?(\.gz)?$/, ''),
+    ...(report.id !== 'unknown' && { id: report.id }),
     calls: report.calls,
-    pi: pi.cost,
+    paid: paid ?? plain,
+    ...(paid === undefined && { isAssumed: true as const }),
     own: own.cost,
     unit: report.unit,
   }
@@ -72,19 +83,20 @@ export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_
 }
 
 function programTable(program: Format, rows: readonly Row[], paint: Paint, width: number): string {
-  const sorted = [...rows].sort((left, right) => right.pi - right.own - (left.pi - left.own))
+  const sorted = [...rows].sort((left, right) => right.paid - right.own - (left.paid - left.own))
   const room = Math.min(NAME_CHARS.most, Math.max(NAME_CHARS.least, NAME_CHARS.least + width - USUAL_WIDTH))
+  const ids = shortened(rows.flatMap(({ id }) => id ?? []))
   const cells = sorted.map((row) => [
     row.day,
     middleCut(row.project, PROJECT_CHARS),
-    middleCut(row.name, room),
+    middleCut((row.id === undefined ? undefined : ids.get(row.id)) ?? row.name, room),
     String(row.calls),
-    money(row.pi, row.unit),
+    `${row.isAssumed === true ? '~' : ''}${money(row.paid, row.unit)}`,
     money(row.own, row.unit),
-    savingCell(row.pi - row.own, (amount) => money(amount, row.unit)),
-    row.pi === 0 ? '-' : `${Math.round((100 * row.own) / row.pi)} %`,
+    savingCell(row.paid - row.own, (amount) => money(amount, row.unit)),
+    row.paid === 0 ? '-' : shareCell(row.own / row.paid),
   ])
-  const heads = ['date', 'project', 'session', 'answers', 'Pi', 'ours', 'saved', 'vs Pi']
+  const heads = ['date', 'project', 'session', 'answers', 'paid', 'ours', 'saved', 'share']
   const [head = '', ...body] = columns([heads, ...cells], { left: 3 }).map((line) => `${INDENT}${line}`)
   return [`Sessions of ${programTitle(program)}, by what they save`, paint.dim(head), ...body].join('\n')
 }
@@ -98,7 +110,7 @@ export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width 
   const scale = `${report.charsPerToken.toFixed(2)} characters a token, system part ${tokens(report.systemTokens)} tokens`
   const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
-  const title = `${report.file}\n  ${programTitle(report.format)}, ${report.calls} answers, ${model}, ${scale}${left}`
+  const title = `${report.file}\n  ${programTitle(report.format)}, ${report.calls} answers, ${model}, ${scale}\n  ${regimeText(report.regime)}${left}`
   return `${title}\n${table(report, paint, width)}`
 }
 
@@ -112,7 +124,8 @@ export function summaryTable(summary: Summary, paint: Paint = PLAIN, width = USU
 export function verdictLines(summary: Summary, paint: Paint): string | undefined {
   const verdict = verdictOf(summary)
   if (verdict === undefined) return undefined
-  return `${verdict.saves ? paint.good(verdict.cost) : paint.own(verdict.cost)}\n${verdict.fetch}`
+  const losses = verdict.losses === undefined ? '' : `${verdict.losses}\n`
+  return `${verdict.saves ? paint.good(verdict.cost) : paint.own(verdict.cost)}\n${losses}${verdict.fetch}`
 }
 
 /** The figures of the policies: as many tables, one below the other, as the width needs. */

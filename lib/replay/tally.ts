@@ -4,6 +4,7 @@ import { factorAt } from '../models/prices.ts'
 import { unitsOf } from './blocks.ts'
 import type { ReplayBlock } from './blocks.ts'
 import { BoundReasoning } from './bound-reasoning.ts'
+import type { RecordedCall } from './record.ts'
 import { PromptCache } from './cache.ts'
 import type { MissedUses } from './missed/uses.ts'
 import type { PolicyName, PolicyMoment, Request, Setting } from './policies/policy.ts'
@@ -14,6 +15,11 @@ export interface TallyFigures {
   cost: number
   /** `cost` over that of policy `pi`. */
   costVsPi: number
+  /**
+   * `cost` over what the session cost without the context manager: the cost of policy `recorded`, or that of `pi` where the
+   * context manager ran when it was recorded or `recorded` was left out.
+   */
+  costVsPlain?: number
   /** Share of the prompt tokens that came from the cache. */
   cacheHit: number
   tokensSent: number
@@ -56,7 +62,7 @@ export interface TallyFigures {
 /** The figures that follow from one policy's requests alone. */
 export type OwnFigures = Omit<
   TallyFigures,
-  'costVsPi' | 'missed' | 'missedStrong' | 'missedHarm' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
+  'costVsPi' | 'costVsPlain' | 'missed' | 'missedStrong' | 'missedHarm' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
 >
 
 /** A roll and the call before which it happened. */
@@ -92,11 +98,14 @@ export class Tally {
   #rereadCost = 0
   #overWindow = 0
   #calls = 0
+  /** Tokens of the latest request that were written to the cache or read from it, where the others were not. */
+  #written = Infinity
 
   constructor(name: PolicyName, setting: Setting) {
     this.name = name
     this.#setting = setting
-    this.#cache = new PromptCache(setting.cache, setting.unitsPerToken)
+    const { cache, isKept } = setting
+    this.#cache = new PromptCache(isKept === true ? { ...cache, lifetimeMs: Infinity, granularity: 1 } : cache, setting.unitsPerToken)
   }
 
   /** A call of the recording. */
@@ -154,13 +163,21 @@ export class Tally {
     this.#cost += perToken(prices.input) * compaction.promptTokens + perToken(prices.output) * compaction.outputTokens
   }
 
-  #prompt({ blocks, fixed }: Request, { at, model, prices, isRepeated }: PolicyMoment, again = false): void {
+  #prompt({ blocks, fixed }: Request, { at, model, prices, isRepeated, record }: PolicyMoment, again = false): void {
     const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
-    const cached = Math.min(tokens, this.#cache.send(blocks, fixed, model, at))
+    const system = unitsOf(blocks.slice(0, fixed)) / this.#setting.unitsPerToken
+    const found = this.#cache.send(blocks, fixed, model, at)
+    // A call that is not in the recording comes right after one that is, so nothing was lost before it.
+    const own = again ? undefined : record
+    const cached = Math.min(tokens, own === undefined ? found : foundBy(own, Math.min(found, this.#written), system))
+    // Tokens behind the last breakpoint of the recorded request were not written. A provider that writes all by itself counts none.
+    const unwritten = Math.min(tokens - cached, own?.input ?? 0)
+    this.#written = unwritten > 0 && (own?.written ?? 0) > 0 ? tokens - unwritten : Infinity
     if (isRepeated === true) return
     this.#reasoning.send(blocks)
     const factor = factorAt(prices.steps, tokens)
-    this.#cost += factor * (perToken(prices.cacheRead) * cached + perToken(prices.cacheWrite) * (tokens - cached))
+    const paid = perToken(prices.cacheRead) * cached + perToken(prices.input) * unwritten + perToken(prices.cacheWrite) * (tokens - cached - unwritten)
+    this.#cost += factor * paid
     this.#sent += tokens
     this.#cached += cached
     this.#peak = Math.max(this.#peak, tokens)
@@ -174,6 +191,13 @@ export class Tally {
       this.byLabel[label] = (this.byLabel[label] ?? 0) + units / this.#setting.unitsPerToken
     }
   }
+}
+
+/** How much of a request the provider had, on the cache as it was: what the record lost is lost to every request. */
+function foundBy({ lost, short, read, isFirst }: RecordedCall, found: number, systemTokens: number): number {
+  if (lost > 0) return Math.min(found, read)
+  // Another session has written the system part before.
+  return isFirst === true ? Math.max(found, Math.min(read, systemTokens)) : Math.max(0, found - short)
 }
 
 /**

@@ -1,5 +1,7 @@
 /** The result of a run in sentences, money and percent first. */
 import { difference } from '../saving.ts'
+import type { Account, AccountKind } from './accounts.ts'
+import { lossSentence } from './losses.ts'
 import type { Format } from './recording.ts'
 import type { SessionReport } from './run.ts'
 import type { OriginSums, Summary } from './summary.ts'
@@ -12,58 +14,94 @@ interface Verdict {
   headline: string
   /** The cost of the sessions as it was and as it would have been: a sentence for each kind of sessions. */
   cost: string
+  /** How often the provider's cache was lost, and what that cost; undefined where that is not known, or never. */
+  losses: string | undefined
   /** A sentence about what the agent would have had to fetch again. */
   fetch: string
-  /** True if the context manager costs less than plain Pi. */
+  /** True if the context manager costs less than what the sessions cost without it. */
   saves: boolean
 }
 
-/** The verdict on a run; undefined if Pi or the context manager was left out, or nothing was replayed. */
+/** The verdict on a run; undefined if the context manager or what it is compared with was left out, or nothing was replayed. */
 export function verdictOf(summary: Summary): Verdict | undefined {
-  const { pi, 'pi-context-manager': own } = summary.policies
-  if (pi === undefined || own === undefined || pi.cost === 0) return undefined
-  const { sessions, calls, bySource, from, to } = summary
-  const all: OriginSums = { sessions, calls, programs: ['pi'], pi: pi.cost, own: own.cost, recorded: Number.NaN, saved: 0, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
-  const { managed, pi: plain, other } = bySource ?? { pi: all }
-  const sentences = [
-    managed === undefined ? [] : [managedSentence(managed, extent(managed), summary.unit)],
-    plain === undefined ? [] : [plainSentence(plain, extent(plain), summary.unit)],
-    other === undefined ? [] : [otherSentence(other, extent(other, ` of ${namesOf(other)}`), summary.unit)],
-  ].flat()
-  return { headline: headlineOf(managed, pi.cost, own.cost, summary.unit), cost: sentences.join(' '), fetch: fetched(own, calls), saves: own.cost < pi.cost }
+  const { pi, recorded, 'pi-context-manager': own } = summary.policies
+  if (own === undefined) return undefined
+  const { unit, calls } = summary
+  const accounts = summary.accounts ?? accountsBySource(summary, recorded?.cost ?? pi?.cost ?? Number.NaN, own.cost)
+  const plain = accounts.reduce((sum, account) => sum + account.plain, 0)
+  if (!(plain > 0)) return undefined
+  const cost = accounts.map((account) => sentenceOf(account, unit)).join(' ')
+  const losses = lossSentence(summary.losses, (amount) => price(amount, unit))
+  return { headline: headlineOf(accounts, plain, own.cost, unit), cost, losses, fetch: fetched(own, calls), saves: own.cost < plain }
+}
+
+/** The accounts of a summary that has none, as one of an earlier version. */
+function accountsBySource({ sessions, calls, bySource, from, to }: Summary, plain: number, own: number): Account[] {
+  const period = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+  if (bySource === undefined) return [{ kind: 'assumed', programs: ['pi'], sessions, calls, paid: Number.NaN, uncounted: 0, plain, own, ...period }]
+  const of = (kind: AccountKind, sums: OriginSums | undefined): Account[] =>
+    sums === undefined ? [] : [{ ...sums, kind, paid: sums.recorded, uncounted: 0, plain: sums.pi, isPlainPi: true }]
+  return [...of('managed', bySource.managed), ...of('assumed', bySource.pi), ...of('assumed', bySource.other)]
 }
 
 /** Prefers what was paid to what would have been. */
-function headlineOf(managed: OriginSums | undefined, pi: number, own: number, unit: SessionReport['unit']): string {
-  if (managed === undefined || Number.isNaN(managed.recorded)) return `With pi-context-manager: ${price(own, unit)} instead of ${money(pi, unit)}, ${difference(own / pi)}`
-  const { recorded, saved } = managed
-  return `You paid ${price(recorded, unit)} instead of ${money(recorded + saved, unit)}, ${difference(recorded / (recorded + saved))}`
+function headlineOf(accounts: readonly Account[], plain: number, own: number, unit: SessionReport['unit']): string {
+  const paid = accounts.filter((account) => account.kind === 'paid' && account.paid > 0)
+  if (paid.length > 0) {
+    const [cost, with_] = [sumOf(paid, (one) => one.paid), sumOf(paid, (one) => one.own)]
+    return `You paid ${price(cost, unit)} in ${namesOf(paid)}; ${wayOf(paid)} about ${money(with_, unit)}, ${difference(with_ / cost)}`
+  }
+  const managed = accounts.find((account) => account.kind === 'managed' && !Number.isNaN(account.paid))
+  if (managed === undefined) return `With pi-context-manager: ${price(own, unit)} instead of ${money(plain, unit)}, ${difference(own / plain)}`
+  return `You paid ${price(managed.paid, unit)} instead of ${money(managed.plain, unit)}, ${difference(managed.paid / managed.plain)}`
 }
 
-/** The context manager ran, so what it saved is saved, and the replay shows another setting. */
-function managedSentence({ pi, own, recorded, saved }: OriginSums, about: string, unit: SessionReport['unit']): string {
-  const setting = `With the settings of this replay it would have been ${price(own, unit)}.`
-  if (Number.isNaN(recorded))
-    return `Plain Pi would have cost ${price(pi, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
-  const plain = recorded + saved
-  const paid = `You paid ${price(recorded, unit)} with pi-context-manager, where plain Pi would have cost ${money(plain, unit)}`
-  return `${paid} (${difference(recorded / plain)}) for the prompts of ${about}. ${setting}`
+function sentenceOf(account: Account, unit: SessionReport['unit']): string {
+  const { kind, paid, plain, own, uncounted } = account
+  const programs = namesOf([account])
+  const isPi = account.programs.every((program) => program === 'pi')
+  const about = extent(account, isPi ? '' : ` of ${programs}`)
+  switch (kind) {
+    case 'managed': {
+      const setting = `With the settings of this replay it would have been ${price(own, unit)}.`
+      if (Number.isNaN(paid))
+        return `Plain Pi would have cost ${price(plain, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
+      return `You paid ${price(paid, unit)} with pi-context-manager, where plain Pi would have cost ${money(plain, unit)} (${difference(paid / plain)}) for the prompts of ${about}. ${setting}`
+    }
+    case 'paid': {
+      const without = uncounted === 0 ? '' : ` (${uncounted} of them without a count)`
+      const way = wayOf([account])
+      // A benchmark's agent is no program that a user pays in.
+      const [where, whose] = isPi || way === GATEWAY ? [` in ${programs}`, ''] : ['', ` of ${programs}`]
+      return `You paid ${price(paid, unit)}${where} for the prompts of ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window.`
+    }
+    case 'assumed': {
+      const would = `${price(own, unit)} instead of ${money(plain, unit)} (${difference(own / plain)})`
+      if (isPi) return `You would have paid ${would} for the prompts of ${about}.`
+      const bill = Number.isNaN(paid) ? '' : ` In ${programs} they cost ${price(paid, unit)}.`
+      const with_ = `would have cost ${price(own, unit)} with pi-context-manager and ${money(plain, unit)} without it (${difference(own / plain)})`
+      return `${account.isPlainPi === true ? 'In Pi' : 'On an assumed cache'}, the prompts of ${about} ${with_}.${bill}`
+    }
+  }
 }
 
-function plainSentence({ pi, own }: OriginSums, about: string, unit: SessionReport['unit']): string {
-  return `You would have paid ${price(own, unit)} instead of ${money(pi, unit)} (${difference(own / pi)}) for the prompts of ${about}.`
+const GATEWAY = 'through the gateway'
+
+/** How these sessions get the context manager. */
+function wayOf(accounts: readonly Account[]): string {
+  return accounts.flatMap(({ programs }) => programs).every((program) => program === 'claude-code' || program === 'codex') ? GATEWAY : 'with pi-context-manager'
 }
 
-/** Other agents send other requests, so their own bill is beside and not in the comparison. */
-function otherSentence(share: OriginSums, about: string, unit: SessionReport['unit']): string {
-  const { pi, own, recorded } = share
-  const bill = Number.isNaN(recorded) ? '' : ` In ${namesOf(share)} they cost ${price(recorded, unit)}.`
-  const would = `would have cost ${price(own, unit)} with pi-context-manager and ${money(pi, unit)} without it (${difference(own / pi)})`
-  return `In Pi, the prompts of ${about} ${would}.${bill}`
+function namesOf(accounts: readonly Account[]): string {
+  return [...new Set(accounts.flatMap(({ programs }) => programs))].map((program) => PROGRAMS[program]).join(' and ')
 }
 
-function namesOf({ programs }: OriginSums): string {
-  return programs.map((program) => PROGRAMS[program]).join(' and ')
+function capitalized(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+function sumOf(accounts: readonly Account[], of: (account: Account) => number): number {
+  return accounts.reduce((sum, account) => sum + of(account), 0)
 }
 
 const PROGRAMS: Readonly<Record<Format, string>> = {
@@ -92,7 +130,7 @@ export function dayOf(at: number): string {
 }
 
 /** How many sessions and answers, and from when to when. */
-function extent({ sessions, calls, from, to }: OriginSums, whose = ''): string {
+function extent({ sessions, calls, from, to }: Pick<Account, 'sessions' | 'calls' | 'from' | 'to'>, whose = ''): string {
   const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`}${whose} with ${calls.toLocaleString('en-US')} answers`
   if (from === undefined || to === undefined) return what
   const [first, last] = [dayOf(from), dayOf(to)]
@@ -104,6 +142,11 @@ function fetched(own: TallyFigures, calls: number): string {
   const rate = (count: number): string => String(Math.round((100 * count) / calls))
   if (own.rereads + strong === 0) return 'No answer would have had to fetch anything again.'
   const what = `${rate(own.rereads)} a file for an edit (included in that cost) and ${rate(strong)} other text`
-  const rest = strong === 0 ? '' : ` Including the other text, it would be ${difference(own.costVsPiFetched)}.`
+  const rest = strong === 0 ? '' : ` Including the other text, it would be ${difference(fetchedRatio(own))}.`
   return `${rate(own.rereads + strong)} of 100 answers would have had to fetch something again: ${what}.${rest}`
+}
+
+/** The cost with every strong missed use fetched, over the cost without the context manager. */
+export function fetchedRatio({ cost, fetchCost, costVsPlain, costVsPiFetched }: TallyFigures): number {
+  return costVsPlain === undefined || !(cost > 0) ? costVsPiFetched : (costVsPlain * (cost + fetchCost)) / cost
 }

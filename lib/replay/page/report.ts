@@ -11,7 +11,8 @@ import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
 import { tokens } from '../tokens.ts'
 import { dayOf, money, verdictOf } from '../verdict.ts'
-import { leftOutLines, sideNote } from '../notes.ts'
+import { leftOutLines, regimeText, sideNote } from '../notes.ts'
+import { rowOf } from '../table.ts'
 import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
 import { missedUses } from './missed.ts'
 import { STYLE } from './style.ts'
@@ -21,6 +22,7 @@ const MAX_SPANS = 120
 
 /** Descriptions of the policies, in a line each. */
 const MEANING: Readonly<Record<PolicyName, string>> = {
+  recorded: 'the requests as they were sent, with the recorded program’s own summaries and clearings',
   append: 'nothing is ever removed',
   pi: 'plain Pi: nothing is removed until a summary replaces old messages when the window is full',
   mask: 'only the last ten tool results are shown',
@@ -65,19 +67,21 @@ export function problemLine({ file, line, message }: Problem): string {
 
 function overview(summary: Summary, single: boolean): string {
   const { unit, policies } = summary
-  const { 'pi-context-manager': own, pi } = policies
+  const own = policies['pi-context-manager']
+  const before = policies.recorded ?? policies.pi
   const verdict = verdictOf(summary)
   const head =
     verdict === undefined
       ? '<h1>What your sessions would have cost</h1>'
-      : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p><p>${escape(verdict.fetch)}</p>`
+      : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p>${verdict.losses === undefined ? '' : `<p>${escape(verdict.losses)}</p>`}<p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
-  if (own !== undefined && pi !== undefined) {
-    const saved = pi.cost - own.cost
-    tiles.push([money(Math.abs(saved), unit), `${saved < 0 ? 'more to pay' : 'saved'}: ${compared(own.costVsPi)} plain Pi`])
+  if (own !== undefined && before !== undefined) {
+    const ratio = own.costVsPlain ?? own.costVsPi
+    const saved = own.cost / ratio - own.cost
+    tiles.push([money(Math.abs(saved), unit), `${saved < 0 ? 'more to pay' : 'saved'}: ${compared(ratio)} without the context manager`])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
-    tiles.push([tokens(own.peakTokens), `tokens in the largest request; Pi: ${tokens(pi.peakTokens)}`])
-    tiles.push([String(own.compactions), `lossy summaries; Pi: ${pi.compactions}`])
+    tiles.push([tokens(own.peakTokens), `tokens in the largest request; without: ${tokens(before.peakTokens)}`])
+    tiles.push([String(own.compactions), `lossy summaries; without: ${before.compactions}`])
     tiles.push([own.missedStrong.toFixed(1), 'of 100 answers clearly used tool text that was no longer shown'])
   }
   const sums = tiles
@@ -96,19 +100,21 @@ function overview(summary: Summary, single: boolean): string {
 }
 
 /** A session's position on the page: those that save most come first. */
-function orderOf({ policies }: SessionReport): number {
-  const saved = (policies.pi?.cost ?? 0) - (policies['pi-context-manager']?.cost ?? 0)
+function orderOf(report: SessionReport): number {
+  const row = rowOf(report)
+  const saved = row === undefined ? 0 : row.paid - row.own
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
 }
 
 /** A session in a line: when, of which program, which project, what it saved. */
-function titleOf({ file, cwd, format, from, policies, unit }: SessionReport): string {
-  const { pi, 'pi-context-manager': own } = policies
+function titleOf(report: SessionReport): string {
+  const { file, cwd, format, from, unit } = report
+  const row = rowOf(report)
   const parts = [...(from === undefined ? [] : [dayOf(from)]), programTitle(format), ...(cwd === '/' ? [] : [basename(cwd)])]
   const saved =
-    pi === undefined || own === undefined
+    row === undefined
       ? ''
-      : `, ${money(own.cost, unit)} instead of ${money(pi.cost, unit)}, ${difference(own.costVsPi)}`
+      : `, ${money(row.own, unit)} instead of ${row.isAssumed === true ? '' : 'the '}${money(row.paid, unit)}${row.isAssumed === true ? '' : ' paid'}, ${difference(row.own / row.paid)}`
   return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
 }
 
@@ -116,7 +122,7 @@ function session(report: SessionReport, open: boolean): string {
   const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
   const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `; left out: ${skipped.join(', ')}`
-  const facts = `${calls} answers, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens${left}`
+  const facts = `${calls} answers, ${regimeText(report.regime)}, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens${left}`
   const lines = POLICY_NAMES.filter((name) => details.series[name] !== undefined)
   const size = lineChart(
     'Context size over calls',
@@ -173,7 +179,7 @@ function active({ details, calls }: SessionReport): string {
       label,
       from: born,
       to: rolled,
-      text: `${label}, ${units} characters, calls ${born} to ${rolled ?? 'the end'}`,
+      text: `${label}, ${Math.round(units)} characters, calls ${born} to ${rolled ?? 'the end'}`,
     }))
   if (spans.length === 0) return ''
   const tools = [...new Set(spans.map((span) => span.label))].slice(0, 8)

@@ -2,7 +2,7 @@
 import { piCompaction } from '../../models/compaction.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { ReplayBlock } from '../blocks.ts'
-import type { RecordedEntry } from '../recording.ts'
+import type { BranchStep, RecordedEntry } from '../recording.ts'
 import type { BlockCache } from './block-cache.ts'
 import { compact, Compactions } from './compaction.ts'
 import type { PolicyMoment, Policy, PolicyName, Request, Setting } from './policy.ts'
@@ -25,7 +25,7 @@ export class Append implements Policy {
     this.entries.push(entry)
   }
 
-  branch(path: readonly RecordedEntry[]): void {
+  branch(path: readonly RecordedEntry[], _step?: BranchStep): void {
     this.entries = [...path]
   }
 
@@ -44,8 +44,8 @@ export class Pi extends Append {
     this.#compactions.came(entry)
   }
 
-  override branch(path: readonly RecordedEntry[]): void {
-    super.branch(this.#compactions.goOn(path))
+  override branch(path: readonly RecordedEntry[], step?: BranchStep): void {
+    super.branch(this.#compactions.goOn(path), step)
   }
 
   override request(_moment: PolicyMoment): Request {

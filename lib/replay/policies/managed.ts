@@ -358,7 +358,7 @@ export class Managed implements Policy {
     if (hasLeft(message)) return []
     if (message.content === entry.message.content) return this.#cache.of(entry)
     this.#cache.calls.add(entry.message)
-    return isSent(message) ? blocksOf({ key: entry.key, message }, this.#cache.calls).map(onlyWhole(message)) : []
+    return isSent(message) ? this.#cache.sized(entry.key, blocksOf({ key: entry.key, message }, this.#cache.calls)).map(onlyWhole(message)) : []
   }
 }
 

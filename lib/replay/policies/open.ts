@@ -3,11 +3,14 @@ import type { BlockCache } from './block-cache.ts'
 import { Append, Clear, Mask, Pi } from './conversation.ts'
 import { Managed } from './managed.ts'
 import type { Policy, PolicyName, Setting } from './policy.ts'
+import { Recorded } from './recorded.ts'
 import { Sections } from './sections.ts'
 
 /** Opens a policy for a session; undefined for the bound, which sends nothing. */
 export async function openPolicy(name: PolicyName, setting: Setting, cache: BlockCache): Promise<Policy | undefined> {
   switch (name) {
+    case 'recorded':
+      return new Recorded(setting, cache)
     case 'append':
       return new Append(setting, cache)
     case 'pi':

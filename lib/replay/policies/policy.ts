@@ -6,10 +6,11 @@ import type { CacheRules } from '../cache.ts'
 import type { FileEvent } from '../files.ts'
 import type { Prices } from '../prices.ts'
 import type { Binding } from '../../models/rules.ts'
-import type { RecordedEntry } from '../recording.ts'
+import type { RecordedCall } from '../record.ts'
+import type { BranchStep, EditStep, RecordedEntry } from '../recording.ts'
 
 /** The policies, in the order of the report. */
-export const POLICY_NAMES = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'] as const
+export const POLICY_NAMES = ['recorded', 'append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'] as const
 
 /** A policy's name. */
 export type PolicyName = (typeof POLICY_NAMES)[number]
@@ -25,6 +26,8 @@ export interface Setting {
   /** The model's context window in tokens. */
   window: number
   cache: CacheRules
+  /** The cache keeps everything that the record does not tell to be lost; its lifetime counts only for the context manager. */
+  isKept?: boolean
   /** Summaries to use when a policy compacts, in order. */
   summaries: readonly string[]
   /** Where to keep the context manager's store; in memory if undefined. */
@@ -55,6 +58,8 @@ export interface PolicyMoment {
   prices: Prices
   /** The call was counted with another session that has it, too: it is made again, but costs nothing here. */
   isRepeated?: true
+  /** What the provider's cache did at this call when it was recorded; absent where the cache is simulated alone. */
+  record?: RecordedCall
 }
 
 /** The request that is sent with a call. */
@@ -79,8 +84,12 @@ export interface Policy {
   readonly name: PolicyName
   /** Adds a message to the conversation. `file` is what a tool result says about a file. */
   add(entry: RecordedEntry, file: FileEvent | undefined): void | Promise<void>
-  /** The conversation continues from an earlier point. */
-  branch(path: readonly RecordedEntry[]): void | Promise<void>
+  /** The conversation continues from an earlier point. `step` says how the recorded program did that. */
+  branch(path: readonly RecordedEntry[], step?: BranchStep): void | Promise<void>
+  /** The recorded program put a summary before a message, in place of all others before it; of everything if that is undefined. */
+  compacted?(summary: string, firstKept: string | undefined): void
+  /** The recorded program shows a message in another form. */
+  edited?(step: Pick<EditStep, 'key' | 'content'>): void
   /** Returns the request to send now. */
   request(moment: PolicyMoment): Request | Promise<Request>
   /** True if the texts of a request can't be assigned to files. */

@@ -1,0 +1,240 @@
+/** Sessions are replayed on the cache that they had: their lifetime, their window, and what their provider lost. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { randomNumbers } from '../../lib/random.ts'
+import { openRecording } from '../../lib/replay/open.ts'
+import { noUses } from '../../lib/replay/missed/uses.ts'
+import type { RecordUse } from '../../lib/replay/record.ts'
+import type { SessionReport } from '../../lib/replay/report.ts'
+import { replaySession } from '../../lib/replay/run.ts'
+import { ReplaySums } from '../../lib/replay/summary.ts'
+import { survey } from '../../lib/replay/survey.ts'
+import { verdictOf } from '../../lib/replay/verdict.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { cli, options, temporaryFolder } from './support.ts'
+
+afterEach(cleanUp)
+
+const ALL: RecordUse = { cache: true, lifetime: true, window: true, losses: true }
+const MINUTE = 60_000
+const SYSTEM = 30_000
+
+/** How a session went. */
+interface Course {
+  calls?: number
+  /** Minutes before a call; 0.2 for the others. */
+  pauses?: Record<number, number>
+  /** Calls before which the provider lost the conversation. */
+  losses?: readonly number[]
+  /** Calls before which the program summarized. */
+  summaries?: readonly number[]
+  lifetime?: 'hour' | 'five minutes' | 'mixed'
+  /** Characters of an output; a number for each call. */
+  output?: (call: number) => number
+  /** Tokens of each answer that the transcript does not show. */
+  hidden?: number
+  /** The system part stands in the cache of another session. */
+  isWarm?: boolean
+  model?: string
+  hasCounts?: boolean
+}
+
+let transcripts = 0
+/** Writes a transcript of Claude Code, with the counts of a provider that takes three characters for a token. */
+function transcript(course: Course): { file: string; bill: number } {
+  const { calls = 40, pauses = {}, losses = [], summaries = [], lifetime = 'hour', output = (n) => 2000 + 700 * (n % 7), hidden = 0 } = course
+  const { isWarm = false, model = 'claude-opus-4-5', hasCounts = true } = course
+  transcripts += 1
+  const name = `course-${transcripts}`
+  const lines: object[] = []
+  let [at, tokens, cached, bill, parent] = [Date.parse('2026-07-01T08:00:00Z'), SYSTEM, isWarm ? SYSTEM : 0, 0, null as string | null]
+  const push = (type: string, message: object, more: object = {}): void => {
+    const uuid = `l${lines.length}`
+    lines.push({ uuid, parentUuid: parent, type, timestamp: new Date(at).toISOString(), sessionId: name, cwd: '/w/shop', message: { role: type, ...message }, ...more })
+    parent = uuid
+  }
+  const say = (text: string, more: object = {}): void => {
+    push('user', { content: text }, more)
+    tokens += text.length / 3
+  }
+  say('Please look at the shop and say what is wrong with it, file by file.')
+  for (let n = 0; n < calls; n += 1) {
+    at += (pauses[n] ?? 0.2) * MINUTE
+    if (pauses[n] !== undefined) say(`Go on with part ${n}, and mind what was said before.`)
+    if (summaries.includes(n)) {
+      const summary = `The shop is fine up to part ${n}. `.repeat(20)
+      tokens = SYSTEM
+      cached = Math.min(cached, SYSTEM)
+      say(summary, { isCompactSummary: true })
+      say('Continue.')
+    }
+    const life = lifetime === 'mixed' ? (n % 2 === 0 ? 'hour' : 'five minutes') : lifetime
+    if ((pauses[n] ?? 0) > (life === 'hour' ? 60 : 5)) cached = 0
+    if (losses.includes(n)) cached = Math.min(cached, SYSTEM)
+    const prompt = Math.round(tokens)
+    const read = Math.round(Math.min(cached, prompt))
+    const written = prompt - read
+    const hour = life === 'hour' ? written : 0
+    // Input 5, read .5, written 6.25 and 10 a million.
+    bill += (read * 0.5 + hour * 10 + (written - hour) * 6.25) / 1e6
+    cached = prompt
+    const usage = {
+      ...{ input_tokens: 0, output_tokens: 90, cache_read_input_tokens: read, cache_creation_input_tokens: written },
+      cache_creation: { ephemeral_1h_input_tokens: hour, ephemeral_5m_input_tokens: written - hour },
+    }
+    const text = `Looking at part ${n} of the shop now.`
+    const call = { type: 'tool_use', id: `t${n}`, name: 'Bash', input: { command: `cat part${n}.txt` } }
+    push('assistant', { id: `${name}-${n}`, model, content: [{ type: 'text', text }, call], ...(hasCounts && { usage }) })
+    const result = `row ${n} of part, `.repeat(Math.ceil(output(n) / 15)).slice(0, output(n))
+    push('user', { content: [{ type: 'tool_result', tool_use_id: `t${n}`, content: result }] })
+    tokens += (text.length + 'bash{"command":"cat part.txt"}'.length + result.length) / 3 + hidden
+  }
+  const file = join(temporaryFolder(), 'course.jsonl')
+  mkdirSync(join(file, '..'), { recursive: true })
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  return { file, bill }
+}
+
+async function replayed(file: string, use: RecordUse | undefined = ALL, changes: Parameters<typeof options>[0] = {}): Promise<SessionReport> {
+  const recording = await openRecording(file)
+  const found = await survey(recording, () => {})
+  const record = use === undefined ? {} : { record: use }
+  return replaySession(recording, found, options({ policies: ['recorded', 'append', 'pi', 'pi-context-manager'], onlyCosts: true, ...record, ...changes }))
+}
+
+describe('the policy `recorded` costs what was billed', () => {
+  test.each<[string, Course]>([
+    ['an hour', {}],
+    ['five minutes', { lifetime: 'five minutes' }],
+    ['mixed lifetimes', { lifetime: 'mixed' }],
+    ['a pause of twenty minutes on an hour', { pauses: { 20: 20 } }],
+    ['the same on five minutes', { pauses: { 20: 20 }, lifetime: 'five minutes' }],
+    ['a night', { pauses: { 12: 600, 25: 10 } }],
+    ['losses without a pause', { losses: [5, 6, 30], pauses: { 5: 1 } }],
+    ['a system part that was warm', { isWarm: true }],
+    ['a summary by the program', { summaries: [15, 30] }],
+    ['hidden reasoning', { hidden: 900 }],
+    ['a few large outputs', { output: (n) => (n % 9 === 0 ? 60_000 : 300) }],
+    ['all of it', { lifetime: 'mixed', pauses: { 9: 7, 21: 90 }, losses: [13], summaries: [26], hidden: 500, isWarm: true }],
+  ])('%s', async (_, course) => {
+    const { file, bill } = transcript(course)
+    const { recordedCost, policies, regime } = await replayed(file)
+    expect(recordedCost).toBeCloseTo(bill, 6)
+    expect(regime.from).toBe('record')
+    expect(policies.recorded!.cost / bill).toBeGreaterThan(0.99)
+    expect(policies.recorded!.cost / bill).toBeLessThan(1.01)
+  })
+
+  test('whatever the course', async () => {
+    const random = randomNumbers(7)
+    const some = (most: number): number => Math.floor(random() * most)
+    for (let round = 0; round < 12; round += 1) {
+      const calls = 10 + some(40)
+      const { file, bill } = transcript({
+        calls,
+        lifetime: (['hour', 'five minutes', 'mixed'] as const)[some(3)]!,
+        pauses: Object.fromEntries(Array.from({ length: some(5) }, () => [1 + some(calls - 1), 1 + some(120)])),
+        losses: Array.from({ length: some(4) }, () => 1 + some(calls - 1)),
+        summaries: random() < 0.4 ? [1 + some(calls - 1)] : [],
+        hidden: some(1500),
+        isWarm: random() < 0.5,
+        output: () => 200 + some(20_000),
+      })
+      const { policies } = await replayed(file, ALL, { policies: ['recorded'] })
+      expect(Math.abs(policies.recorded!.cost / bill - 1)).toBeLessThan(0.01)
+    }
+  })
+})
+
+describe('every policy has the cache that the session had', () => {
+  test('what was lost is lost to all of them, and told with its cause, pause and cost', async () => {
+    const { file } = transcript({ losses: [10, 20], pauses: { 10: 3, 30: 90 } })
+    const lossy = await replayed(file)
+    expect(lossy.regime).toMatchObject({ from: 'record', cache: 'anthropic', lifetime: 'hour', lifetimeMs: 60 * MINUTE })
+    expect(lossy.regime.losses.map(({ call, after, cause }) => [call, after, cause])).toEqual([[10, 'prompt', 'unknown'], [20, 'results', 'unknown'], [30, 'prompt', 'expired']])
+    for (const { tokens, cost } of lossy.regime.losses) expect(cost).toBeCloseTo((tokens * (10 - 0.5)) / 1e6, 9)
+    const without = await replayed(file, { ...ALL, losses: false })
+    for (const name of ['recorded', 'append', 'pi', 'pi-context-manager'] as const)
+      expect(lossy.policies[name]!.cost).toBeGreaterThan(without.policies[name]!.cost + 0.1)
+    const sums = new ReplaySums()
+    sums.add(lossy)
+    expect(sums.summary().losses).toMatchObject({ count: 3, after: { prompt: { 'under 5': 1, 'over 60': 1 }, results: { 'under 5': 1 } }, byCause: { expired: { count: 1 } } })
+    const { losses } = verdictOf(sums.summary())!
+    expect(losses).toMatch(/^The provider lost the cached conversation 3 times: 2 with prompts \(pause before: 1 under 5 minutes, 1 over 60 minutes\), 1 with results of tools \(pause before: 1 under 5 minutes\); 1 had expired, 2 have no recorded cause\. Writing it again cost \$\d+\.\d\d\.$/)
+  })
+
+  test('a lifetime that the user names replaces the recorded one, and saves or loses what only expired', async () => {
+    const { file } = transcript({ pauses: { 10: 20, 20: 20 }, lifetime: 'five minutes' })
+    const own = await replayed(file, ALL, { policies: ['recorded'] })
+    expect(own.regime.losses.map(({ cause }) => cause)).toEqual(['expired', 'expired'])
+    const cost = async (seconds: string): Promise<number> => JSON.parse((await cli(['replay', file, '--json', '--policies', 'recorded', '--lifetime', seconds])).stdout).sessions[0].policies.recorded.cost
+    expect(await cost('300')).toBeCloseTo(own.policies.recorded!.cost, 6)
+    // An hour keeps both pauses, and each written token costs 2.
+    const hour = transcript({ lifetime: 'hour', pauses: { 10: 20, 20: 20 } })
+    expect(await cost('3600')).toBeCloseTo(hour.bill, 1)
+    const shorter = JSON.parse((await cli(['replay', hour.file, '--json', '--policies', 'recorded', '--lifetime', '300'])).stdout).sessions[0].policies.recorded
+    expect(shorter.cost).toBeCloseTo(own.policies.recorded!.cost, 1)
+  })
+
+  test('the window is the one that the session had: no request of its own is too large for it', async () => {
+    const large = transcript({ calls: 60, output: () => 15_000 })
+    const { regime, policies } = await replayed(large.file)
+    expect(regime.window).toBe(1_000_000)
+    for (const name of ['recorded', 'append', 'pi'] as const) expect(policies[name]).toMatchObject({ overWindow: 0, compactions: 0 })
+    const { policies: narrow } = await replayed(large.file, { ...ALL, window: false })
+    expect(narrow.pi!.compactions).toBeGreaterThan(0)
+    expect(narrow.pi!.peakTokens).toBeLessThanOrEqual(200_000)
+    expect((await replayed(transcript({}).file)).regime.window).toBe(200_000)
+  })
+
+  test('a session without counts is replayed as the options say, and the report says so', async () => {
+    const { file } = transcript({ hasCounts: false })
+    const report = await replayed(file)
+    expect(report.regime).toEqual({ from: 'options', cache: 'plain', lifetimeMs: 5 * MINUTE, window: 200_000, losses: [] })
+    expect(report.recordedCost).toBeUndefined()
+    const plain = await replayed(file, undefined)
+    expect(report.policies).toEqual(plain.policies)
+    const { stdout } = await cli(['replay', file])
+    expect(stdout).toContain('on an assumed cache (plain, 5 minutes), window of 200k')
+    expect(stdout).toMatch(/On an assumed cache, the prompts of one session of Claude Code with 40 answers on 2026-07-01 would have cost \$\d+\.\d\d with pi-context-manager and \$\d+\.\d\d without it \(/)
+  })
+})
+
+describe('the verdict answers what the user asks', () => {
+  test('what was paid, and what it would have been through the gateway, on one screen without contradiction', async () => {
+    const { file, bill } = transcript({ calls: 60, losses: [30], output: () => 6000 })
+    const { stdout } = await cli(['replay', file])
+    const verdict = new RegExp(`You paid \\$${bill.toFixed(2)} in Claude Code for the prompts of one session with 60 answers on 2026-07-01\\. Through the gateway they would have cost about \\$(\\d+\\.\\d\\d) \\((\\d+) % less\\), on the same cache and window\\.`)
+    const [, own, share] = verdict.exec(stdout) ?? []
+    expect(stdout).toMatch(verdict)
+    expect(Number(share)).toBe(Math.round(100 * (1 - Number(own) / bill)))
+    expect(stdout).toMatch(/recorded +pi-context-manager\n/)
+    expect(stdout).not.toMatch(/Pi\b.*\$|vs Pi/)
+    expect(stdout).toMatch(/the provider lost the cached conversation once/i)
+    const listed = await cli(['replay', file, transcript({ hasCounts: false }).file])
+    expect(listed.stdout).toMatch(/date +project +session +answers +paid +ours +saved +share\n/)
+    expect(listed.stdout).toMatch(new RegExp(`course-\\d+ +60 +\\$${bill.toFixed(2)} `))
+    expect(listed.stdout).toMatch(/course-\d+ +40 +~\$/)
+  })
+
+  test('a session that ran with the context manager is compared with the row of plain Pi', () => {
+    const sums = new ReplaySums()
+    const figures = (cost: number) => ({ ...NOTHING, cost, costVsPi: cost / 3.49, missedUses: noUses() })
+    sums.add({ ...REPORT, isManaged: true, recordedSaved: 3.74, paid: { cost: 2.51, uncounted: 0 }, recordedCost: 2.51, policies: { recorded: figures(2.5), pi: figures(3.49), 'pi-context-manager': figures(2.4) } })
+    const { cost, headline } = verdictOf(sums.summary())!
+    expect(headline).toBe('You paid $2.51 instead of $3.49, 28 % less')
+    expect(cost).toContain('where plain Pi would have cost $3.49 (28 % less)')
+  })
+})
+
+const NOTHING = {
+  ...{ cacheHit: 0.9, tokensSent: 1, peakTokens: 1, compactions: 0, rolls: 0, reasoningLost: 0, reasoningLostRunning: 0, refused: 0, rereads: 0 },
+  ...{ rereadCost: 0, answeredReads: 0, overWindow: 0, missed: 0, missedStrong: 0, missedHarm: 0, fetchCost: 0, costVsPiFetched: 1 },
+}
+
+const REPORT: Omit<SessionReport, 'policies'> = {
+  ...{ file: 's.jsonl', id: 's', cwd: '/w', format: 'pi', skipped: {}, calls: 9, models: ['acme/large'], charsPerToken: 3, systemTokens: 3000, unit: 'USD', recordedTokens: 1 },
+  ...{ isManaged: false, regime: { from: 'record', cache: 'anthropic', lifetimeMs: 300_000, window: 200_000, losses: [] } },
+  details: { series: {}, rolls: [], byLabel: {}, lifetimes: [] },
+}

@@ -1,0 +1,79 @@
+/** Sums over the sessions of one kind: what can be said about a session depends on what it ran with and on what is recorded. */
+import type { Format } from './recording.ts'
+import type { SessionReport } from './report.ts'
+
+/**
+ * A kind of sessions: `managed` ran with the context manager; of `paid` the provider's counts are known, so that they are
+ * replayed on the cache that they had; `assumed` have none.
+ */
+export type AccountKind = 'managed' | 'paid' | 'assumed'
+
+/** The sums over the sessions of one kind, of Pi or of other programs. */
+export interface Account {
+  kind: AccountKind
+  /** The programs that recorded them. */
+  programs: Format[]
+  sessions: number
+  calls: number
+  /** What was paid for the prompts; NaN where nothing is known. */
+  paid: number
+  /** Answers without a count, which are not in `paid`. */
+  uncounted: number
+  /** The cost without the context manager and with it, on the same cache and window; NaN if a policy was left out. */
+  plain: number
+  own: number
+  /** `plain` is what plain Pi would have cost, also where another program ran. */
+  isPlainPi?: true
+  /** When the first and the last message came, in milliseconds since the epoch. */
+  from?: number
+  to?: number
+}
+
+/** Adds up sessions by their kind. */
+export class Accounts {
+  readonly #accounts = new Map<string, Account>()
+
+  /** All accounts with a session; those of what was paid first. */
+  get all(): Account[] {
+    const order: readonly AccountKind[] = ['managed', 'paid', 'assumed']
+    return [...this.#accounts.values()].sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind))
+  }
+
+  /** Adds a session. */
+  add(report: SessionReport): void {
+    const { format, calls, policies, paid, from, to } = report
+    const kind = kindOf(report)
+    const key = `${kind} ${format === 'pi'}`
+    let sum = this.#accounts.get(key)
+    if (sum === undefined) {
+      sum = { kind, programs: [], sessions: 0, calls: 0, paid: 0, uncounted: 0, plain: 0, own: 0 }
+      this.#accounts.set(key, sum)
+    }
+    if (!sum.programs.includes(format)) sum.programs.push(format)
+    sum.sessions += 1
+    sum.calls += calls
+    sum.paid += paid?.cost ?? Number.NaN
+    sum.uncounted += paid?.uncounted ?? 0
+    sum.plain += plainCostOf(report)
+    if (policies.recorded === undefined) sum.isPlainPi = true
+    sum.own += policies['pi-context-manager']?.cost ?? Number.NaN
+    extend(sum, from, to)
+  }
+}
+
+/** The kind of a session. Without the policy `recorded` nothing stands beside what was paid. */
+export function kindOf({ isManaged, regime, policies }: Pick<SessionReport, 'isManaged' | 'regime' | 'policies'>): AccountKind {
+  if (isManaged) return 'managed'
+  return regime.from === 'record' && policies.recorded !== undefined ? 'paid' : 'assumed'
+}
+
+/** What a session cost without the context manager, in the replay; NaN if the policies for that were left out. */
+export function plainCostOf({ isManaged, policies }: Pick<SessionReport, 'isManaged' | 'policies'>): number {
+  return (isManaged ? undefined : policies.recorded?.cost) ?? policies.pi?.cost ?? Number.NaN
+}
+
+function extend(sum: Account, from: number | undefined, to: number | undefined): void {
+  if (from === undefined || to === undefined) return
+  sum.from = Math.min(sum.from ?? from, from)
+  sum.to = Math.max(sum.to ?? to, to)
+}

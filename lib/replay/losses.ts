@@ -1,0 +1,68 @@
+/** How often the provider's cache was lost when sessions were recorded, after what, and what that cost. */
+import type { Loss } from './record.ts'
+
+/** Pauses before a call, in minutes. */
+export const PAUSES = ['under 5', '5 to 60', 'over 60'] as const
+
+/** One of them. */
+export type Pause = (typeof PAUSES)[number]
+
+/** Losses, and what they cost. */
+export interface LossSum {
+  count: number
+  /** Tokens that were written again. */
+  tokens: number
+  /** What that cost more than reading them, in dollars or fresh input tokens. */
+  cost: number
+}
+
+/** The losses of sessions: in all, by what they came with and the pause before, and by cause. */
+export interface LossSums extends LossSum {
+  after: Record<Loss['after'], Record<Pause, number>>
+  byCause: Record<Loss['cause'], LossSum>
+}
+
+/** No losses. */
+export function noLosses(): LossSums {
+  const pauses = (): Record<Pause, number> => ({ 'under 5': 0, '5 to 60': 0, 'over 60': 0 })
+  const none = (): LossSum => ({ count: 0, tokens: 0, cost: 0 })
+  return { ...none(), after: { prompt: pauses(), results: pauses() }, byCause: { expired: none(), model: none(), unknown: none() } }
+}
+
+/** Adds losses to sums. */
+export function addLosses(sums: LossSums, losses: readonly Loss[]): void {
+  for (const { after, pauseMs, tokens, cost, cause } of losses) {
+    for (const sum of [sums, sums.byCause[cause]]) {
+      sum.count += 1
+      sum.tokens += tokens
+      sum.cost += cost
+    }
+    sums.after[after][pauseOf(pauseMs)] += 1
+  }
+}
+
+/** The kind of a pause. */
+export function pauseOf(ms: number): Pause {
+  if (ms < 5 * 60_000) return 'under 5'
+  return ms <= 60 * 60_000 ? '5 to 60' : 'over 60'
+}
+
+/** The losses as a sentence, given how an amount is written; undefined for none. */
+export function lossSentence(sums: LossSums | undefined, written: (cost: number) => string): string | undefined {
+  if (sums === undefined || sums.count === 0) return undefined
+  const { count, cost, after, byCause } = sums
+  const kinds = (['prompt', 'results'] as const).flatMap((kind) => {
+    const all = PAUSES.reduce((sum, pause) => sum + after[kind][pause], 0)
+    if (all === 0) return []
+    const pauses = PAUSES.filter((pause) => after[kind][pause] > 0).map((pause) => `${after[kind][pause]} ${pause} minutes`)
+    return [`${all} with ${kind === 'prompt' ? (all === 1 ? 'a prompt' : 'prompts') : 'results of tools'} (pause before: ${pauses.join(', ')})`]
+  })
+  const known = byCause.expired.count + byCause.model.count
+  const causes = [
+    byCause.expired.count === 0 ? [] : [`${byCause.expired.count} had expired`],
+    byCause.model.count === 0 ? [] : [`${byCause.model.count} followed a change of the model`],
+    byCause.unknown.count === 0 || known === 0 ? [] : [`${byCause.unknown.count} have no recorded cause`],
+  ].flat()
+  const why = causes.length === 0 ? '' : `; ${causes.join(', ')}`
+  return `The provider lost the cached conversation ${count === 1 ? 'once' : `${count} times`}: ${kinds.join(', ')}${why}. Writing it again cost ${written(cost)}.`
+}

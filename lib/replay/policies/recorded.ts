@@ -1,0 +1,46 @@
+/** The requests as the recorded program sent them, with its own summaries, steps back and clearings. */
+import type { ReplayBlock } from '../blocks.ts'
+import { keysShown } from '../recording.ts'
+import type { BranchStep, EditStep, Message, RecordedEntry } from '../recording.ts'
+import { Append } from './conversation.ts'
+import type { PolicyMoment, PolicyName, Request } from './policy.ts'
+
+/** The policy `recorded`. */
+export class Recorded extends Append {
+  override readonly name: PolicyName = 'recorded'
+  #summary: RecordedEntry | undefined
+  #summaries = 0
+  /** Messages that are shown in another form; undefined for those that are left out. */
+  readonly #edits = new Map<string, RecordedEntry | undefined>()
+
+  override branch(path: readonly RecordedEntry[], step: BranchStep = { kind: 'branch', keys: path.map(({ key }) => key), at: 0 }): void {
+    const shown = new Set(keysShown(step))
+    super.branch(path.filter(({ key }) => shown.has(key)), step)
+    this.#summary = step.compaction === undefined ? undefined : this.#summaryOf(step.compaction.summary)
+    this.#edits.clear()
+    for (const [key, content] of step.edits ?? []) this.edited({ key, content })
+  }
+
+  compacted(summary: string, firstKept: string | undefined): void {
+    const from = firstKept === undefined ? this.entries.length : this.entries.findIndex(({ key }) => key === firstKept)
+    this.entries = this.entries.slice(Math.max(0, from))
+    this.#summary = this.#summaryOf(summary)
+  }
+
+  edited({ key, content }: Pick<EditStep, 'key' | 'content'>): void {
+    const entry = this.entries.find((one) => one.key === key)
+    if (entry === undefined) return
+    this.#edits.set(key, content === null ? undefined : { ...entry, message: { ...entry.message, content } as Message })
+  }
+
+  override request(_moment: PolicyMoment): Request {
+    const messages = this.entries.flatMap((entry) => (this.#edits.has(entry.key) ? (this.#edits.get(entry.key) ?? []) : entry))
+    const all = this.#summary === undefined ? messages : [this.#summary, ...messages]
+    return { blocks: [this.system, ...all.flatMap((entry): ReplayBlock[] => this.cache.of(entry))], fixed: 1 }
+  }
+
+  #summaryOf(summary: string): RecordedEntry {
+    this.#summaries += 1
+    return { key: `recorded-summary-${this.#summaries}`, message: { role: 'compactionSummary', summary }, at: 0 }
+  }
+}

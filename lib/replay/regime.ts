@@ -1,0 +1,102 @@
+/**
+ * The cache, the window and the prices that a session is replayed with: those that it had when it was recorded, as far as the
+ * record tells them and the user does not say otherwise.
+ */
+import { HOUR_WRITE } from '../models/prices.ts'
+import { readName } from '../models/name.ts'
+import { rulesOf } from '../models/rules.ts'
+import { CACHES } from './cache.ts'
+import type { CacheRules } from './cache.ts'
+import { knownPrices, ratioPrices } from './prices.ts'
+import type { Prices } from './prices.ts'
+import type { RecordedCall } from './record.ts'
+import type { ReplayOptions } from './report.ts'
+import type { Sized } from './sizes.ts'
+import type { Survey } from './survey.ts'
+
+/** Prices assumed for an unknown model: a fresh input token costs 1. */
+const UNKNOWN_PRICES = ratioPrices(0.1, 1.25)
+
+const FIVE_MINUTES_MS = 5 * 60_000
+
+/** How one session is replayed. */
+export class Regime {
+  readonly cache: CacheRules
+  /** The context window in tokens. */
+  readonly window: number
+  /** The window stands in the record, or is assumed. */
+  readonly isWindowKnown: boolean
+  /** The losses are those of the record. */
+  readonly hasLosses: boolean
+  /** The cache keeps everything but what the record lost. */
+  readonly isKept: boolean
+  /** What messages and the system part have by the provider's counts, where these count. */
+  readonly sized: Sized
+  readonly #options: ReplayOptions
+  readonly #survey: Survey
+  readonly #isOwnLifetime: boolean
+  /** The share of written tokens that were written for an hour, at the latest call that wrote any. */
+  #hourShare: number
+
+  constructor(options: ReplayOptions, survey: Survey) {
+    this.#options = options
+    this.#survey = survey
+    const { record } = survey
+    const use = record.isKnown ? options.record : undefined
+    const rules = use?.cache === true ? rulesByModel(survey.models[0] ?? '') : options.cache
+    this.#isOwnLifetime = use?.lifetime === true
+    const lifetimeMs = this.#isOwnLifetime ? (record.lifetimeMs ?? rules.lifetimeMs) : options.cache.lifetimeMs
+    this.cache = { ...rules, lifetimeMs }
+    this.isWindowKnown = options.record?.window === true && record.window !== undefined
+    this.window = options.record?.window === true ? (record.window ?? options.window) : options.window
+    this.hasLosses = use?.losses === true
+    this.isKept = this.hasLosses && this.#isOwnLifetime
+    const { sizes, unitsPerToken, isScaled } = survey
+    this.sized = use !== undefined && isScaled !== true ? sizes.sized(unitsPerToken) : { factors: new Map(), systemTokens: undefined }
+    this.#hourShare = record.lifetimeMs !== undefined && record.lifetimeMs > FIVE_MINUTES_MS ? 1 : 0
+  }
+
+  /** The prices of the next call, the cache's lifetime in the price of a written token. */
+  prices(model: string, call: RecordedCall | undefined): Prices {
+    const { prices } = this.#options
+    if (prices !== undefined) return prices
+    const own = this.usual(model)
+    if (this.#isOwnLifetime && call !== undefined && call.written > 0) this.#hourShare = call.hour / call.written
+    const { write, kind, lifetimeMs } = this.cache
+    if (write !== undefined) return { ...own, cacheWrite: write * own.input }
+    if (this.#isOwnLifetime) return { ...own, cacheWrite: this.#hourShare * HOUR_WRITE * own.input + (1 - this.#hourShare) * own.cacheWrite }
+    return this.#options.record !== undefined && kind === 'breakpoints' && lifetimeMs > FIVE_MINUTES_MS ? { ...own, cacheWrite: HOUR_WRITE * own.input } : own
+  }
+
+  /** What the record says of a call's cache, if that counts. A cache that lives longer than the recorded one does not lose what had expired. */
+  recordOf(call: RecordedCall | undefined): RecordedCall | undefined {
+    if (call === undefined || !this.hasLosses) return undefined
+    const recorded = this.#survey.record.lifetimeMs ?? 0
+    const isSaved = !this.#isOwnLifetime && call.pauseMs > recorded && call.pauseMs <= this.cache.lifetimeMs
+    // Under prices by ratio, every token that is not cached counts as written.
+    const input = this.#options.prices === undefined ? call.input : 0
+    return { ...call, input, lost: isSaved ? 0 : call.lost }
+  }
+
+  /** Dollars, or fresh input tokens where the price of a model is not known. */
+  get unit(): 'USD' | 'input tokens' {
+    if (this.#options.prices !== undefined) return 'input tokens'
+    const isKnown = this.#survey.models.every((model) => this.#survey.prices.has(model) || knownPrices(model) !== undefined)
+    return isKnown ? 'USD' : 'input tokens'
+  }
+
+  /** The prices of a model, with the usual price of a written token. */
+  usual(model: string): Prices {
+    if (this.#options.prices !== undefined) return this.#options.prices
+    const known = knownPrices(model)
+    return { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN_PRICES) }
+  }
+}
+
+/** The cache of the provider whose model it is. */
+function rulesByModel(model: string): CacheRules {
+  const { kind } = rulesOf(model).cache
+  if (kind === 'breakpoints') return CACHES.anthropic
+  if (kind === 'endings') return CACHES.openai
+  return readName(model).family === 'gpt' ? CACHES['openai-5.5'] : CACHES.plain
+}

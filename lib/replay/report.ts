@@ -1,0 +1,94 @@
+/** What a replay is asked for, and what it says of a session. */
+import type { CacheRules } from './cache.ts'
+import type { OwnPhrases } from './missed/phrases.ts'
+import type { Lifetime } from './policies/managed.ts'
+import type { ManagerOptions, PolicyName } from './policies/policy.ts'
+import type { Prices } from './prices.ts'
+import type { Loss, RecordUse } from './record.ts'
+import type { Format } from './recording.ts'
+import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
+
+/** How to replay. */
+export interface ReplayOptions {
+  policies: readonly PolicyName[]
+  cache: CacheRules
+  /** The same prices for every model; if undefined, each model's own. */
+  prices?: Prices
+  /** The context window in tokens. */
+  window: number
+  manager: ManagerOptions
+  /** Keep the context manager's store in this file. */
+  store?: string
+  /** Phrases that models write on their own, learned from the sessions of one run. */
+  phrases?: OwnPhrases
+  /** What of the record counts; if undefined, every session is replayed with the other options alone. */
+  record?: RecordUse
+  /** Do not count missed uses, for runs that only need costs. */
+  onlyCosts?: boolean
+}
+
+/** One session, replayed. */
+export interface SessionReport {
+  file: string
+  /** The recorded session's own ID. */
+  id: string
+  /** The agent's working directory. */
+  cwd: string
+  /** When the first and last messages came, in milliseconds since the epoch; absent if not recorded. */
+  from?: number
+  to?: number
+  format: Format
+  /** Lines of the file that are not part of the conversation, by kind, including calls of subagents. */
+  skipped: Record<string, number>
+  /** Model calls of the recording, without those that another session of the run has, too. */
+  calls: number
+  /** Those calls: they are made, as the others are, and count nowhere. Dollars are those that were paid, answers included. */
+  repeated?: { calls: number; cost: number }
+  /** Calls that are no part of the conversation, such as those of subagents, and dollars that were paid for them, answers included. */
+  side?: { calls: number; cost: number }
+  /** Calls with a token count that was missing, could not be true, or contradicted another one; absent for none. */
+  doubtful?: number
+  models: string[]
+  /** UTF-16 units per token in this session. */
+  charsPerToken: number
+  systemTokens: number
+  /** The unit of `cost`. */
+  unit: 'USD' | 'input tokens'
+  /** Prompt tokens that the provider counted when the session was recorded. */
+  recordedTokens: number
+  /** The cost of the prompts when the session was recorded, in `unit`; absent unless the provider counted every call. */
+  recordedCost?: number
+  /** The cache and the window that it was replayed with, and what the record tells of them. */
+  regime: RegimeReport
+  /** What was paid for the prompts, in `unit`, and how many answers have no count and are not in it; absent where nothing is known. */
+  paid?: { cost: number; uncounted: number }
+  /** The context manager ran when the session was recorded. */
+  isManaged: boolean
+  /** Its savings then against plain Pi by its own account, in `unit`; only if it ran. */
+  recordedSaved?: number
+  policies: Partial<Record<PolicyName, TallyFigures>>
+  /** For the picture. */
+  details: Details
+}
+
+/** The details that the picture shows besides the figures. */
+export interface Details {
+  series: Partial<Record<PolicyName, Series>>
+  rolls: RollRecord[]
+  byLabel: Partial<Record<PolicyName, ByLabel>>
+  lifetimes: Lifetime[]
+}
+
+/** The cache and the window of a session's replay. */
+export interface RegimeReport {
+  /** `record`: as when the session was recorded; `options`: what the options say, which for a session without counts is assumed. */
+  from: 'record' | 'options'
+  /** The name of the cache's rules. */
+  cache: string
+  /** For how long the provider was asked to keep what was written; absent where the record does not tell. */
+  lifetime?: 'hour' | 'five minutes' | 'mixed'
+  lifetimeMs: number
+  window: number
+  /** Where the provider did not have any more what it had had before; empty where nothing is known. */
+  losses: Loss[]
+}
