@@ -82,7 +82,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     free -= lines.length
     return lines
   }
-  const cost = take(asList(costLine(report)).map((line) => theme.fg('muted', line)))
+  const cost = take(asList(costLine(report)).flatMap((one) => wrapped(one, inner)).map((line) => theme.fg('muted', line)))
   const detail = take(detailOf(view, inner).map((line) => theme.fg('muted', `  ${line}`)))
   const [above, below] = [take(['']), take([''])]
   const receipts = report.receipts.slice(-RECEIPTS).reverse()

@@ -4,7 +4,8 @@ import type { RollReceipt } from '../index.js'
 import type { SavingLedger } from '../lib/driver/ledger.ts'
 import { heldStatus, heldText } from '../lib/held-back.ts'
 import type { Held } from '../lib/held-back.ts'
-import { savingText } from '../lib/saving.ts'
+import { paidText, savingText, shareText } from '../lib/saving.ts'
+import type { Account } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
 import { isInWindow } from './outputs.ts'
@@ -73,16 +74,22 @@ export function reportLines(report: Report): string[] {
   return lines
 }
 
-/** Returns what the context manager has saved so far, against what plain Pi would have cost. */
-export function savedLine({ saved, savedTokens, cost, uncounted, receipts }: Report): string {
+/** Returns what was saved so far, and which share of what plain Pi would have cost. */
+export function savedLine(report: Report): string {
+  const { saved, savedTokens, uncounted, receipts } = report
   if (uncounted !== undefined) return `What was saved is not known: ${uncounted}.`
   if (Math.round(savedTokens) === 0) return `Nothing saved yet: ${receipts.length === 0 ? 'nothing has been worth collapsing' : 'what has collapsed shows at the next call'}.`
-  const plain = (saved ?? 0) + cost
-  const share = plain > 0 ? `, ${percent(Math.abs(1 - cost / plain))}` : ''
+  const account = accountOf(report)
   // Less than a cent is told in tokens.
   const isMoney = saved !== undefined && Math.abs(saved) >= 0.005
-  const text = isMoney ? savingText(saved, (some) => `${money(some)}${share}`) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${savedTokens < 0 ? 'than' : 'against'} plain Pi`
+  const text = isMoney && account !== undefined ? shareText(account, money) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
+  return capital(text)
+}
+
+/** The session's account in dollars; undefined while there is nothing to compare, or without prices. */
+function accountOf({ saved, savedTokens, cost, uncounted }: Report): Account | undefined {
+  if (uncounted !== undefined || saved === undefined || Math.round(savedTokens) === 0) return undefined
+  return { paid: cost, without: cost + saved }
 }
 
 /** Returns why text that could leave the window is still there. */
@@ -90,10 +97,15 @@ export function heldLine(held: Held): string {
   return `${heldText(held)}.`
 }
 
-/** Returns what the session has cost, and what the last call found in the cache; undefined before the first answer. */
-export function costLine({ cachedShare, cost, isBilled }: Report): string | undefined {
+/**
+ * Returns what the session has cost, and would have cost in plain Pi, and what the last call found in the cache; undefined before
+ * the first answer.
+ */
+export function costLine(report: Report): string | undefined {
+  const { cachedShare, cost } = report
+  const account = accountOf(report)
   const parts: string[] = []
-  if (cost > 0) parts.push(`${isBilled ? 'Billed' : 'Cost'} so far ${money(cost)}`)
+  if (cost > 0) parts.push(account === undefined ? `Paid ${money(cost)}` : capital(paidText(account, money)))
   if (cachedShare !== undefined) {
     const why = cachedShare < LOW_SHARE ? ' (/context why)' : ''
     parts.push(`${parts.length === 0 ? 'Last' : 'last'} call ${percent(cachedShare)} from the cache${why}`)
@@ -124,6 +136,10 @@ export function rollHint({ removedTokens, cost }: RollReceipt, price: number): s
 function savings({ saved, dollars }: SavingLedger): string | undefined {
   if (dollars === 0) return Math.abs(saved) >= 1000 ? savingText(saved, (some) => `${short(some)} tokens`) : undefined
   return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
+}
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
 
 function percent(share: number): string {

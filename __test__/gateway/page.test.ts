@@ -121,7 +121,7 @@ describe('what the page shows', () => {
     const { rolls, calls } = gateway.ledger.sessions[0]!
     expect(rolls.length).toBeGreaterThan(0)
     expect(regions.rolls.split('<li>').length - 1).toBe(rolls.length)
-    expect(regions.figures).toMatch(/\d+ %<\/b><span>saved on input, estimated/)
+    expect(regions.figures).toMatch(/\d+ %<\/b><span>saved, estimated/)
     expect(regions.window).toContain('references')
     const rows = Object.values<string>(lists.outputs.rows)
     expect(rows.filter((row) => row.includes('>reference<')).length).toBeGreaterThan(3)

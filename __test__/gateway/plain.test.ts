@@ -2,8 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import { billsFile } from '../../lib/gateway/bills.ts'
 import type { BilledCall } from '../../lib/gateway/bills.ts'
+import { draw } from '../../lib/gateway/page/draw.ts'
 import { inputCost, plainCost, summaryCost } from '../../lib/gateway/saving.ts'
 import { compactionOf } from '../../lib/models/compaction.ts'
 import { callCost, pricesOf } from '../../lib/models/prices.ts'
@@ -63,13 +65,13 @@ const CALLS = 6
 const ASKED = 'Summarize the conversation.'
 
 /** A summary of the length that the agent's have. */
-function summaryOf({ name, window }: Agent, n: number): string {
+function summaryBy({ name, window }: Agent, n: number): string {
   return `summary ${n} `.padEnd(4 * compactionOf(name, window).summary, 'of what was done ')
 }
 
 /** A model that knows nothing but to summarize. */
 function modelOf(agent: Agent): Promise<ModelServer> {
-  return startModelServer((request, n) => (lastOf(request, 'user')?.text === ASKED ? summaryOf(agent, n) : 'done'))
+  return startModelServer((request, n) => (lastOf(request, 'user')?.text === ASKED ? summaryBy(agent, n) : 'done'))
 }
 
 /** Runs so many prompts of six calls; `at` gives the server's or gateway's address before each prompt. Returns the bill. */
@@ -102,7 +104,7 @@ async function run(agent: Agent, server: ModelServer, prompts: number, at: (prom
           while (from > 2 && sizeOf(messages.slice(from - 2, end)) < keep) from -= 2
           kept = messages.slice(Math.max(1, from))
         }
-        messages = [agent.said(summaryOf(agent, bill.compactions)), ...kept]
+        messages = [agent.said(summaryBy(agent, bill.compactions)), ...kept]
       }
       await send(url, messages)
       const id = `call_${prompt}_${n}`
@@ -140,7 +142,17 @@ test.each<[string, Agent, number | undefined]>([
   expect(plain.compactions).toBeGreaterThan(0)
   expect(Math.max(...calls.map(({ plain }) => plain!.input + plain!.cacheRead + plain!.cacheWrite))).toBeLessThanOrEqual(agent.window)
   expect(Math.abs(claimed - saved)).toBeLessThan(0.02 * saved)
-  let used = 0
-  for await (const charge of gatewayCharges(billsPath)) used += charge.saved
-  expect(used).toBeCloseTo(claimed, 6)
+  const used = { saved: 0, cost: 0 }
+  for await (const charge of gatewayCharges(billsPath)) {
+    used.saved += charge.saved
+    used.cost += charge.cost!
+  }
+  expect(used.saved).toBeCloseTo(claimed, 6)
+  expect(used.cost).toBeCloseTo(own.cost, 6)
+  if (restart !== undefined) return
+  // The summary and the page say the same, to the cent, as the server has counted it.
+  const [without, share] = [own.cost + claimed, Math.round((100 * claimed) / (own.cost + claimed))]
+  const line = `saved $${claimed.toFixed(2)} (${share} %): paid $${own.cost.toFixed(2)}, without pi-context-manager $${without.toFixed(2)} (estimated)`
+  expect(summaryOf(gateway.ledger)[0]).toContain(line)
+  expect(draw(gateway.ledger.sessions, undefined, undefined).regions['totals']).toContain(line)
 })

@@ -4,7 +4,7 @@ import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import type { Usage } from '../../lib/gateway/answer.ts'
 import { BillLedger } from '../../lib/gateway/ledger.ts'
 import type { LedgerEntry } from '../../lib/gateway/ledger.ts'
-import { inputCost, savedShare } from '../../lib/gateway/saving.ts'
+import { accountOf, inputCost, savedShare } from '../../lib/gateway/saving.ts'
 import type { ModelRequest } from '../../lib/gateway/request.ts'
 
 interface Call {
@@ -42,9 +42,10 @@ function ledgerOf(calls: readonly Call[], rolls = 0): BillLedger {
 test.each<[string, BillLedger, string[]]>([
   ['no request', ledgerOf([]), []],
   ['nothing saved', ledgerOf([{ input: 100 }]), ['1 request of Claude Code, 0 rolls; nothing was saved, because nothing was worth collapsing']],
-  ['a saving', ledgerOf([{ input: 100 }, { input: 100, times: 2 }], 1), ['2 requests of Claude Code, 1 roll; input cost 33 % less than without the gateway (estimated)']],
-  ['a loss', ledgerOf([{ input: 100, times: 0.5 }], 2), ['1 request of Claude Code, 2 rolls; input cost 100 % more than without the gateway (estimated)']],
-  ['a roll that has made up for itself', ledgerOf([{ input: 100 }], 1), ['1 request of Claude Code, 1 roll; input cost the same as without the gateway (estimated)']],
+  ['a saving', ledgerOf([{ input: 100_000 }, { input: 100_000, times: 2 }], 1), ['2 requests of Claude Code, 1 roll; saved $0.40 (33 %): paid $0.80, without pi-context-manager $1.20 (estimated)']],
+  ['a loss', ledgerOf([{ input: 100_000, times: 0.5 }], 2), ['1 request of Claude Code, 2 rolls; cost $0.20 more (100 %): paid $0.40, without pi-context-manager $0.20 (estimated)']],
+  ['a roll that has made up for itself', ledgerOf([{ input: 100_000 }], 1), ['1 request of Claude Code, 1 roll; saved $0.00 (0 %): paid $0.40, without pi-context-manager $0.40 (estimated)']],
+  ['a model without prices', ledgerOf([{ model: 'nobody-knows', input: 100_000, times: 2 }], 1), ['1 request of Claude Code, 1 roll; saved 50 % (estimated)']],
   ['answers that count nothing', ledgerOf([{}, {}]), ['2 requests of Claude Code, 0 rolls; the answers reported no token counts, so what was saved is not known']],
   ['a holdout', ledgerOf([{ input: 100, isHeldOut: true }]), ['1 request went out unedited (holdout); "pi-context-manager usage" compares both kinds']],
 ])('%s', (_name, ledger, lines) => {
@@ -57,5 +58,5 @@ test('each call counts at the prices of its model, and above a step at the highe
   expect(cost.plain).toBeCloseTo(4 + 0.06)
   const [unknown, known] = [ledgerOf([{ model: 'nobody-knows', input: 1_000_000, times: 2 }]), ledgerOf([{ input: 100_000 }])]
   expect(inputCost({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 0 }, 'nobody-knows')).toBe(1)
-  expect(savedShare([...unknown.sessions, ...known.sessions])).toBeCloseTo(1 - 1.4 / 2.4)
+  expect(savedShare(accountOf([...unknown.sessions, ...known.sessions]))).toBeCloseTo(1 - 1.4 / 2.4, 4)
 })

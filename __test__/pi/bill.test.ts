@@ -101,6 +101,8 @@ interface Outcome {
   summaries: number
   /** Tokens of the longest request that plain Pi would have sent, by the points. */
   longest: number
+  /** What `/context` says. */
+  screen: string
 }
 
 /** Does it in a Pi of its own. Returns the bill of the branch, and what is said to have been saved. */
@@ -138,13 +140,14 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
     }
   }
   const { sessionFile } = await rpc.state()
+  const screen = isManaged ? (await command(rpc, '/context')).join('\n') : ''
   await rpc.close()
   const branch = branchOf(readSession(sessionFile).entries)
   const point = branch.findLast((entry) => entry['customType'] === 'pi-context-manager')?.['data'] as { dollars?: number } | undefined
   let used = 0
   for await (const charge of chargesOf(await openRecording(sessionFile), new Set())) used += charge.saved
   const longest = Math.max(0, ...branch.map((entry) => (entry['data'] as { last?: { plain: number } } | undefined)?.last?.plain ?? 0))
-  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used, summaries: branch.filter(({ type }) => type === 'compaction').length, longest }
+  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used, summaries: branch.filter(({ type }) => type === 'compaction').length, longest, screen }
 }
 
 async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: boolean): Promise<void> {
@@ -188,6 +191,9 @@ test.each(LONG)('%s: the saving that is claimed is the true one within 2 %%', as
   // Where little was saved, the two bills agree.
   expect(Math.abs(own.saved - saved)).toBeLessThan(Math.max(0.02 * saved, 0.002 * plain.cost))
   expect(own.used).toBeCloseTo(own.saved, 5)
+  const share = Math.round((100 * Math.abs(own.saved)) / (own.cost + own.saved))
+  expect(own.screen).toMatch(new RegExp(own.saved < 0 ? `Cost .* more \\(${share} %\\)` : `Saved \\$${own.saved.toFixed(2)} \\(${share} %\\)`))
+  expect(own.screen).toContain(`Paid $${own.cost.toFixed(2)}, without pi-context-manager $${(own.cost + own.saved).toFixed(2)}`)
   // What we say plain Pi would have sent is nowhere longer than the window.
   expect(own.longest).toBeLessThanOrEqual(Math.max(provider.window ?? 200_000, steps.some((step) => typeof step === 'object' && 'model' in step) ? DEAR.contextWindow : 0))
 })

@@ -90,7 +90,7 @@ describe('the screen at every size', () => {
     expect(lines.at(-1)).toBe('─'.repeat(width))
     expect(lines[1]).toContain('Context 41k of 200k tokens (21 %)')
     expect(lines[2]).toMatch(/^ █+▓+▒+░+▪+·+$/)
-    expect(text).toContain('Saved $0.59, 56 % against plain Pi')
+    expect(text).toContain('Saved $0.59 (56 %)')
     for (const hint of ['enter open', '? keys', '/ filter', 'p pin', 'd drop', 'b bring back', 'r roll 12k', 'u undo', 'o off', 'esc close']) {
       expect(text).toContain(hint)
     }

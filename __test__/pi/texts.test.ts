@@ -127,8 +127,8 @@ describe('texts for the person', () => {
       '  tool outputs    31k  16 %',
       '  messages        10k   5 %',
       '  references      <1k  <1 %',
-      'Saved $0.84, 42 % against plain Pi',
-      'Cost so far $1.16 · last call 94 % from the cache',
+      'Saved $0.84 (42 %)',
+      'Paid $1.16, without pi-context-manager $2.00 · last call 94 % from the cache',
       '  Roll: 12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls',
       'Outputs: 3 in the window, 1 collapsed to references, 1 to lines',
       '  a.ts  full, pinned, 2.4k tokens, read, id=ab',
@@ -156,16 +156,16 @@ describe('texts for the person', () => {
     ['nothing yet', { savedTokens: 0, saved: 0, receipts: [] }, 'Nothing saved yet: nothing has been worth collapsing.'],
     ['a roll just now', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: what has collapsed shows at the next call.'],
     ['a provider that counts nothing', { savedTokens: 0, saved: 0, uncounted: 'the provider reports no token counts' }, 'What was saved is not known: the provider reports no token counts.'],
-    ['a model without prices', { saved: undefined }, 'Saved 280k input tokens against plain Pi'],
-    ['a roll that has not paid back', { saved: -0.02, savedTokens: -6000, cost: 0.42 }, 'Cost $0.02, 5 % more than plain Pi'],
-    ['the same without prices', { saved: undefined, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],
-    ['less than a cent', { saved: -0.002, savedTokens: -664 }, 'Cost 664 input tokens more than plain Pi'],
+    ['a model without prices', { saved: undefined }, 'Saved 280k input tokens'],
+    ['a roll that has not paid back', { saved: -0.02, savedTokens: -6000, cost: 0.42 }, 'Cost $0.02 more (5 %)'],
+    ['the same without prices', { saved: undefined, savedTokens: -664 }, 'Cost 664 input tokens more'],
+    ['less than a cent', { saved: -0.002, savedTokens: -664 }, 'Cost 664 input tokens more'],
   ])('savings: %s', (_name, some, line) => {
     expect(savedLine({ ...report, ...some })).toBe(line)
   })
 
   test('a low share from the cache points to the explanation', () => {
-    expect(costLine({ ...report, cachedShare: 0.2 })).toBe('Cost so far $1.16 · last call 20 % from the cache (/context why)')
+    expect(costLine({ ...report, cachedShare: 0.2 })).toBe('Paid $1.16, without pi-context-manager $2.00 · last call 20 % from the cache (/context why)')
     expect(costLine({ ...report, cost: 0, cachedShare: undefined })).toBeUndefined()
   })
 })

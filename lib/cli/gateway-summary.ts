@@ -4,8 +4,7 @@ import type { Held } from '../held-back.ts'
 import { hostTitle } from '../host-tools.ts'
 import type { HostName } from '../host-tools.ts'
 import type { BillLedger } from '../gateway/ledger.ts'
-import { savedShare } from '../gateway/saving.ts'
-import { compared } from '../saving.ts'
+import { accountLine, accountOf, savedShare } from '../gateway/saving.ts'
 
 /** The lines; none if no request has gone through. `held`: what is held back where most is, and why. */
 export function summaryOf(ledger: BillLedger, held?: Held): string[] {
@@ -15,15 +14,15 @@ export function summaryOf(ledger: BillLedger, held?: Held): string[] {
   const requests = edited.reduce((sum, one) => sum + one.requests, 0)
   if (requests === 0) return left
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
-  const saved = savedShare(edited)
+  const saved = accountLine(edited)
   const host = hostTitle(edited[0]?.host as HostName)
   const share =
     saved === undefined
       ? 'the answers reported no token counts, so what was saved is not known'
-      : rolls === 0 && Math.abs(saved) < 0.005
+      : rolls === 0 && Math.abs(savedShare(accountOf(edited))) < 0.005
         ? held === undefined
           ? 'nothing was saved, because nothing was worth collapsing'
           : `nothing was saved. ${heldText(held)}`
-        : `input cost ${compared(1 - saved)} without the gateway (estimated)`
+        : `${saved} (estimated)`
   return [`pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`, ...left]
 }

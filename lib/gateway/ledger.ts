@@ -17,7 +17,7 @@ import { compactionOf } from '../models/compaction.ts'
 import { modelNamed } from '../models/model.ts'
 import { PlainAccount } from './plain.ts'
 import type { PlainBill } from './plain.ts'
-import { inputCost, plainCost, summaryCost } from './saving.ts'
+import { answerCost, inputCost, plainCost, summaryCost } from './saving.ts'
 
 /** One request that has ended. */
 export interface LedgerEntry {
@@ -75,6 +75,10 @@ export interface SessionSums {
   plain: Usage
   /** Both without the answers, call by call, at the prices of the model that was called (`inputCost`, `plainCost`). */
   cost: { billed: number; plain: number }
+  /** The cost of the answers, in the same unit. */
+  answers: number
+  /** The prices of all models that were called are known, so that costs are in dollars. */
+  isPriced: boolean
   /** How long the provider is asked to keep the cache, and what that has saved in fresh tokens; undefined: as the client asks. */
   lifetime: { why: string; savedTokens: number } | undefined
   /** Blocks of reasoning that the provider says it has dropped. */
@@ -157,6 +161,8 @@ export class BillLedger {
     state.plain = sum(sum(state.plain, plain ?? NOTHING), bill?.summary ?? NOTHING)
     state.cost.billed += inputCost(usage ?? NOTHING, request.model)
     state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, request.model) + summaryCost(bill?.summary ?? NOTHING, request.model)
+    state.answers += answerCost(usage ?? NOTHING, request.model)
+    state.isPriced &&= usage === undefined || modelNamed(request.model).input > 0
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, roll: state.rolling }
     const broken = now === undefined || state.before === undefined ? undefined : breakOf(state.before, now)
@@ -183,7 +189,7 @@ export class BillLedger {
   #state(session: string, { sender, request, isHeldOut }: LedgerEntry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
-      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
+      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, answers: 0, isPriced: true, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
       const last = { account: new PlainAccount(), before: undefined, rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
       take(state, this.#early.get(session) ?? [])

@@ -1,4 +1,6 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
+import { accountText, savingText } from '../saving.ts'
+import type { Account } from '../saving.ts'
 import { modelNamed } from '../models/model.ts'
 import { readName } from '../models/name.ts'
 import { factorAt, pricesOf, ratesAt, writeCost } from '../models/prices.ts'
@@ -29,22 +31,40 @@ export function plainCost(plain: Usage, billed: Usage, model: string): number {
   return inputCost(plain, model) + (billed.output * (outputPrice(plain) - outputPrice(billed))) / 1_000_000
 }
 
-/** The cost of a request for a summary, with its answer. */
-export function summaryCost(usage: Usage, model: string): number {
+/** The cost of a call's answer, in the unit of {@link inputCost}. */
+export function answerCost(usage: Usage, model: string): number {
   const prices = pricesOf(readName(model))
   const output = prices === undefined ? OUTPUT : ratesAt(prices, usage.input + usage.cacheRead + usage.cacheWrite).output
-  return inputCost(usage, model) + (usage.output * output) / 1_000_000
+  return (usage.output * output) / 1_000_000
+}
+
+/** The cost of a request for a summary, with its answer. */
+export function summaryCost(usage: Usage, model: string): number {
+  return inputCost(usage, model) + answerCost(usage, model)
 }
 
 /** What an answer costs relative to a fresh input token where prices are unknown. */
 const OUTPUT = 5
 
-/** The saved share of what the sessions' input would have cost; undefined if nothing was billed yet. */
-export function savedShare(sessions: readonly { cost: Costs }[]): number | undefined {
-  let [billed, plain] = [0, 0]
-  for (const one of sessions) {
-    billed += one.cost.billed
-    plain += one.cost.plain
+/** What sessions have cost and would have cost, each in dollars or, without known prices, in millions of fresh input tokens. */
+export function accountOf(sessions: readonly { cost: Costs; answers: number }[]): Account {
+  const account = { paid: 0, without: 0 }
+  for (const { cost, answers } of sessions) {
+    account.paid += cost.billed + answers
+    account.without += cost.plain + answers
   }
-  return plain === 0 ? undefined : 1 - billed / plain
+  return account
+}
+
+/** An account in words; undefined if nothing was billed yet. Where prices are not known for all calls, only the share. */
+export function accountLine(sessions: readonly { cost: Costs; answers: number; isPriced: boolean }[]): string | undefined {
+  const account = accountOf(sessions)
+  if (account.without === 0) return undefined
+  if (sessions.every(({ isPriced }) => isPriced)) return accountText(account, (dollars) => `$${dollars.toFixed(2)}`)
+  return savingText(savedShare(account), (share) => `${Math.round(100 * share)} %`)
+}
+
+/** The saved share of what would have been paid. */
+export function savedShare({ paid, without }: Account): number {
+  return without === 0 ? 0 : 1 - paid / without
 }

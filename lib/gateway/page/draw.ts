@@ -6,10 +6,11 @@ import type { RollReceipt } from '../../index.ts'
 import { modelNamed } from '../../models/model.ts'
 import { escape, lineChart } from '../../replay/page/chart.ts'
 import { tokens } from '../../replay/tokens.ts'
-import { compared, savingText } from '../../saving.ts'
+import type { Account } from '../../saving.ts'
+import { savingText } from '../../saving.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
-import { inputCost, savedShare } from '../saving.ts'
+import { accountLine, accountOf, answerCost, inputCost, savedShare } from '../saving.ts'
 import type { Look, ShownOutput } from './look.ts'
 
 /** The regions and lists that are shown at a time. */
@@ -48,20 +49,21 @@ function sessionRegions(selected: SessionSums, look: Look | undefined): Record<s
 function totals(sessions: readonly SessionSums[]): string {
   if (sessions.length === 0) return ''
   const requests = sessions.reduce((sum, one) => sum + one.requests, 0)
-  const share = savedShare(sessions.filter(({ isHeldOut }) => !isHeldOut))
-  const saved = share === undefined ? '' : `, input cost ${compared(1 - share)} without the gateway (estimated)`
+  const account = accountLine(sessions.filter(({ isHeldOut }) => !isHeldOut))
+  const saved = account === undefined ? '' : `; ${account} (estimated)`
   return `${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`
 }
 
-function sessionRow({ session, host, prompt, requests, cost, isHeldOut, lastAt }: SessionSums, isSelected: boolean): string {
-  const saved = isHeldOut ? 'held out' : savedText(cost.billed, cost.plain)
+function sessionRow(sums: SessionSums, isSelected: boolean): string {
+  const { session, host, prompt, requests, isHeldOut, lastAt } = sums
+  const saved = isHeldOut ? 'held out' : savedText(accountOf([sums]))
   const name = prompt === '' ? session.slice(session.indexOf(':') + 1) : prompt
   return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time>${clock(lastAt)}</time><span>${escape(name)}</span><small>${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
 }
 
-function savedText(cost: number, without: number): string {
-  if (without <= 0) return ''
-  const share = 1 - cost / without
+function savedText(account: Account): string {
+  if (account.without <= 0) return ''
+  const share = savedShare(account)
   return Math.abs(share) < 0.005 ? 'nothing saved yet' : savingText(share, percent)
 }
 
@@ -71,13 +73,15 @@ function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Lo
   return `<h2>${escape(prompt === '' ? session : prompt)}</h2><p class="dim">${escape(hostTitle(host as HostName))}, ${escape(model === '' ? 'model without a name' : model)}, <code>${escape(session)}</code></p>${held}${closed}`
 }
 
-function figures({ billed, plain, cost: { billed: cost, plain: without }, model, requests, failures, rolls: receipts, dropped }: SessionSums): string {
-  const share = 1 - cost / without
+function figures(sums: SessionSums): string {
+  const { billed, plain, isPriced, requests, failures, rolls: receipts, dropped } = sums
+  const { paid, without } = accountOf([sums])
+  const share = savedShare({ paid, without })
   const [sent, would] = [promptOf(billed), promptOf(plain)]
   const cards = [
-    card(without > 0 ? percent(Math.abs(share)) : '–', `${share < 0 ? 'more paid for' : 'saved on'} input, estimated`),
-    card(money(cost, model), `input billed; ${money(without, model)} without the gateway, estimated`),
-    card(tokens(sent), `tokens sent; ${tokens(would)} without the gateway, estimated`),
+    card(without > 0 ? percent(Math.abs(share)) : '–', `${share < 0 ? 'more' : 'saved'}, estimated`),
+    card(money(paid, isPriced), `paid; without pi-context-manager ${money(without, isPriced)}, estimated`),
+    card(tokens(sent), `tokens sent; without pi-context-manager ${tokens(would)}, estimated`),
     card(sent > 0 ? percent(billed.cacheRead / sent) : '–', 'of the input read from the cache'),
     card(String(receipts.length), receipts.length === 1 ? 'roll' : 'rolls'),
     card(String(requests), `${requests === 1 ? 'call' : 'calls'}${failures === 0 ? '' : `, ${failures} without success`}`),
@@ -98,8 +102,8 @@ function chart({ calls }: SessionSums): string {
     { name: 'sent', values: shown.map(({ billed }) => promptOf(billed)) },
   ]
   const marks = shown.flatMap(({ roll, number }, call) => (roll === undefined ? [] : [{ call, text: `call ${number}: ${receiptText(roll)}` }]))
-  const legend = '<p class="legend"><span><i class="sent"></i>sent</span><span><i class="without"></i>without the gateway, estimated</span><span><i class="roll"></i>roll</span></p>'
-  return `<figure><figcaption>Tokens of each call</figcaption>${lineChart('Tokens of each call, as sent and without the gateway', lines, tokens, marks)}${legend}</figure>`
+  const legend = '<p class="legend"><span><i class="sent"></i>sent</span><span><i class="without"></i>without pi-context-manager, estimated</span><span><i class="roll"></i>roll</span></p>'
+  return `<figure><figcaption>Tokens of each call</figcaption>${lineChart('Tokens of each call, as sent and without pi-context-manager', lines, tokens, marks)}${legend}</figure>`
 }
 
 function windowOf(look: Look | undefined): string {
@@ -179,7 +183,7 @@ function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, bil
   const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'as it was'].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
   const read = billed === undefined ? '–' : percent(billed.cacheRead / Math.max(1, promptOf(billed)))
-  const cost = billed === undefined ? '–' : money(inputCost(billed, model), model)
+  const cost = billed === undefined ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0)
   return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${cost}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
 }
 
@@ -188,8 +192,8 @@ function promptOf(usage: Usage | undefined): number {
 }
 
 /** A cost: dollars where the model's prices are known, else fresh input tokens. */
-function money(cost: number, model: string): string {
-  if (modelNamed(model).input <= 0) return `${tokens(1_000_000 * cost)} fresh tokens`
+function money(cost: number, isPriced: boolean): string {
+  if (!isPriced) return `${tokens(1_000_000 * cost)} fresh tokens`
   return `$${cost.toFixed(cost < 10 ? 3 : 2)}`
 }
 
