@@ -2,10 +2,10 @@
 import type { CacheRules } from './cache.ts'
 import type { OwnPhrases } from './missed/phrases.ts'
 import type { Lifetime } from './policies/managed.ts'
-import type { ManagerOptions, PolicyName } from './policies/policy.ts'
+import type { ManagerOptions, PolicyName, PolicyRequest } from './policies/policy.ts'
 import type { Prices } from './prices.ts'
 import type { Loss, RecordUse } from './record.ts'
-import type { Format } from './recording.ts'
+import type { Format, Message } from './recording.ts'
 import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
 
 /** How to replay. */
@@ -25,6 +25,8 @@ export interface ReplayOptions {
   record?: RecordUse
   /** Do not count missed uses, for runs that only need costs. */
   onlyCosts?: boolean
+  /** Called with each recorded answer and the request that each policy would have sent for it. */
+  onCall?: (answer: Message, requests: readonly PolicyRequest[]) => void
 }
 
 /** One session, replayed. */

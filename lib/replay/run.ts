@@ -12,7 +12,7 @@ import { Managed } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
 import { Append } from './policies/conversation.ts'
 import { openPolicy } from './policies/open.ts'
-import type { PolicyMoment, Policy, PolicyName, Setting } from './policies/policy.ts'
+import type { PolicyMoment, Policy, PolicyName, PolicyRequest, Setting } from './policies/policy.ts'
 import { promptCost } from './prices.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import type { Before } from './record.ts'
@@ -292,14 +292,17 @@ class Run {
     const needs = needsOf(message)
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
     const sent: Sent[] = []
+    const requests: PolicyRequest[] = []
     for (const lane of this.#lanes) {
       const request = await lane.policy.request(moment)
       lane.tally.send(request, moment)
+      requests.push({ name: lane.policy.name, blocks: request.blocks })
       let { blocks } = request
       for (const need of needs) blocks = (await this.#fetch(lane, need, plain, request.blocks, moment)) ?? blocks
       sent.push({ name: lane.policy.name, blocks, prices: moment.prices })
     }
     if (!isRepeated) this.#meter?.answer(message, sent)
+    this.#options.onCall?.(message, requests)
     this.#latest = [...this.#latest, JSON.stringify(callsOf(message))].slice(-ANSWERS_REMEMBERED)
   }
 

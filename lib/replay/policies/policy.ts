@@ -73,6 +73,12 @@ export interface Request {
   rolls?: RollReceipt[]
 }
 
+/** The request of one policy for one call. */
+export interface PolicyRequest {
+  name: PolicyName
+  blocks: readonly ReplayBlock[]
+}
+
 /** A summary by the model: a separate call, outside the cache. */
 export interface Compaction {
   promptTokens: number

@@ -1,0 +1,119 @@
+import { mkdtempSync, readFileSync, existsSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ARMS, capture } from '../../lab/likelihood/capture.ts'
+import { answerPieces, requestText } from '../../lab/likelihood/chat.ts'
+import { costOf, unitsOf } from '../../lab/likelihood/costs.ts'
+import { Engine } from '../../lab/likelihood/engine.ts'
+import { onlyHidden } from '../../lab/likelihood/hidden.ts'
+import { measure } from '../../lab/likelihood/measure.ts'
+import type { Line } from '../../lab/likelihood/measure.ts'
+import { bootstrap, changeOf, figuresOf } from '../../lab/likelihood/table.ts'
+
+const CACHE = process.env['CONTEXT_LIKELIHOOD'] ?? join(homedir(), '.cache/pi-context-manager-lab')
+const MODEL = join(CACHE, 'qwen2.5-coder-0.5b.gguf')
+
+describe('names and quotes that only hidden text has', () => {
+  const full = 'the function parse_duration in utils/dates.py\nreturn value / 1_000_000 + offset\nof 12 lines'
+  const rows: [name: string, answer: string, sent: string, found: string[]][] = [
+    ['a name of the hidden text', 'I look at parse_duration now', 'the function', ['parse_duration']],
+    ['a path, with the full stop of a sentence outside', 'see utils/dates.py.', 'the function', ['utils/dates.py']],
+    ['a line that is quoted whole', 'x\n  return value / 1_000_000 + offset', 'the function', ['return value / 1_000_000 + offset']],
+    ['words that the request still has', 'the function parse_duration', full.slice(0, 30), []],
+    ['words that no request has', 'a new idea: frobnicate', 'the function', []],
+    ['short words', 'of 12', 'the function', []],
+  ]
+  test.each(rows)('%s', (_, answer, sent, found) => {
+    expect(onlyHidden(answer, full, sent).map(({ from, to }) => answer.slice(from, to))).toEqual(found)
+  })
+
+  test('the full request hides nothing', () => {
+    expect(onlyHidden('parse_duration', full, full)).toEqual([])
+  })
+})
+
+test('a request becomes a conversation of turns, and the parts of an answer keep their order', () => {
+  const block = (role: string, content: object) => ({ bytes: JSON.stringify([role, content]), units: 0, label: '', texts: [] })
+  const answer = [
+    block('assistant', { type: 'thinking', thinking: 'hm' }),
+    block('assistant', { type: 'text', text: 'I look.' }),
+    block('assistant', { type: 'tool_use', id: 'a', name: 'bash', input: { command: 'ls' } }),
+  ]
+  const result = block('user', { type: 'tool_result', id: 'a', content: [{ type: 'text', text: 'README.md' }] })
+  const text = requestText([block('user', { type: 'text', text: 'Hello' }), ...answer, result])
+  expect(text).toMatch(/<\|im_start\|>user\nHello\n<\|im_end\|>\n<\|im_start\|>assistant\nhm\n\nI look\.\n<tool_call>/)
+  expect(text).toMatch(/<tool_response>\nREADME\.md\n<\/tool_response>\n<\|im_end\|>\n<\|im_start\|>assistant\n$/)
+  expect(answerPieces(answer).map(({ part }) => part)).toEqual(['thinking', 'text', 'calls'])
+})
+
+test('a request costs what it shares with the one before at the price of a read, and the rest at that of a write', () => {
+  const captured = ['abc', 'abcdef', 'abX'].map((request) => ({ request, pieces: [] }))
+  expect(unitsOf(captured)).toEqual({ cached: 5, written: 7 })
+  expect(costOf({ cached: 5, written: 7 }, { read: 0.1, write: 1.25 })).toBeCloseTo(9.25)
+})
+
+test('figures are means over answers, and the interval is one over sessions', () => {
+  const line = (answer: number, nats: number): Line => ({
+    arm: 'rule',
+    answer,
+    prompt: 50,
+    full: 100,
+    parts: { calls: { tokens: 10, nats: 20 + nats } },
+    fullParts: { calls: { tokens: 10, nats: 20 } },
+    hidden: { tokens: 2, nats: nats / 2, fullNats: 0 },
+  })
+  const costs = { full: { cached: 1000, written: 100 }, rule: { cached: 400, written: 120 } }
+  const runs = [
+    { run: 'a', lines: [line(1, 10), line(2, 2)], costs },
+    { run: 'b', lines: [line(5, 0)], costs },
+  ]
+  const figures = figuresOf('rule', runs, { read: 0.1, write: 1.25 })
+  expect(figures).toMatchObject({ runs: 2, answers: 3, prompt: 0.5, median: 2, hiddenShare: 0.5 })
+  expect(figures?.nats.value).toBeCloseTo(4)
+  expect(figures?.nats.low).toBeCloseTo(0)
+  expect(figures?.nats.high).toBeCloseTo(6)
+  expect(figures?.cost).toBeCloseTo((40 + 150) / (100 + 125))
+  expect(figures?.worse).toBeCloseTo(1 / 3)
+  expect(figuresOf('mask', runs, { read: 0.1, write: 1.25 })).toBeUndefined()
+  expect(changeOf(line(1, 3))).toBeCloseTo(3)
+  expect(bootstrap([{ sum: 5, count: 1 }])).toEqual({ value: 5, low: 5, high: 5 })
+})
+
+test('each arm has a request for each answer, and hiding by age keeps to the size of the arm that it is like', async () => {
+  const captured = await capture('fixtures/sessions/claude-code.jsonl', ARMS)
+  const sizes = (arm: string) => captured.get(arm)?.map(({ request }) => request.length) ?? []
+  expect(sizes('full').length).toBeGreaterThan(2)
+  for (const { name } of ARMS) expect(sizes(name)).toHaveLength(sizes('full').length)
+})
+
+// The model has 490 MB: it is measured where it has been downloaded.
+describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
+  const open = () => new Engine({ tools: join(CACHE, 'engine'), model: MODEL, context: 2048, threads: 1 })
+
+  test('text that the request holds costs less than the same text after it was hidden, and a second run measures nothing anew', () => {
+    const engine = open()
+    const secret = 'The token is kf83-zz91-qq07.'
+    const pieces = [{ part: 'text' as const, text: 'kf83-zz91-qq07' }]
+    const request = (text: string) => `<|im_start|>user\n${text}\nRepeat the token.<|im_end|>\n<|im_start|>assistant\n`
+    const full = { arm: { name: 'full', policy: 'append' as const }, captured: [{ request: request(secret), pieces }, { request: request(`${secret} `), pieces }] }
+    const mask = { arm: { name: 'mask', policy: 'mask' as const }, captured: [{ request: request('[...]'), pieces }, { request: request('[....]'), pieces }] }
+    const file = join(mkdtempSync(join(tmpdir(), 'likelihood-')), 'run.jsonl')
+    const task = { file, arms: [full, mask], limit: 1500, progress: () => {} }
+    measure(engine, task)
+    const lines = readFileSync(file, 'utf8').trim().split('\n').map((text) => JSON.parse(text) as Line)
+    expect(lines.map(({ arm, answer }) => `${arm} ${answer}`)).toEqual(['full 0', 'full 1', 'mask 0', 'mask 1'])
+    for (const line of lines.slice(2)) {
+      expect(changeOf(line)).toBeGreaterThan(10)
+      expect(line.hidden?.tokens).toBeGreaterThan(5)
+    }
+    // A run that was stopped in the middle of a line continues with this line.
+    const kept = readFileSync(file, 'utf8').split('\n').slice(0, 3).join('\n')
+    writeFileSync(file, `${kept}\n{"arm":"mask","ans`)
+    const before = engine.decoded
+    measure(engine, task)
+    expect(engine.decoded - before).toBeLessThan(200)
+    const again = readFileSync(file, 'utf8').split('\n').filter((text) => text !== '').map((text) => JSON.parse(text) as Line)
+    expect(again.map(({ arm, answer }) => `${arm} ${answer}`)).toEqual(['full 0', 'full 1', 'mask 0', 'mask 1'])
+  }, 120_000)
+})

@@ -1,0 +1,113 @@
+/** Takes the requests of each arm from replay: the blocks that a policy would have sent for each recorded answer. */
+import { basename } from 'node:path'
+import { BlockCache } from '../../lib/replay/policies/block-cache.ts'
+import type { ReplayBlock } from '../../lib/replay/blocks.ts'
+import { openRecording } from '../../lib/replay/open.ts'
+import { optionsOf, parse } from '../../lib/cli/replay-options.ts'
+import { replaySession } from '../../lib/replay/run.ts'
+import type { ReplayOptions } from '../../lib/replay/report.ts'
+import { survey } from '../../lib/replay/survey.ts'
+import type { PolicyName } from '../../lib/replay/policies/policy.ts'
+import { answerPieces, requestText } from './chat.ts'
+import type { Piece } from './chat.ts'
+
+/** A policy with its settings. */
+export interface Arm {
+  name: string
+  policy: PolicyName
+  /** The rule's weight of a missed use; the product's own if undefined. */
+  weight?: number
+  /** Hide outputs by their age alone, at the calls and down to the size at which the arm of this name hides. */
+  like?: string
+}
+
+/** The arms, with the full conversation first: the others are compared with it. */
+export const ARMS: readonly Arm[] = [
+  { name: 'full', policy: 'append' },
+  { name: 'rule', policy: 'pi-context-manager' },
+  { name: 'weight 1', policy: 'pi-context-manager', weight: 1 },
+  { name: 'age', policy: 'append', like: 'weight 1' },
+  { name: 'weight 0.3', policy: 'pi-context-manager', weight: 0.3 },
+]
+
+/** One recorded answer, with the request before it. */
+export interface Captured {
+  request: string
+  pieces: Piece[]
+}
+
+/** Returns the answers of a session with the requests of each arm, by the arm's name. */
+export async function capture(file: string, arms: readonly Arm[]): Promise<Map<string, Captured[]>> {
+  const captured = new Map<string, Captured[]>()
+  for (const arm of arms) {
+    const calls = await callsOf(file, arm)
+    const sizes = arm.like === undefined ? undefined : captured.get(arm.like)?.map(({ request }) => request.length)
+    if (arm.like !== undefined && sizes === undefined) throw new Error(`the arm ${arm.name} needs the arm ${arm.like} before it`)
+    const age = new ByAge()
+    captured.set(
+      arm.name,
+      calls.map(({ blocks, pieces }, index) => ({
+        request: requestText(sizes === undefined ? blocks : age.shorten(blocks, sizes[index] ?? 0)),
+        pieces,
+      })),
+    )
+  }
+  return captured
+}
+
+/** A session's name in the results: its file without endings. */
+export function runName(file: string): string {
+  return basename(file).replace(/\.gz$/, '').replace(/\.(traj\.json|jsonl|json)$/, '')
+}
+
+interface Call {
+  blocks: readonly ReplayBlock[]
+  pieces: Piece[]
+}
+
+async function callsOf(file: string, arm: Arm): Promise<Call[]> {
+  const quiet = (): void => {}
+  const recording = await openRecording(file)
+  const options = optionsOf(parse([file]).values)
+  const { manager } = options
+  const open = arm.weight === undefined ? manager.open : { ...manager.open, stay: { ...manager.open?.stay, weight: arm.weight } }
+  const cache = new BlockCache()
+  const calls: Call[] = []
+  const found = await survey(recording, quiet)
+  const onCall: ReplayOptions['onCall'] = (message, [request]) => {
+    if (request === undefined) return
+    const entry = { key: `answer-${calls.length}`, message, at: 0 }
+    calls.push({ blocks: request.blocks, pieces: answerPieces(cache.of(entry)) })
+  }
+  const own = { policies: [arm.policy], manager: { ...manager, ...(open !== undefined && { open }) }, onlyCosts: true, onCall }
+  await replaySession(recording, found, { ...options, ...own }, quiet, quiet)
+  return calls
+}
+
+/** Hides the oldest outputs whenever the request has become larger than it should be, and leaves them hidden. */
+class ByAge {
+  readonly #hidden = new Set<string>()
+
+  /** Returns the blocks with as many outputs hidden as bring them to about `size` UTF-16 units. */
+  shorten(blocks: readonly ReplayBlock[], size: number): ReplayBlock[] {
+    const shown = (): ReplayBlock[] => blocks.map((block) => (this.#hidden.has(block.bytes) ? masked(block) : block))
+    let sent = shown()
+    if (requestText(sent).length <= size * TOLERANCE) return sent
+    for (const block of blocks) {
+      if (block.run !== 'results' || this.#hidden.has(block.bytes)) continue
+      this.#hidden.add(block.bytes)
+      sent = shown()
+      if (requestText(sent).length <= size) break
+    }
+    return sent
+  }
+}
+
+/** How much larger than the other arm's a request may be before outputs are hidden. */
+const TOLERANCE = 1.05
+
+function masked(block: ReplayBlock): ReplayBlock {
+  const [role, result] = JSON.parse(block.bytes) as [string, Record<string, unknown>]
+  const content = [{ type: 'text', text: '[Previous output omitted]' }]
+  return { ...block, bytes: JSON.stringify([role, { ...result, content }]) }
+}

@@ -1,0 +1,136 @@
+/**
+ * `npm run harm -- [--save FOLDER NAME] [--check]`: keeps the lines of a measured model as docs/harm/NAME.jsonl.gz, and
+ * writes every figure of docs/harm.md from what is kept there. With `--check` it fails if the page has other figures.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { ARMS } from './capture.ts'
+import type { Line } from './measure.ts'
+import { changeOf, figuresOf } from './table.ts'
+import type { ArmFigures, RunLines } from './table.ts'
+
+const BEGIN = '<!-- figures: written by npm run harm -->'
+const END = '<!-- end of figures -->'
+const PAGE = 'docs/harm.md'
+const DATA = 'docs/harm'
+
+/** The price of a cached and of a written token, relative to a fresh one. */
+const RATIOS = { read: 0.1, write: 1.25 }
+
+/** How many of the worst answers the page names. */
+const WORST = 10
+
+const args = process.argv.slice(process.argv.findIndex((one) => one.endsWith('report.ts')) + 1)
+const save = args.indexOf('--save')
+if (save >= 0) keep(args[save + 1] ?? '', args[save + 2] ?? '')
+const page = readFileSync(PAGE, 'utf8')
+const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
+if (from < 0 || to < 0) throw new Error(`${PAGE} has lost its markers`)
+const written = `${page.slice(0, from + BEGIN.length)}\n\n${figures()}\n\n${page.slice(to)}`
+if (!args.includes('--check')) writeFileSync(PAGE, written)
+else if (written !== page) {
+  console.error(`${PAGE} has other figures than the data in ${DATA}: run "npm run harm"`)
+  process.exitCode = 1
+}
+
+/** Keeps the lines of a folder of results, without the nats of single tokens. */
+function keep(folder: string, name: string): void {
+  mkdirSync(DATA, { recursive: true })
+  const runs: RunLines[] = []
+  for (const file of readdirSync(folder).sort()) {
+    if (!file.endsWith('.jsonl')) continue
+    const run = file.replace(/\.jsonl$/, '')
+    const text = readFileSync(join(folder, file), 'utf8')
+    const lines = text.split('\n').flatMap((one) => (one.endsWith('}') ? [withoutTokens(JSON.parse(one) as Line & { nats?: unknown })] : []))
+    const costs = JSON.parse(readFileSync(join(folder, `${run}.costs.json`), 'utf8')) as RunLines['costs']
+    runs.push({ run, lines, costs })
+  }
+  writeFileSync(join(DATA, `${name}.jsonl.gz`), gzipSync(runs.map((run) => `${JSON.stringify(run)}\n`).join(''), { level: 9 }))
+}
+
+function withoutTokens({ nats: _, ...line }: Line & { nats?: unknown }): Line {
+  return line
+}
+
+function figures(): string {
+  if (!existsSync(DATA)) return 'None yet.'
+  return readdirSync(DATA)
+    .filter((file) => file.endsWith('.jsonl.gz'))
+    .sort()
+    .map((file) => {
+      const text = gunzipSync(readFileSync(join(DATA, file))).toString()
+      const runs = text.trim().split('\n').map((line) => JSON.parse(line) as RunLines)
+      return `### ${file.replace('.jsonl.gz', '')}\n\n${table(runs)}\n\n${together(runs)}\n\n${worst(runs)}`
+    })
+    .join('\n\n')
+}
+
+function table(runs: readonly RunLines[]): string {
+  const rows = ARMS.slice(1).flatMap(({ name }) => figuresOf(name, runs, RATIOS) ?? [])
+  return tableOf(
+    ['arm', 'runs', 'answers', 'prompt', 'cost', 'nats per answer (90 %)', 'thinking', 'text', 'calls', 'names and quotes', 'median', '9th of 10', 'worse by 5'],
+    rows.map(rowOf),
+  )
+}
+
+function rowOf(one: ArmFigures): string[] {
+  const { value, low, high } = one.nats
+  return [
+    one.arm,
+    String(one.runs),
+    String(one.answers),
+    one.prompt.toFixed(2),
+    one.cost.toFixed(2),
+    `${signed(value)} (${signed(low)} to ${signed(high)})`,
+    signed(one.parts.thinking),
+    signed(one.parts.text),
+    signed(one.parts.calls),
+    percent(one.hiddenShare),
+    signed(one.median),
+    signed(one.ninth),
+    percent(one.worse),
+  ]
+}
+
+/** The arms on the same answers: those that all of them have changed. */
+function together(runs: readonly RunLines[]): string {
+  const names = ['weight 1', 'age', 'weight 0.3']
+  const common = runs.flatMap((run) => {
+    const keys = names.map((arm) => new Set(run.lines.filter((line) => line.arm === arm).map((line) => line.answer)))
+    const lines = run.lines.filter((line) => keys.every((set) => set.has(line.answer)))
+    return lines.length === 0 ? [] : [{ ...run, lines }]
+  })
+  const rows = names.flatMap((name) => figuresOf(name, common, RATIOS) ?? [])
+  if (rows.length === 0) return 'No answer was measured for all arms.'
+  return `On the answers that these arms share:\n\n${tableOf(
+    ['arm', 'runs', 'answers', 'prompt', 'nats per answer (90 %)'],
+    rows.map((one) => rowOf(one).filter((_, index) => [0, 1, 2, 3, 5].includes(index))),
+  )}`
+}
+
+function worst(runs: readonly RunLines[]): string {
+  const all = runs.flatMap(({ run, lines }) => lines.flatMap((line) => (line.fullParts === undefined || line.arm !== 'weight 1' ? [] : [{ run, line }])))
+  all.sort((left, right) => changeOf(right.line) - changeOf(left.line))
+  const rows = all.slice(0, WORST).map(({ run, line }) => [
+    run,
+    String(line.answer),
+    signed(changeOf(line)),
+    String(line.hidden?.tokens ?? 0),
+    signed((line.hidden?.nats ?? 0) - (line.hidden?.fullNats ?? 0)),
+  ])
+  return `The answers that "weight 1" makes least likely:\n\n${tableOf(['run', 'answer', 'nats', 'tokens of names and quotes', 'their nats'], rows)}`
+}
+
+function tableOf(heads: string[], rows: string[][]): string {
+  const line = (cells: string[]): string => `| ${cells.join(' | ')} |`
+  return [line(heads), line(heads.map((_, index) => (index === 0 ? '---' : '--:'))), ...rows.map(line)].join('\n')
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? '' : '+'}${value.toFixed(1)}`
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(0)} %`
+}

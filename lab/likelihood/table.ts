@@ -1,0 +1,114 @@
+/** Turns the lines of many sessions into the figures of docs/harm.md. Everything here is arithmetic on recorded lines. */
+import type { Line, Nats } from './measure.ts'
+import type { Part } from './chat.ts'
+import { costOf } from './costs.ts'
+import type { Ratios, Units } from './costs.ts'
+
+/** One session's lines, and what the requests of each arm cost. */
+export interface RunLines {
+  run: string
+  lines: readonly Line[]
+  costs: Record<string, Units>
+}
+
+/** An interval of a bootstrap over sessions. */
+export interface Interval {
+  value: number
+  low: number
+  high: number
+}
+
+/** The figures of one arm, over the answers after its first roll. */
+export interface ArmFigures {
+  arm: string
+  runs: number
+  answers: number
+  /** Tokens of its requests over those of the full ones, at the measured answers. */
+  prompt: number
+  /** The cost of all requests of these sessions over that of the full ones. */
+  cost: number
+  /** More nats for an answer than after the full request; likewise for the parts. */
+  nats: Interval
+  parts: Record<Part, number>
+  /** The share of the change that falls on names and quotes which stand only in hidden text. */
+  hiddenShare: number
+  /** Of the changes of single answers. */
+  median: number
+  ninth: number
+  /** The share of answers with more than five nats more. */
+  worse: number
+}
+
+/** How many samples the intervals come from. */
+const SAMPLES = 2000
+
+/** A change of more nats than this counts as worse. */
+const WORSE = 5
+
+/** Returns the figures of one arm; undefined if no answer was measured. */
+export function figuresOf(arm: string, all: readonly RunLines[], ratios: Ratios): ArmFigures | undefined {
+  const runs = all.flatMap(({ lines, costs }) => {
+    const own = lines.filter((line) => line.arm === arm && line.fullParts !== undefined)
+    return own.length === 0 ? [] : [{ own, costs }]
+  })
+  const lines = runs.flatMap(({ own }) => own)
+  if (lines.length === 0) return undefined
+  const changes = lines.map(changeOf).sort((left, right) => left - right)
+  const perRun = runs.map(({ own }) => ({ sum: total(own.map(changeOf)), count: own.length }))
+  const hidden = total(lines.map(({ hidden }) => (hidden === undefined ? 0 : hidden.nats - hidden.fullNats)))
+  const part = (name: Part): number => total(lines.map((line) => natsOf(line.parts[name]) - natsOf(line.fullParts?.[name]))) / lines.length
+  return {
+    arm,
+    runs: runs.length,
+    answers: lines.length,
+    prompt: total(lines.map((line) => line.prompt)) / total(lines.map((line) => line.full)),
+    cost: total(runs.map(({ costs }) => cost(costs[arm], ratios))) / total(runs.map(({ costs }) => cost(costs['full'], ratios))),
+    nats: bootstrap(perRun),
+    parts: { thinking: part('thinking'), text: part('text'), calls: part('calls') },
+    hiddenShare: hidden / total(changes),
+    median: quantile(changes, 0.5),
+    ninth: quantile(changes, 0.9),
+    worse: changes.filter((change) => change > WORSE).length / changes.length,
+  }
+}
+
+/** One answer's change in nats. */
+export function changeOf(line: Line): number {
+  return total(Object.values(line.parts).map(natsOf)) - total(Object.values(line.fullParts ?? {}).map(natsOf))
+}
+
+/** The mean over answers, with the fifth and the ninety-fifth percentile of samples of whole sessions. */
+export function bootstrap(runs: readonly { sum: number; count: number }[], samples = SAMPLES): Interval {
+  const mean = (some: readonly { sum: number; count: number }[]): number => total(some.map(({ sum }) => sum)) / total(some.map(({ count }) => count))
+  const random = generator(1)
+  const means = Array.from({ length: samples }, () => mean(runs.map(() => runs[Math.floor(random() * runs.length)] ?? { sum: 0, count: 0 })))
+  means.sort((left, right) => left - right)
+  return { value: mean(runs), low: quantile(means, 0.05), high: quantile(means, 0.95) }
+}
+
+function natsOf(nats: Nats | undefined): number {
+  return nats?.nats ?? 0
+}
+
+function cost(units: Units | undefined, ratios: Ratios): number {
+  return units === undefined ? Number.NaN : costOf(units, ratios)
+}
+
+function total(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0)
+}
+
+function quantile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
+}
+
+/** Numbers in [0, 1) that are the same at each run (mulberry32). */
+function generator(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+}
