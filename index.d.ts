@@ -234,6 +234,12 @@ export interface ErasedMark {
   why: string
 }
 
+/**
+ * The beginning of the user's own first words in the texts of a conversation, without what hosts put around them; without any,
+ * of the first command. Null if a host wrote all of it.
+ */
+export declare function firstWords(texts: Array<string>): string | null
+
 /** The objects or texts to forget: one of these. */
 export interface Forgetting {
   /** The ID of an object. */

@@ -773,12 +773,13 @@ if (
   }
 }
 
-const { ContextManager, Store, checkExport, contentHash, defaultFilesystemId, redactedText, textPart } = nativeBinding
+const { ContextManager, Store, checkExport, contentHash, defaultFilesystemId, firstWords, redactedText, textPart } = nativeBinding
 export { ContextManager }
 export { Store }
 export { checkExport }
 export { contentHash }
 export { defaultFilesystemId }
+export { firstWords }
 export { redactedText }
 export { textPart }
 export const __napiBindingTarget = __napiLoadedBindingTarget

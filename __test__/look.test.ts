@@ -135,7 +135,10 @@ describe('looking into a store', () => {
     const hosts = Object.fromEntries(listed.map(({ id, host }) => [id, host]))
     expect(hosts).toEqual({ first: 'pi', 'claude-code:5f': 'claude-code', 'codex:5f': 'codex', 'someone:5f': 'pi' })
     const { stdout } = await cli(['sessions', '--store', store])
-    expect(stdout).toMatch(/claude-c\w* {2}Claude Code {2}/)
+    expect(stdout).toMatch(/claude-code:5f {2}Claude Code {2}/)
+    // Also without the agent's name, and without an option.
+    expect((await cli(['inspect', '--store', store, 'claude-code:5f', '--json'])).stdout).toContain('"id": "claude-code:5f"')
+    expect((await cli(['inspect', '--store', store, '5f'])).stderr).toMatch(/5f may be .*claude-code:5f/)
     const found = await cli(['search', '--store', store, 'heron', '--session', 'claude-code:5f'])
     expect(found.stdout).toContain('  Claude Code  session claude-code:5f')
     expect((await cli(['log', '--store', store, 'call_3'])).stdout).toMatch(/^Codex {2}session codex:5f\n/)

@@ -43,7 +43,7 @@ export interface Output {
 }
 
 /** What a report is made of. */
-export interface Look {
+export interface BranchLook {
   shares: Share[]
   /** The newest first. */
   outputs: Output[]
@@ -58,7 +58,7 @@ export interface Sets {
 }
 
 /** Looks at the branch. Turns and model calls are the session's: those whose messages have left the window count, too. */
-export async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: Sets): Promise<Look> {
+export async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: Sets): Promise<BranchLook> {
   const walk = new Walk(host.manager(), ctx.cwd, sets, system)
   const shown = new Map(ctx.sessionManager.buildSessionProjection().entries.map((entry) => [entry.sourceEntry.id, entry.messages]))
   for (const entry of ctx.sessionManager.getBranch()) {
@@ -154,7 +154,7 @@ class Walk {
   }
 
   /** What was found. `returning`: the ids of what goes to the model with the next message. */
-  look(returning: ReadonlySet<string>): Look {
+  look(returning: ReadonlySet<string>): BranchLook {
     const last = this.#call
     const outputs = this.#outputs.map(({ call, ...one }): Output => {
       const size = this.#back.get(one.id)

@@ -6,7 +6,7 @@ import type { Host } from './host.ts'
 import { shortName } from '../lib/inspect/names.ts'
 import { nameOfObject } from './names.ts'
 import { inPlace, isInWindow, learnName } from './outputs.ts'
-import type { Look, Output, Share } from './outputs.ts'
+import type { BranchLook, Output, Share } from './outputs.ts'
 import { bytesOf, sizeHint, storeLine } from './place.ts'
 import { billOf, lastAnswer, physicalModel } from './provider.ts'
 
@@ -109,7 +109,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
 }
 
 /** The layout in sections: active contents have their own section. */
-async function inSections(manager: ContextManager, cwd: string, system: number, pinned: ReadonlySet<string>): Promise<Look> {
+async function inSections(manager: ContextManager, cwd: string, system: number, pinned: ReadonlySet<string>): Promise<BranchLook> {
   const view = await manager.assemble()
   const lines = new Map(view.metadataPool.split('\n').map((line) => [/^id=(\S+)/.exec(line)?.[1] ?? '', line]))
   const parts: [string, number][] = [

@@ -22,6 +22,13 @@ pub struct Passage {
     pub total: u32,
 }
 
+/// The beginning of the user's own first words in the texts of a conversation, without what hosts put around them; without any,
+/// of the first command. Null if a host wrote all of it.
+#[napi]
+pub fn first_words(texts: Vec<String>) -> Option<String> {
+    context_store::opening::first_words(&texts)
+}
+
 /// The requested lines of a text, up to `maxUnits` UTF-16 units. They are searched away from the event loop, in time
 /// proportional to the text, whatever the pattern.
 ///

@@ -2,13 +2,15 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Forgetting } from '../../index.js'
+import type { Forgetting, Forgotten } from '../../index.js'
+import { copied } from '../copy.ts'
 import { forgetForms } from '../gateway/form-files.ts'
 import { secretLine } from './doctor.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { objectOf, sessionOf } from './objects.ts'
 import { asStored, inStore, ownedStoreOf, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
+import { withFolder } from './unfinished.ts'
 import { counted, NotFound, out, plain, reasonOf, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
@@ -34,6 +36,8 @@ ${STORE_HELP}
                         input
   --secrets             every secret that "doctor --secrets" finds; says where
                         they were
+  --dry-run             only say what would be erased, and how many versions
+                        have the same text; a database file only
   --why WORDS           the reason that the versions give (default: "by the
                         owner")
   --json                what was erased as JSON
@@ -53,6 +57,7 @@ export const FORGET_OPTIONS = {
   text: MANY,
   'text-file': MANY,
   secrets: { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
   why: { type: 'string', default: 'by the owner' },
   json: { type: 'boolean' },
 } as const
@@ -73,17 +78,26 @@ export async function forget(args: string[]): Promise<number> {
     ...(secrets ? [{ secrets: true }] : []),
   ]
   const places = secrets ? await inStore(store.options, (opened) => opened.findSecrets()) : []
-  const forgotten = await inStore(store.options, (opened) => opened.forget(wanted, values.why))
+  const isDry = values['dry-run'] === true
+  const forgotten = await (isDry ? tried(store, wanted, values.why) : inStore(store.options, (opened) => opened.forget(wanted, values.why)))
   const { texts: erased, versions } = forgotten
   // A form has excerpts of what our lines stand for. They are sealed; erased is better.
-  forgetForms(store.options)
+  if (!isDry) forgetForms(store.options)
   if (values.json === true) out(JSON.stringify(secrets ? { ...forgotten, secrets: places } : forgotten))
-  else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing was erased`))
+  else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing ${isDry ? 'would be' : 'was'} erased`))
   else {
     for (const place of places) out(secretLine(place))
-    out(plain(`${store.name}: erased ${counted(erased, 'text')}; ${counted(versions, 'version')} now ${versions === 1 ? 'says' : 'say'} so`))
+    if (isDry) out(plain(`${store.name}: would erase ${counted(erased, 'text')}; ${counted(versions, 'version')} ${versions === 1 ? 'has it and would say so' : `${erased === 1 ? 'have it' : 'have them'} and would say so`}`))
+    else out(plain(`${store.name}: erased ${counted(erased, 'text')}; ${counted(versions, 'version')} now ${versions === 1 ? 'says' : 'say'} so`))
   }
   return versions === 0 ? NONE : DONE
+}
+
+/** What would be erased: it is erased from a copy. */
+function tried({ options, name }: NamedStore, wanted: Forgetting[], why: string): Promise<Forgotten> {
+  if (options.kind !== 'sqlite') throw new UsageError(`--dry-run works on a database file, and ${name} is none`)
+  const { path } = options
+  return withFolder((folder) => inStore({ kind: 'sqlite', path: copied(path, folder) }, (opened) => opened.forget(wanted, why)))
 }
 
 async function each<T>(names: readonly string[], look: (name: string) => Promise<T>): Promise<T[]> {

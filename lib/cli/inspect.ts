@@ -18,15 +18,15 @@ import type { NamedStore } from './store.ts'
 import { countOf, out, plain, tell, UsageError } from './terminal.ts'
 import { withFolder } from './unfinished.ts'
 
-export const INSPECT_HELP = `pi-context-manager inspect [options]
+export const INSPECT_HELP = `pi-context-manager inspect [options] [SESSION]
 
-Lists the sessions of a store. With --html it writes a page with their turns and
-rolls, and with each object's versions, their differences and the newest text.
-The store is not changed and may be in use.
+Lists the sessions of a store, or one of them. With --html it writes a page with
+their turns and rolls, and with each object's versions, their differences and
+the newest text. The store is not changed and may be in use.
 
 ${STORE_HELP}
-  --session ID          only this session; a beginning of its ID that no other
-                        has will do
+  --session ID          only this session, as SESSION; a beginning of its ID
+                        that no other has will do
   --html FILE           write the page
   --json                the list as JSON
 
@@ -51,7 +51,11 @@ export const INSPECT_OPTIONS = {
 
 /** Runs the command; resolves with the exit code. */
 export async function inspect(args: string[]): Promise<number> {
-  const { values } = parseArgs({ args, options: INSPECT_OPTIONS })
+  const { values: given, positionals } = parseArgs({ args, options: INSPECT_OPTIONS, allowPositionals: true })
+  const named = [...positionals, ...(given.session === undefined ? [] : [given.session])]
+  if (named.length > 1) throw new UsageError(`inspect takes one session; ${named.length} were given`)
+  const [session] = named
+  const values = { ...given, ...(session === undefined ? {} : { session }) }
   if (values.call !== undefined)
     return showCall(countOf('call', values.call, 0), values.session, values['pi-session'])
   return reading(values.store, (store) => listed(store, values))

@@ -51,8 +51,33 @@ function misused(error: Error, name: string, { options }: Command): UsageError |
   if (valueless !== undefined) return new UsageError(`${valueless} needs a value; ${help}`)
   const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-{1,2}[^' ]+)/.exec(error.message)?.[1] : undefined
   if (unknown === undefined) return new UsageError(`${error.message.replaceAll('\n', ' ')}; ${help}`)
-  const near = suggestion(unknown, Object.keys(options).map((option) => `--${option}`))
+  const meant = (MEANT[unknown] ?? []).find((option) => Object.hasOwn(options, option))
+  const near = meant === undefined ? suggestion(unknown, Object.keys(options).map((option) => `--${option}`)) : `; did you mean "--${meant}"?`
   return new UsageError(`${name} has no option ${unknown}${near === '' ? `; "pi-context-manager ${name} --help" lists them` : near}`)
+}
+
+/** Options of other programs, and ours that do the same: the first one that a command has. */
+const MEANT: Readonly<Record<string, readonly string[]>> = {
+  '--port': ['listen'],
+  '-p': ['listen', 'project'],
+  '--host': ['listen'],
+  '--address': ['listen'],
+  '--bind': ['listen'],
+  '--db': ['store'],
+  '--database': ['store'],
+  '--days': ['since'],
+  '--from': ['since'],
+  '--after': ['since'],
+  '--folder': ['project'],
+  '--dir': ['project'],
+  '--cwd': ['project'],
+  '-n': ['limit', 'dry-run'],
+  '--max': ['limit'],
+  '--count': ['limit'],
+  '--preview': ['dry-run'],
+  '--output': ['html'],
+  '-o': ['html'],
+  '--api-key': ['token'],
 }
 
 endOnSignals()

@@ -12,7 +12,7 @@ export async function objectOf({ options, name: store }: NamedStore, name: strin
   const found = await named(options, name)
   const [id] = found
   if (id === undefined && /^[0-9a-f]{1,3}$/i.test(name)) throw new UsageError(`${name} is too short for a name; give at least four of its digits`)
-  if (id === undefined) throw new NotFound(`${store} has no object ${name}; "search" and "log" show IDs`)
+  if (id === undefined) throw new NotFound(`${store} has no object ${name}, nor a file ${asStored(resolve(name))}; "search" shows IDs and paths`)
   if (found.length > 1) throw ambiguous(name, found)
   return id
 }
@@ -26,11 +26,19 @@ export async function versionOf(store: NamedStore, name: string): Promise<{ id: 
 
 /** The session whose ID this is, or begins so. Throws {@link NotFound}, {@link UsageError}. */
 export async function sessionOf({ options, name: store }: NamedStore, given: string): Promise<string> {
-  const found = (await inStore(options, (store) => store.find(`${SESSION}${given}`))).map((id) => id.slice(SESSION.length))
+  let found = (await inStore(options, (store) => store.find(`${SESSION}${given}`))).map((id) => id.slice(SESSION.length))
+  // Without the name of its agent, as the agent itself and "replay" show it.
+  if (found.length === 0 && !given.includes(':')) found = (await inStore(options, (store) => store.sessions())).map(({ id }) => id).filter((id) => isBehindAgent(id, given))
   const [id] = found
   if (given === '' || id === undefined) throw new NotFound(`${store} has no session ${given}; "sessions" lists them`)
   if (found.length > 1) throw ambiguous(given, found)
   return id
+}
+
+/** Returns whether a session's ID goes on so behind the name of its agent. Subagents' conversations are not meant. */
+export function isBehindAgent(id: string, given: string): boolean {
+  const own = /^[a-z-]+:([^:]*)$/.exec(id)?.[1]
+  return given !== '' && own?.startsWith(given) === true
 }
 
 /** The session that an object belongs to, the newest that has encountered it; undefined if none has. */

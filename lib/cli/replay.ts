@@ -19,6 +19,7 @@ import type { Charged } from '../replay/paid.ts'
 import { survey } from '../replay/survey.ts'
 import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
 import type { Row } from '../replay/table.ts'
+import { otherFolders } from '../usage/agent-folders.ts'
 import { chargesOf } from '../usage/charges.ts'
 import { DONE, NONE } from './exit.ts'
 import { writePrivately } from './private.ts'
@@ -261,10 +262,16 @@ async function leftOutOf(file: string, { message, recording }: LeftOut, charged:
   return { file, message, ...(paid.calls > 0 && paid) }
 }
 
+/** Where there are sessions of other agents, to follow a sentence that something is not there. */
+function elsewhere(): string {
+  const others = otherFolders()
+  return others.length === 0 ? '' : `; there are sessions in ${others.join(' and ')}`
+}
+
 function reason(error: unknown): string {
   if (error instanceof NotReplayable) return error.message
   const { code, message } = error as { code?: string; message?: string }
-  if (code === 'ENOENT') return 'there is no such file or folder'
+  if (code === 'ENOENT') return `there is no such file or folder${elsewhere()}`
   if (code === 'EACCES') return 'it may not be read (permission denied)'
   return `it could not be replayed: ${message ?? String(error)}`
 }

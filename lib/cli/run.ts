@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { constants, homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { hostSession } from '../gateway/bills.ts'
 import { programOf } from '../gateway/programs.ts'
 import type { Addresses, Launch, Program } from '../gateway/programs.ts'
 import type { Gateway } from '../gateway/gateway.ts'
@@ -59,6 +60,8 @@ export async function run(args: string[]): Promise<number> {
     rmSync(folder, { recursive: true, force: true })
     for (const warning of warnings) tell(plain(warning))
     for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
+    const resume = resumeOf(gateway, command)
+    if (resume !== undefined) tell(`pi-context-manager: this goes on with it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`)
     await gateway.close()
   }
 }
@@ -80,6 +83,16 @@ function isWritable(folder: string): boolean {
   } catch {
     return false
   }
+}
+
+/** The command that goes on with the last session that went through: the agent's own last words name it without the gateway. */
+function resumeOf({ ledger }: Gateway, command: string): string[] | undefined {
+  const last = ledger.sessions.at(-1)
+  if (last === undefined) return undefined
+  const id = hostSession(last.session).slice(last.host.length + 1)
+  if (!/^[\w-]+$/.test(id)) return undefined
+  if (last.host === 'claude-code') return [command, '--resume', id]
+  return last.host === 'codex' ? [command, 'resume', id] : undefined
 }
 
 /** Where the program's name stands if there is no `--`. */

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve, sep } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { canWrite, copied } from '../copy.ts'
+import { billsFile } from '../gateway/bills.ts'
 import { addressesIn, isAddress, shownUrl } from '../node-address.ts'
 import { defaultStorePath, journalOf } from '../place.ts'
 import { Store } from '../store.ts'
@@ -55,6 +56,16 @@ export async function inStore<T>(options: StoreOptions, work: (store: Store) => 
     return await work(store)
   } finally {
     await store.close()
+  }
+}
+
+/** The gateway's file beside a store; undefined if there is no store. */
+export function billsBeside(store: string | undefined): string | undefined {
+  try {
+    return billsFile(storeOf(store, true).options)
+  } catch (error) {
+    if (store === undefined && error instanceof UsageError) return undefined
+    throw error
   }
 }
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { billsFile, hostSession } from '../gateway/bills.ts'
+import { hostSession } from '../gateway/bills.ts'
 import { columns, middleCut, widthOf } from '../columns.ts'
 import { shortened } from '../inspect/names.ts'
 import { allSessionFiles, openAny, piSessionFolder } from '../replay/open.ts'
@@ -11,6 +11,7 @@ import type { Charged } from '../replay/paid.ts'
 import { tokens } from '../replay/tokens.ts'
 import { savingCell, savingText, shareCell } from '../saving.ts'
 import { dayOf } from '../replay/verdict.ts'
+import { otherFolders } from '../usage/agent-folders.ts'
 import { chargesOf } from '../usage/charges.ts'
 import type { Charge, Repeated } from '../usage/charges.ts'
 import { gatewayCharges } from '../usage/gateway.ts'
@@ -22,7 +23,7 @@ import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
-import { asStored, inStore, reading, STORE_HELP, storeOf } from './store.ts'
+import { asStored, billsBeside, inStore, reading, STORE_HELP } from './store.ts'
 import { suggestion } from './suggest.ts'
 import { dollars, plain, Progress, shown, tell, UsageError } from './terminal.ts'
 
@@ -105,23 +106,19 @@ export async function usage(args: string[]): Promise<number> {
   return total.calls === 0 ? NONE : DONE
 }
 
-/** The gateway's file beside a store; undefined if there is no store. */
-function billsBeside(store: string | undefined): string | undefined {
-  try {
-    return billsFile(storeOf(store, true).options)
-  } catch (error) {
-    if (store === undefined && error instanceof UsageError) return undefined
-    throw error
-  }
-}
-
 async function filesOf(paths: readonly string[]): Promise<string[]> {
   for (const path of paths) {
-    if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}; name one, or use Pi first`)
+    if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}${elsewhere()}`)
   }
   return allSessionFiles(paths, (_, error) => {
     if (error !== undefined) throw error
   })
+}
+
+/** Where there are sessions of other agents, to follow a sentence that something is not there. */
+function elsewhere(): string {
+  const others = otherFolders()
+  return others.length === 0 ? '; name one, or use Pi first' : `; there are sessions in ${others.join(' and ')}: "pi-context-manager usage ${others.join(' ')}" sums them up`
 }
 
 async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge) => void): Promise<void> {
@@ -176,6 +173,9 @@ function comparedLines(compared: Comparison | undefined): string[] {
   return ['', arm('left plain', left), arm('context manager', managed), verdict]
 }
 
+/** The fewest characters of a session's folder. */
+const LEAST_FOLDER = 8
+
 const HEADS: Readonly<Record<Group, string>> = { day: 'day', project: 'project', model: 'model', session: 'session' }
 
 /** The longest name of a group, in characters. */
@@ -189,7 +189,8 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
   const names = group === 'session' ? shortened(rows.map(({ key }) => key)) : undefined
   const nameOf = ({ key, folder }: Sum): string => {
     const session = names?.get(key)
-    if (session !== undefined) return plain(middleCut(`${session} ${basename(folder)}`, LONGEST_KEY))
+    // The ID stays whole, because commands take it.
+    if (session !== undefined) return plain(`${session} ${middleCut(basename(folder), Math.max(LEAST_FOLDER, LONGEST_KEY - session.length - 1))}`)
     return plain(middleCut(group === 'project' ? basename(key) || key : key, LONGEST_KEY))
   }
   const heads = [HEADS[group], 'sessions', 'calls', 'sent', 'cached', 'cost', 'saved', 'share']

@@ -5,27 +5,34 @@ import { widthOf, wrapped } from '../columns.ts'
 import { callsBack } from '../models/cache-break.ts'
 import { tokens as short } from '../replay/tokens.ts'
 import { openAny, piSessionFolder } from '../replay/open.ts'
+import { agentFolders, filesOfSession } from '../usage/agent-folders.ts'
+import type { AgentFolder } from '../usage/agent-folders.ts'
 import { cacheHistory } from '../usage/breaks.ts'
-import type { CacheBreak } from '../usage/breaks.ts'
+import type { CacheBreak, CacheHistory } from '../usage/breaks.ts'
+import { gatewayHistories } from '../usage/gateway-breaks.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { paged } from './pager.ts'
-import { piSessionFile } from './pi-session.ts'
+import { ambiguous, isBehindAgent } from './objects.ts'
 import { when } from '../inspect/names.ts'
+import { billsBeside, STORE_HELP } from './store.ts'
 import { countOf, NotFound, plain, shown, UsageError } from './terminal.ts'
 
 export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
 
 Says what made the provider process tokens again that the call before had
 already sent, when, and what that cost: the newest times first. SESSION is a
-session of Pi, by its ID or a beginning of it; FILE is any session file that
-"replay" reads.
+session of Pi, of the gateway, of Claude Code or of Codex, by its ID or a
+beginning of it, as "sessions", "usage --by session" and "replay" show it; FILE
+is any session file that "replay" reads.
 
   --limit N             at most N of them (default 6)
   --json                all of them as JSON
+${STORE_HELP}; the
+                        gateway's figures are beside it
 
 ${exitHelp('there is no such session')}`
 
-export const WHY_OPTIONS = { limit: { type: 'string' }, json: { type: 'boolean' } } as const
+export const WHY_OPTIONS = { store: { type: 'string' }, limit: { type: 'string' }, json: { type: 'boolean' } } as const
 
 /** Runs the command; resolves with the exit code. */
 export async function why(args: string[]): Promise<number> {
@@ -34,7 +41,7 @@ export async function why(args: string[]): Promise<number> {
   const [given] = positionals
   if (given === undefined || positionals.length > 1)
     throw new UsageError('why needs one session or session file; "sessions" and "usage --by session" list them')
-  const history = await cacheHistory(await openAny(await fileOf(given)))
+  const history = await historyOf(given, values.store)
   await paged(async (write) => {
     if (values.json === true) return write(shown(JSON.stringify(history, null, 2)))
     const { calls, isKnown, breaks } = history
@@ -54,10 +61,24 @@ function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
   return plain(`${ago} (${when(new Date(at).toISOString())}), ${short(tokens)} tokens written again${price}: ${causes.join(' ')}`)
 }
 
-async function fileOf(given: string): Promise<string> {
+/** The history of what a name stands for: a session file, a session of Pi's, of the gateway's, or of another agent's. */
+async function historyOf(given: string, store: string | undefined): Promise<CacheHistory> {
   const found = statSync(given, { throwIfNoEntry: false })
   if (found?.isDirectory() === true) throw new UsageError(`${given} is a folder; name one session file in it`)
-  const file = found === undefined ? await piSessionFile(given) : given
-  if (file !== undefined) return file
-  throw new NotFound(`there is no session file ${given}, and Pi's folder ${piSessionFolder()} has no session of that ID`)
+  if (found !== undefined) return cacheHistory(await openAny(given))
+  const [pi, ...others] = agentFolders() as [AgentFolder, ...AgentFolder[]]
+  const ofPi = only(given, await filesOfSession([pi], given))
+  if (ofPi !== undefined) return cacheHistory(await openAny(ofPi))
+  const noted = billsBeside(store)
+  const ofGateway = only(given, noted === undefined ? new Map() : await gatewayHistories(noted, (id) => id.startsWith(given) || isBehindAgent(id, given)))
+  if (ofGateway !== undefined) return ofGateway
+  const ofOthers = only(given, await filesOfSession(others, given))
+  if (ofOthers !== undefined) return cacheHistory(await openAny(ofOthers))
+  throw new NotFound(`there is no session file ${given}, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code and Codex have a session of that ID; "sessions" and "usage --by session" list them`)
+}
+
+/** The only one, or the one that has exactly this ID. */
+function only<T>(given: string, found: ReadonlyMap<string, T>): T | undefined {
+  if (found.size > 1 && !found.has(given)) throw ambiguous(given, [...found.keys()])
+  return found.get(given) ?? [...found.values()][0]
 }

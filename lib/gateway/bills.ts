@@ -6,6 +6,7 @@ import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { StoreOptions } from '../index.ts'
 import type { Usage } from './answer.ts'
+import type { GatewayBreak } from './break.ts'
 import { besideStore } from './form-files.ts'
 
 /** One call. */
@@ -24,6 +25,8 @@ export interface BilledCall {
   /** Estimate of the request for a summary that the host itself would have made before this call; absent: none. */
   summary?: Usage
   isHeldOut: boolean
+  /** What its provider had to read again that it had read before, and why; undefined if nothing. */
+  broken?: GatewayBreak
 }
 
 /** The file of a store. */

@@ -24,6 +24,7 @@ import { withTargets } from './pointers.ts'
 import { chainOf, commonLength, noticesIn, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
+import { notePrompt } from './prompt.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { hostShape, newFacts, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
@@ -355,8 +356,7 @@ export class Conversation {
 
   #open(): Promise<Opened> {
     if (this.#opened === undefined) {
-      const opening = this.#start()
-      this.#opened = opening
+      const opening = (this.#opened = this.#start())
       // A failure may pass: the next request tries again.
       opening.catch(() => {
         if (this.#opened === opening) this.#opened = undefined
@@ -368,6 +368,7 @@ export class Conversation {
   async #start(): Promise<Opened> {
     const { open, modelOf, onRoll, now } = this.#options
     const manager = await ContextManager.open({ ...open, sessionId: this.id, cwd: this.cwd })
+    await notePrompt(manager, this.#request)
     const projection = new Projection(manager, {
       shape: hostShape(this.api, this.#facts),
       canRecall: () => this.#request?.canRecall ?? false,

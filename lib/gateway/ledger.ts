@@ -144,8 +144,8 @@ export class BillLedger {
     else take(state, [receipt])
   }
 
-  /** Notes a request that has ended. Returns what it was billed, and the host's own would have been, if that is known. */
-  note(entry: LedgerEntry): ({ billed: Usage } & PlainBill) | undefined {
+  /** Notes a request that has ended. Returns what it was billed, what the host's own would have been, and what broke the cache, if that is known. */
+  note(entry: LedgerEntry): ({ billed: Usage; broken?: GatewayBreak } & PlainBill) | undefined {
     const { request, sender, conversation, outcome, isAside } = entry
     const session = conversation?.id ?? sender.session ?? `${sender.host}:`
     const state = this.#state(session, entry)
@@ -175,7 +175,7 @@ export class BillLedger {
     if (!isAside && usage !== undefined) state.rolling = undefined
     this.#rest()
     for (const listener of this.#listeners) listener(session)
-    return usage === undefined || bill === undefined ? undefined : { billed: usage, ...bill }
+    return usage === undefined || bill === undefined ? undefined : { billed: usage, ...bill, ...(broken !== undefined && { broken }) }
   }
 
   /** Lets go of the messages of sessions that have not been used for long. Their next call is compared with nothing. */

@@ -5,6 +5,7 @@ import type { Fields } from '../harness/message.ts'
 import { applied, editOf, isEdited } from '../harness/edit.ts'
 import type { JsonEdit, EditedItem } from '../harness/edit.ts'
 import type { CacheLifetime } from './lifetime/markers.ts'
+import { native } from '../native.ts'
 import { recallFacts } from './recall-tool.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions, or Gemini's contents. */
@@ -112,8 +113,7 @@ export function listEdit({ api, body, messages }: ModelRequest, items: readonly 
 function beforeAnswers(body: Fields, messages: readonly Fields[]): string[] {
   const answer = messages.findIndex(({ role, type }) => role === 'assistant' || role === 'model' || role === 'tool' || /_(?:call|output)$/.test(textOf(type)))
   const first = messages.slice(0, Math.min(answer < 0 ? messages.length : answer, MOST_FIRST))
-  const system = isFields(body['systemInstruction']) ? body['systemInstruction']['parts'] : body['systemInstruction']
-  return [body['system'], body['instructions'], system, ...first.map(({ content, parts }) => content ?? parts)].flatMap(textsIn)
+  return [...systemsOf(body), ...first.map(({ content, parts }) => content ?? parts)].flatMap(textsIn)
 }
 
 /** At most so many messages of a host stand before the first answer. */
@@ -140,13 +140,20 @@ const FOLDER = /<cwd>(\/[^<\\"\n]+)<\/cwd>|[Ww]orking directory(?: is)?:\s*`?(\/
 
 /** The first words that a user has said, without what hosts put around them. Identifies a conversation for people. */
 export function firstPrompt({ messages }: ModelRequest): string {
-  for (const { role, parts, content = parts } of messages as Fields[]) {
-    if (role !== 'user') continue
-    const texts = typeof content === 'string' ? [content] : listOf(content).flatMap((block) => (isFields(block) ? [textOf(block['text'])] : []))
-    const said = texts.map((text) => text.trim()).find((text) => text !== '' && !/^(?:<|# AGENTS\.md|Caveat:)/.test(text))
-    if (said !== undefined) return said.slice(0, 200)
-  }
-  return ''
+  const texts = (messages as Fields[]).slice(0, MOST_FIRST).flatMap(({ role, parts, content = parts }) => (role === 'user' ? textsIn(content) : []))
+  return native.firstWords(texts) ?? ''
+}
+
+/** The system prompt of a request, in whatever places its format has it; empty if there is none. */
+export function systemText({ body, messages }: ModelRequest): string {
+  const inList = (messages as Fields[]).slice(0, MOST_FIRST).filter(({ role }) => role === 'system' || role === 'developer')
+  return [...systemsOf(body), ...inList.map(({ content }) => content)].flatMap(textsIn).join('\n')
+}
+
+/** The fields in which the formats have the system prompt. */
+function systemsOf(body: Fields): unknown[] {
+  const gemini = body['systemInstruction']
+  return [body['system'], body['instructions'], isFields(gemini) ? gemini['parts'] : gemini]
 }
 
 function sizeOf(value: unknown): number {

@@ -39,14 +39,21 @@ export function shortName(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, SHORT)
 }
 
-/** The IDs' shortest beginnings, of at least eight characters, that no other of them has. */
+/** How many characters of an ID are shown behind the name of its agent. */
+const SHORT_BEHIND = 7
+
+/**
+ * The IDs' shortest beginnings that no other of them has: of at least eight characters, or of seven behind the name of an agent
+ * (`claude-code:9f3a1b2`), so that one that was written down stays good when more sessions come. Every command takes them.
+ */
 export function shortened(ids: readonly string[]): Map<string, string> {
   const sorted = [...new Set(ids)].sort()
   return new Map(
     sorted.map((id, index) => {
       const others = [sorted[index - 1] ?? '', sorted[index + 1] ?? '']
       const shared = Math.max(...others.map((other) => commonLength(id, other)))
-      return [id, id.slice(0, Math.max(SHORT, shared + 1))]
+      const least = Math.max(SHORT, (/^[a-z-]+:/.exec(id)?.[0].length ?? 0) + SHORT_BEHIND)
+      return [id, id.slice(0, Math.max(least, shared + 1))]
     }),
   )
 }

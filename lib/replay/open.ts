@@ -111,6 +111,12 @@ export async function allSessionFiles(paths: readonly string[], missing: (path: 
   return [...files.values()]
 }
 
+/** The ID in a session file's name, as Pi, Claude Code and Codex write it; the whole name for any other. */
+export function idInName(name: string): string {
+  const stem = name.replace(/^.*[/\\]/, '').replace(/\.(?:jsonl|traj\.json|json)(?:\.gz)?$/, '')
+  return /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i.exec(stem)?.[1] ?? /_([^_]+)$/.exec(stem)?.[1] ?? stem
+}
+
 async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {
   const lines = /\.jsonl(\.gz)?$/.test(entry.name)
   const trajectory = /\.traj\.json(\.gz)?$/.test(entry.name)

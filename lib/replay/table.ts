@@ -89,7 +89,8 @@ function programTable(program: Format, rows: readonly Row[], paint: Paint, width
   const cells = sorted.map((row) => [
     row.day,
     middleCut(row.project, PROJECT_CHARS),
-    middleCut((row.id === undefined ? undefined : ids.get(row.id)) ?? row.name, room),
+    // An ID stays whole, because commands take it.
+    (row.id === undefined ? undefined : ids.get(row.id)) ?? middleCut(row.name, room),
     String(row.calls),
     `${row.isAssumed === true ? '~' : ''}${money(row.paid, row.unit)}`,
     money(row.own, row.unit),

@@ -24,7 +24,7 @@ export interface CacheBreak {
 }
 
 /** The breaks of a session. */
-interface CacheHistory {
+export interface CacheHistory {
   calls: number
   /** False if the provider reported no use of a cache, so that nothing is known. */
   isKnown: boolean

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import type { BilledCall } from '../gateway/bills.ts'
 import type { Usage } from '../gateway/answer.ts'
 import { inputCost, plainCost, summaryCost } from '../gateway/saving.ts'
+import type { GatewayBreak } from '../gateway/break.ts'
 import { isFields } from '../harness/message.ts'
 import { readName } from '../models/name.ts'
 import { callCost, pricesOf } from '../models/prices.ts'
@@ -11,8 +12,13 @@ import type { Charge } from './charges.ts'
 
 /** Reads a gateway's file; nothing if there is none. Lines that are none of a call are skipped. */
 export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
+  for await (const call of gatewayCalls(path)) yield chargeOf(call)
+}
+
+/** The calls in a gateway's file, as it has noted them; none if there is no file. */
+export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   if (!existsSync(path)) return
-  for await (const { value } of jsonLines(path)) if (isBilled(value)) yield chargeOf(value)
+  for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
 }
 
 function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut }: BilledCall): Charge {
@@ -34,6 +40,14 @@ function isBilled(value: unknown): value is BilledCall {
   if (!isFields(value)) return false
   const { at, session, folder, model, billed, plain } = value
   return typeof at === 'number' && [session, folder, model].every((one) => typeof one === 'string') && ((isUsage(billed) && isUsage(plain)) || (billed === undefined && plain === undefined))
+}
+
+function withBreak({ broken, ...call }: BilledCall): BilledCall {
+  return isBreak(broken) ? { ...call, broken: broken as GatewayBreak } : call
+}
+
+function isBreak(value: unknown): boolean {
+  return isFields(value) && typeof value['tokens'] === 'number' && Array.isArray(value['causes']) && value['causes'].every((cause) => typeof cause === 'string')
 }
 
 function isUsage(value: unknown): boolean {

@@ -25,7 +25,7 @@ pub mod clock;
 pub mod conformance;
 mod error;
 pub mod memory;
-mod opening;
+pub mod opening;
 mod owner;
 mod query;
 pub mod redacted;

@@ -15,6 +15,22 @@ pub enum Said {
     Command(String),
 }
 
+/// How many characters of a user's first words identify a conversation.
+const PROMPT: usize = 200;
+
+/// The beginning of the user's own first words in the texts of a conversation; without any, of the first command.
+pub fn first_words(texts: &[String]) -> Option<String> {
+    let mut command = None;
+    let words = texts.iter().find_map(|text| match said_in(text)? {
+        Said::Words(words) => Some(words),
+        Said::Command(given) => {
+            command.get_or_insert(given);
+            None
+        }
+    });
+    Some(words.or(command)?.chars().take(PROMPT).collect())
+}
+
 /// The user's own part of a text, on one line; `None` if a host wrote all of it.
 pub fn said_in(text: &str) -> Option<Said> {
     let (mut rest, mut command) = (text.trim_start(), Vec::new());

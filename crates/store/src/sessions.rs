@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::opening::{self, Said};
+use crate::opening;
 use crate::{AsOf, Filter, Outline, Result, Store, StoreError};
 
 /// One session.
@@ -97,9 +97,6 @@ pub struct Limits {
     pub max_days: Option<u32>,
 }
 
-/// How many characters of a prompt are shown at most.
-const PROMPT: usize = 200;
-
 /// How many turns are looked at for the user's own words: some hosts fill the first ones.
 const TURNS: usize = 8;
 
@@ -163,7 +160,7 @@ async fn summary(store: &dyn Store, id: SessionId) -> Result<Option<SessionSumma
         Some(folder) => Some(folder),
         None => shared_folder(store, &index).await?,
     };
-    let first_prompt = first_prompt(&said);
+    let first_prompt = opening::first_words(&said);
     Ok(Some(SessionSummary { id, turns, objects: index.len(), last_written, folder, first_prompt }))
 }
 
@@ -227,19 +224,6 @@ async fn first_texts(store: &dyn Store, id: &SessionId) -> Result<Vec<String>> {
         texts(said, &mut all);
     }
     Ok(all)
-}
-
-/// The beginning of the user's own first words; without any, of the first command.
-fn first_prompt(texts: &[String]) -> Option<String> {
-    let mut command = None;
-    let words = texts.iter().find_map(|text| match opening::said_in(text)? {
-        Said::Words(words) => Some(words),
-        Said::Command(given) => {
-            command.get_or_insert(given);
-            None
-        }
-    });
-    Some(words.or(command)?.chars().take(PROMPT).collect())
 }
 
 /// The texts of a message, whose content is a single text or a list of parts.

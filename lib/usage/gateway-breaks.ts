@@ -1,0 +1,35 @@
+/** What broke the cache in sessions that went through a gateway, as it has noted it. */
+import type { BilledCall } from '../gateway/bills.ts'
+import { pricesOf, ratesAt } from '../models/prices.ts'
+import { readName } from '../models/name.ts'
+import type { CacheBreak, CacheHistory } from './breaks.ts'
+import { gatewayCalls } from './gateway.ts'
+
+/** The histories of the sessions whose ID passes, by ID, in one pass through a gateway's file. */
+export async function gatewayHistories(path: string, isWanted: (session: string) => boolean): Promise<Map<string, CacheHistory>> {
+  const all = new Map<string, BilledCall[]>()
+  for await (const call of gatewayCalls(path)) {
+    if (!isWanted(call.session)) continue
+    const calls = all.get(call.session)
+    if (calls === undefined) all.set(call.session, [call])
+    else calls.push(call)
+  }
+  return new Map([...all].map(([session, calls]) => [session, historyOf(calls)]))
+}
+
+function historyOf(calls: readonly BilledCall[]): CacheHistory {
+  const breaks = calls.flatMap((call, at): CacheBreak[] => {
+    if (call.broken === undefined) return []
+    const { tokens, causes } = call.broken
+    return [{ callsAgo: calls.length - 1 - at, at: call.at, tokens, cost: priceOf(call, tokens), causes }]
+  })
+  return { calls: calls.length, isKnown: calls.some(({ billed }) => billed !== undefined && billed.cacheRead > 0), breaks: breaks.reverse() }
+}
+
+/** Dollars for writing tokens again instead of reading them; undefined for a model without known prices. */
+function priceOf({ model, billed }: BilledCall, tokens: number): number | undefined {
+  const prices = pricesOf(readName(model))
+  if (prices === undefined || billed === undefined) return undefined
+  const { input, cacheRead, cacheWrite } = ratesAt(prices, billed.input + billed.cacheRead + billed.cacheWrite)
+  return (tokens * ((billed.cacheWrite > 0 ? cacheWrite : input) - cacheRead)) / 1_000_000
+}
