@@ -1,8 +1,13 @@
 /** An edit leads from one value to the other, in memory and in the text of a body, and touches nothing else there. */
 import { describe, expect, test } from 'vitest'
-import { applied, cutItems, editOf, itemsOf } from '../../lib/harness/edit.ts'
+import { applied, appliedItems, cutItems, editOf, itemsOf } from '../../lib/harness/edit.ts'
 import type { JsonEdit } from '../../lib/harness/edit.ts'
 import { argumentsText, spliced } from '../../lib/harness/splice.ts'
+import { shapeNamed } from '../../lib/harness/shapes.ts'
+import { isEdited, read, write } from '../../lib/harness/unit.ts'
+import type { PartEdit } from '../../lib/driver/edits.ts'
+import { written } from '../hosts/conversation.ts'
+import type { Step } from '../hosts/conversation.ts'
 import { random } from '../rig/random.ts'
 import type { Random } from '../rig/random.ts'
 
@@ -105,6 +110,37 @@ describe('lists', () => {
     const before = [{ role: 'user', content: 'go' }, result('a', 'long'), result('b', 'long'), result('c', 'x')]
     const after = [before[0], { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'b', content: 'short' }] }, before[3], { role: 'user', content: 'notice' }]
     expect(itemsOf(before, after)).toEqual([0, [2, { fields: { content: { items: [[0, { fields: { content: { is: 'short' } } }]] } } }], 3, { add: { role: 'user', content: 'notice' } }])
+  })
+
+  /** Sends an answer and its results in one line, and the next one edited, as a roll does. */
+  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)('%s: what is sent is an edit of its own message, also where hosts use IDs again or give none', (name) => {
+    const step = (text: string): Step => ({ text, calls: [{ id: 'call_0', name: 'bash', args: { command: 'x' }, output: 'long' }] })
+    const shape = shapeNamed(name)
+    const messages = ['first', 'second', 'third', 'fourth'].flatMap((text) => written[name](step(text), 1))
+    const each = messages.length / 4
+    const units = [...read(messages, 0, shape, () => '', () => false)]
+    const parts = units.flatMap((unit) => unit.parts)
+    const edits: Record<number, PartEdit> = {
+      1: { kind: 'result', text: 'lines' },
+      2: { kind: 'gone' },
+      3: { kind: 'gone' },
+      4: { kind: 'message', calls: [{ callId: 'call_0', position: 0, args: { command: 'y' } }], texts: [{ block: 0, text: 'short' }] },
+      5: { kind: 'result', text: 'reference' },
+    }
+    for (const [number, part] of parts.entries()) part.edit = edits[number]
+    const sent = units.flatMap((unit) => (isEdited(unit) ? write(unit) : unit.raw))
+    const places = itemsOf(messages, sent).map((item) => (typeof item === 'number' ? item : 'add' in item ? 'add' : item[0]))
+    expect(places).toEqual(messages.map((_, at) => at).filter((at) => at < each || at >= 2 * each))
+    expect(appliedItems(messages, itemsOf(messages, sent))).toEqual(sent)
+    // The host sends its messages anew with each request.
+    const again = structuredClone(messages)
+    for (const [at, unit] of units.entries()) unit.raw.splice(0, unit.raw.length, ...again.slice(at === 0 ? 0 : units.slice(0, at).flatMap(({ raw }) => raw).length).slice(0, unit.raw.length))
+    expect(itemsOf(again, sent.map((message) => again[messages.indexOf(message)] ?? message)).map((item) => (typeof item === 'object' && 'add' in item ? 'add' : typeof item === 'number' ? item : item[0]))).toEqual(places)
+  })
+
+  test('a call of one answer is not an edit of another one', () => {
+    const answer = (id: string, command: string): object => ({ role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: command } }] })
+    expect(itemsOf([answer('a', 'long'), answer('b', 'long')], [answer('b', 'short')]).map((item) => (Array.isArray(item) ? item[0] : item))).toEqual([1])
   })
 
   test.each([

@@ -5,6 +5,7 @@
 import { placeholderOf } from '../host-tools.ts'
 import type { EngineMessage } from '../harness/message.ts'
 import { resultText } from '../harness/message.ts'
+import { takeOrigin } from '../harness/origins.ts'
 import type { Shape } from '../harness/shape.ts'
 
 /** The reads of a conversation, and which of them point to which. */
@@ -43,7 +44,10 @@ export function withTargets(sent: object[], own: readonly object[], { targets }:
   if (edits.size === 0) return sent
   return sent.flatMap((message, at) => {
     const own = edits.get(at)
-    return own === undefined ? [message] : shape.write([message], new Map([...own].map(([number, text]) => [number, { kind: 'result', text }])))
+    if (own === undefined) return [message]
+    const written = shape.write([message], new Map([...own].map(([number, text]) => [number, { kind: 'result', text }])))
+    for (const one of written) takeOrigin(one, message)
+    return written
   })
 }
 

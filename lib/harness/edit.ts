@@ -5,6 +5,7 @@
 import { isMarker } from './identity.ts'
 import { isFields } from './message.ts'
 import type { Fields } from './message.ts'
+import { originOf } from './origins.ts'
 
 /** A change of a value: another one replaces it, or some of its fields or elements change. */
 export type JsonEdit = { is: unknown } | { fields: Record<string, JsonEdit | null> } | { items: readonly EditedItem[] }
@@ -36,32 +37,34 @@ export function editOf(before: unknown, after: unknown): JsonEdit | undefined {
 
 /**
  * The elements of a list in terms of another one. Elements that are the same object are found wherever they stand behind
- * each other; between them, an element is an edited one if it has the same role, type and IDs.
+ * each other, and so is what is sent instead of one; between them, an element is an edited one if it has the same role, type
+ * and IDs.
  */
 export function itemsOf(before: readonly unknown[], after: readonly unknown[]): EditedItem[] {
   const places = new Map(before.map((value, at) => [value, at]))
+  const placeIn = (value: unknown): number | undefined => (typeof value === 'object' && value !== null ? (places.get(value) ?? places.get(originOf(value) ?? NOWHERE)) : undefined)
   const limits = new Array<number>(after.length)
   for (let n = after.length - 1, limit = before.length; n >= 0; n -= 1) {
     limits[n] = limit
-    const place = typeof after[n] === 'object' ? places.get(after[n]) : undefined
+    const place = placeIn(after[n])
     if (place !== undefined && place < limit) limit = place
   }
   let next = 0
+  const at = (place: number, value: unknown): EditedItem => {
+    next = place + 1
+    const edit = editOf(before[place], value)
+    return edit === undefined ? place : [place, edit]
+  }
   return after.map((value, n): EditedItem => {
-    const place = typeof value === 'object' ? places.get(value) : undefined
-    if (place !== undefined && place >= next) {
-      next = place + 1
-      return place
-    }
-    for (let at = next; at < (limits[n] as number); at += 1) {
-      if (!isKin(before[at], value)) continue
-      next = at + 1
-      const edit = editOf(before[at], value)
-      return edit === undefined ? at : [at, edit]
-    }
+    const known = placeIn(value)
+    if (known !== undefined && known >= next) return at(known, value)
+    for (let place = next; place < (limits[n] as number); place += 1) if (isKin(before[place], value)) return at(place, value)
     return { add: withoutMarkers(value) }
   })
 }
+
+/** What is in no list. */
+const NOWHERE = {}
 
 /** The value with an edit. Parts that stay are the same objects. */
 export function applied(value: unknown, edit: JsonEdit | undefined): unknown {
@@ -149,16 +152,15 @@ const NAMES = ['role', 'type', 'id', 'call_id', 'tool_use_id', 'tool_call_id'] a
 
 function isKin(one: unknown, other: unknown): boolean {
   if (!isFields(one) || !isFields(other)) return one === other
-  return NAMES.every((name) => one[name] === other[name]) && hasSameBlock(one['content'], other['content'])
+  return NAMES.every((name) => one[name] === other[name]) && hasSameIds(idsIn(one), idsIn(other))
 }
 
-/** Messages have no IDs in some formats; their blocks do. */
-function hasSameBlock(one: unknown, other: unknown): boolean {
-  if (!Array.isArray(one) || !Array.isArray(other)) return true
-  const ids = idsIn(one)
-  return ids.size === 0 ? idsIn(other).size === 0 : [...idsIn(other)].some((id) => ids.has(id))
+/** Messages have no IDs in some formats; their blocks and calls do. */
+function hasSameIds(one: ReadonlySet<unknown>, other: ReadonlySet<unknown>): boolean {
+  return one.size === 0 ? other.size === 0 : [...other].some((id) => one.has(id))
 }
 
-function idsIn(blocks: readonly unknown[]): Set<unknown> {
+function idsIn({ content, tool_calls: calls }: Fields): Set<unknown> {
+  const blocks = [content, calls].flatMap((list): unknown[] => (Array.isArray(list) ? list : []))
   return new Set(blocks.flatMap((block) => (isFields(block) ? [block['tool_use_id'] ?? block['id'] ?? []].flat() : [])))
 }

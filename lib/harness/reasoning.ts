@@ -7,6 +7,7 @@ import type { BindingReport } from '../models/binding.ts'
 import { rulesOf } from '../models/rules.ts'
 import type { Binding, Route } from '../models/rules.ts'
 import { isFields, textOf } from './message.ts'
+import { takeOrigin } from './origins.ts'
 
 /** A model's name and binding, as its host states them. */
 export interface KnownModel {
@@ -91,8 +92,8 @@ export class Reasoning {
   sent<T extends object>(messages: T[]): T[] {
     if (this.#refused) this.#withheld.add(messages)
     this.#refused = false
-    const own = this.#removed.size === 0 ? messages : this.#removed.without(messages)
-    this.#last = this.#withheld.size === 0 ? own : this.#withheld.without(own)
+    const own = this.#removed.size === 0 ? messages : this.#removed.without(messages, takeOrigin)
+    this.#last = this.#withheld.size === 0 ? own : this.#withheld.without(own, takeOrigin)
     return this.#last as T[]
   }
 }

@@ -1,7 +1,9 @@
 /** Messages of the host that belong together: their content, and what is sent instead of them. */
+import { itemsOf, placeOf } from './edit.ts'
 import { isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
 import { resultText } from './message.ts'
+import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from './message.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import type { Shape } from './shape.ts'
@@ -120,5 +122,14 @@ export function write(unit: Unit): readonly object[] {
   const form = written.map((message) => keep(contentOf(unit.shape, message)))
   if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
   unit.written = written
+  noteOrigins(unit.raw, written)
   return written
+}
+
+function noteOrigins(raw: readonly object[], written: readonly object[]): void {
+  const places = raw.length === 1 ? written.map(() => 0) : itemsOf(raw, written).map(placeOf)
+  for (const [number, message] of written.entries()) {
+    const at = places[number]
+    if (at !== undefined) noteOrigin(message, raw, at)
+  }
 }

@@ -161,8 +161,11 @@ export class Withheld {
     return this.#keys.size - before
   }
 
-  /** The messages without what is withheld; those that nothing is left of are left out. The given ones stay as they are. */
-  without<T extends object>(messages: readonly T[]): T[] {
+  /**
+   * The messages without what is withheld; those that nothing is left of are left out. The given ones stay as they are.
+   * `changed` gets each message that goes out instead of another one.
+   */
+  without<T extends object>(messages: readonly T[], changed: (now: T, before: T) => void = () => {}): T[] {
     if (this.#keys.size === 0) return [...messages]
     return messages.flatMap((message) => {
       if (this.#holds(message)) return []
@@ -172,7 +175,10 @@ export class Withheld {
       const left = blocks.filter((block) => !this.#holds(block))
       if (left.length === blocks.length) return [message]
       // Some hosts' messages are instances of classes.
-      return left.length === 0 ? [] : [Object.assign(Object.create(Object.getPrototypeOf(message)), message, { [name]: left }) as T]
+      if (left.length === 0) return []
+      const now = Object.assign(Object.create(Object.getPrototypeOf(message)), message, { [name]: left }) as T
+      changed(now, message)
+      return [now]
     })
   }
 
