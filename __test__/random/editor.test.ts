@@ -15,7 +15,13 @@ afterEach(cleanUp)
 
 /** Steps of all hosts together: some in `npm test`, ten thousand in CI, a million in the long run. */
 const STEPS = process.env['CONTEXT_LONG'] === '1' ? 1_000_000 : process.env['CONTEXT_FULL'] === '1' ? 10_000 : 1_000
-const LENGTH = 100
+/** How many events a host has: a step costs what its conversation is long, so few hosts go on for long. */
+const SHORT = 40
+const LONG = 160
+/** One host of so many goes on for long. */
+const LONG_EVERY = 12
+/** How many hosts run at once: each waits for its store and its requests most of the time. */
+const AT_ONCE = 4
 const FIRST = Number(process.env['CONTEXT_SEED'] ?? 1)
 
 /** What was found before, as events that are repeated. */
@@ -37,13 +43,21 @@ function firstOf(all: Iterable<Event>, count: number): Event[] {
   return some
 }
 
-/** Runs the hosts of some seeds, and shrinks the first that has a fault. */
-async function hunt(target: Sample['target'], shape: Sample['shape'], count: number, run: (events: readonly Event[], seed: number) => Promise<Found | undefined>): Promise<void> {
-  for (let seed = FIRST; seed < FIRST + count; seed += 1) {
-    const all = firstOf(events(seed, target === 'library' ? LIBRARY : GATEWAY), LENGTH)
-    if ((await run(all, seed)) === undefined) continue
-    const { events: few, fault } = await shrunk(all, (some) => run(some, seed))
-    expect.unreachable(`seed ${seed}: ${fault}\n${JSON.stringify({ target, shape, why: fault, events: few })}`)
+/** Runs hosts until they have had so many events, several at once, and shrinks the first that has a fault. */
+async function hunt(target: Sample['target'], shape: Sample['shape'], steps: number, run: (events: readonly Event[], seed: number) => Promise<Found | undefined>): Promise<void> {
+  const kinds = target === 'library' ? LIBRARY : GATEWAY
+  for (let left = steps, seed = FIRST; left > 0; ) {
+    const hosts: { seed: number; all: Event[] }[] = []
+    for (; hosts.length < AT_ONCE && left > 0; seed += 1) {
+      const all = firstOf(events(seed, kinds), Math.min(left, seed % LONG_EVERY === 0 ? LONG : SHORT))
+      left -= all.length
+      hosts.push({ seed, all })
+    }
+    const found = await Promise.all(hosts.map(({ all, seed }) => run(all, seed)))
+    const failing = hosts[found.findIndex((one) => one !== undefined)]
+    if (failing === undefined) continue
+    const { events: few, fault } = await shrunk(failing.all, (some) => run(some, failing.seed))
+    expect.unreachable(`seed ${failing.seed}: ${fault}\n${JSON.stringify({ target, shape, why: fault, events: few })}`)
   }
 }
 
@@ -73,14 +87,14 @@ test.each(FOUND.map((sample) => [sample.target, sample.why, sample] as const))('
 describe('the library', () => {
   test.each(shapes)('%s', AS_LONG_AS_IT_TAKES, async (shape) => {
     const cwd = folder()
-    // Every third host starts anew now and then, which takes a store on disk.
-    await hunt('library', shape, STEPS / LENGTH / shapes.length, (some, seed) => runLibrary(some, shape, cwd, seed % 3 === 0 ? sqlite() : { kind: 'memory' }))
+    // Every fourth host starts anew now and then, which takes a store on disk.
+    await hunt('library', shape, STEPS / shapes.length, (some, seed) => runLibrary(some, shape, cwd, seed % 4 === 0 ? sqlite() : { kind: 'memory' }))
   })
 })
 
 describe('the gateway', () => {
   // Over HTTP each event takes ten times as long.
   test.each(formats)('%s', AS_LONG_AS_IT_TAKES, async (format) => {
-    await hunt('gateway', format, Math.ceil(STEPS / LENGTH / 10 / formats.length), (some) => runGateway(some, format, lasting()))
+    await hunt('gateway', format, STEPS / 10 / formats.length, (some) => runGateway(some, format, lasting()))
   })
 })

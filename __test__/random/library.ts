@@ -52,6 +52,9 @@ class World {
   #now = 0
   #hasRolled = false
   #before: readonly object[] | undefined
+  #named = new Set<string>()
+  /** What IDs have brought back since something other than the end of the conversation changed. */
+  readonly #back = new Map<string, Promise<Recalled | undefined>>()
 
   constructor(shape: ShapeName, cwd: string, store: StoreOptions) {
     this.#shape = shape
@@ -71,7 +74,7 @@ class World {
         throw new Error(warning)
       },
     })
-    this.#before = undefined
+    this.#back.clear()
   }
 
   close(): Promise<void> {
@@ -82,10 +85,17 @@ class World {
   async apply(event: Event): Promise<void> {
     this.#now += 1_000
     if (event.do === 'wait') this.#now += 3_600_000
-    if (event.do !== 'fork' && (event.do !== 'restart' || this.#store.kind === 'memory')) return
-    if (event.do === 'fork') this.#session += 1
+    const isLasting = this.#store.kind !== 'memory'
+    if (event.do !== 'fork' && (event.do !== 'restart' || !isLasting)) return
+    const [parent, point] = [this.#manager.sessionId, await this.#manager.point()]
     await this.close()
+    if (event.do === 'restart') return this.open()
+    this.#session += 1
     await this.open()
+    // Every second fork takes over the session, every other one has only the conversation.
+    if (isLasting && this.#session % 2 === 0) return void (await this.#manager.restore(parent, point))
+    this.#before = undefined
+    this.#named = new Set()
   }
 
   /** Sends the conversation, and checks what is sent. */
@@ -95,10 +105,20 @@ class World {
     const sent = await this.#projection.transform(messages)
     const before = isEdited || this.#hasRolled ? undefined : this.#before
     this.#before = sent
-    return fault({ steps, messages, sent, before, recall: (id) => this.#recall(id) })
+    if (before === undefined) this.#back.clear()
+    return fault({ steps, messages, sent, before, recall: (id) => this.#once(id), named: this.#named })
+  }
+
+  #once(id: string): Promise<Recalled | undefined> {
+    const known = this.#back.get(id)
+    if (known !== undefined) return known
+    const back = this.#recall(id)
+    this.#back.set(id, back)
+    return back
   }
 
   async #recall(id: string): Promise<Recalled | undefined> {
+    if (!(await this.#projection.permits(id))) return undefined
     const document = await this.#manager.get(id)
     if (document !== null) return { content: document.content ?? null, args: document['args'] }
     const { ok, content } = await this.#manager.activate(id)

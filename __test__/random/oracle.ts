@@ -1,18 +1,18 @@
 /**
- * What must be true of each request, whatever the host did: it has the host's words in their order and no others, what stands
- * in place of a text brings back exactly that text, and it continues as the one before did unless something was rolled or changed.
+ * What must be true of each request, whatever the host did: it has the host's words in their order and no others, what it lacks of
+ * them comes back exactly by the IDs that it names, and it continues as the one before did unless something was rolled or changed.
  */
 import type { Call, Step } from '../hosts/conversation.ts'
 import { tokensIn } from './host.ts'
-
-/** Faults that are known and not yet put right; each is removed here with its fault. */
-const KNOWN: ReadonlySet<string> = new Set(['order'])
 
 /** What an ID in a request brings back. */
 export interface Recalled {
   content: string | null
   args?: unknown
 }
+
+/** Returns what an ID in a request brings back; undefined if nothing. */
+export type Recall = (id: string) => Promise<Recalled | undefined>
 
 /** A request, and what a check of it needs. */
 export interface Sent {
@@ -24,39 +24,61 @@ export interface Sent {
   sent: readonly object[]
   /** What was sent before; undefined if the host or a roll has changed that. */
   before: readonly object[] | undefined
-  /** Returns what an ID in the request brings back, if that is asked for; undefined if nothing. */
-  recall?(id: string): Promise<Recalled | undefined>
+  /** Undefined: what comes back is not asked for. */
+  recall: Recall | undefined
+  /** The IDs of all requests before: some lines leave when they are old, and what they named still comes back. Gets those of this one. */
+  named: Set<string>
 }
 
 /** The IDs of references, headers, lines and marks. */
-export const NAMED = /(?:(?<![\w])id=|\[collapsed #)([0-9a-f]{8,})(?![\w])/g
+const NAMED = /(?:(?<![\w])id=|\[collapsed #)([0-9a-f]{8,})(?![\w])/g
 
 /** Returns what is wrong with a request; undefined if nothing is. */
-export async function fault({ steps, messages, sent, before, recall }: Sent): Promise<string | undefined> {
+export async function fault({ steps, messages, sent, before, recall, named }: Sent): Promise<string | undefined> {
+  const texts = sent.map((message) => JSON.stringify(message))
   const [own, found] = [tokensIn(messages), tokensIn(sent)]
   const places = new Map(own.map((token, at) => [token, at]))
   let last = -1
   for (const token of found) {
     const at = places.get(token)
     if (at === undefined) return `it has ${token}, which the host does not have`
-    if (at <= last && !KNOWN.has('order')) return `${token} is in the wrong place, or there twice`
+    if (at <= last) return `${token} is in the wrong place, or there twice`
     last = at
   }
   if (before !== undefined) {
-    const at = before.findIndex((message, place) => JSON.stringify(message) !== JSON.stringify(sent[place]))
+    const at = before.findIndex((message, place) => JSON.stringify(message) !== texts[place])
     if (at >= 0) return `message ${at} of ${before.length} has changed without a roll or an edit`
   }
+  const ids = namedIn(texts)
+  const earlier = [...named].filter((id) => !ids.has(id))
+  ids.forEach((id) => named.add(id))
   if (recall === undefined) return undefined
-  const texts = new Set(steps.flatMap(said))
-  const calls = steps.flatMap((step) => ('user' in step ? [] : step.calls))
-  for (const [, id] of JSON.stringify(sent).matchAll(NAMED)) {
-    const back = await recall(id as string)
+  const left = new Set(own)
+  found.forEach((token) => left.delete(token))
+  for (const id of ids) {
+    const back = await recall(id)
     if (back === undefined) return `${id} brings back nothing`
-    if (back.args === undefined ? texts.has(back.content ?? '') : calls.some((call) => isCall(call, back))) continue
-    const alike = calls.find(({ output }) => output === back.content)
-    return `${id} brings back what the host does not have: ${JSON.stringify(back).slice(0, 200)}; it has ${JSON.stringify(alike?.args).slice(0, 200)}`
+    if (!isOf(steps, back)) return `${id} brings back what the host does not have: ${JSON.stringify(back).slice(0, 200)}`
+    for (const token of tokensIn(back)) left.delete(token)
   }
-  return undefined
+  for (const id of left.size === 0 ? [] : earlier) {
+    const back = await recall(id)
+    // What the host has removed or changed does not come back.
+    if (back !== undefined) for (const token of tokensIn(back)) left.delete(token)
+  }
+  const [lost] = left
+  return lost === undefined ? undefined : `${lost} is missing, and no ID brings it back`
+}
+
+/** The IDs that the texts of messages name. */
+function namedIn(texts: readonly string[]): Set<string> {
+  return new Set(texts.flatMap((text) => [...text.matchAll(NAMED)].map(([, id]) => id as string)))
+}
+
+/** Returns whether what came back is what a step has: the text of a user or the model, or a call with its result. */
+function isOf(steps: readonly Step[], back: Recalled): boolean {
+  if (back.args === undefined) return steps.some((step) => said(step).includes(back.content ?? ''))
+  return steps.some((step) => !('user' in step) && step.calls.some((call) => isCall(call, back)))
 }
 
 /** The texts of a step, each of which may be named by an ID. */

@@ -1,20 +1,24 @@
 /** A host behind the gateway: it sends its conversation over HTTP after each event, asks on the side, and the gateway starts anew. */
 import { written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
-import { ask, callTool, gatewayTo, JSON_TYPE, upstream } from '../gateway/support.ts'
+import { ask, gatewayTo, JSON_TYPE, upstream } from '../gateway/support.ts'
 import type { Seen } from '../gateway/support.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
-import { Host, tokensIn } from './host.ts'
+import { Host } from './host.ts'
 import type { Event } from './host.ts'
-import { fault, NAMED } from './oracle.ts'
+import { fault } from './oracle.ts'
+import type { Recalled } from './oracle.ts'
 import type { Found } from './library.ts'
 
 /** The events that a host behind the gateway has. */
-export const GATEWAY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'retry', 'restart', 'aside'])
+export const GATEWAY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork', 'aside'])
 
 /** How often what the IDs of a request bring back is asked for: after so many events. */
-const RECALLS = 10
+const RECALLS = 5
+
+/** Long enough for a busy machine: a request that could not wait goes out in another form, which nothing here could repeat. */
+const LIMIT_MS = 120_000
 
 const TOOLS = ['bash', 'write', 'mcp__context__activate']
 
@@ -22,19 +26,19 @@ const TOOLS = ['bash', 'write', 'mcp__context__activate']
 const WIRES = {
   anthropic: {
     path: '/anthropic/v1/messages',
-    headers: { 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': 'random' },
+    headers: (session: string) => ({ 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': session }),
     body: (messages: readonly object[]) => ({ model: 'claude-sonnet-4-5', max_tokens: 1000, tools: TOOLS.map((name) => ({ name, description: name, input_schema: { type: 'object' } })), messages }),
     list: 'messages',
   },
   'openai-chat': {
     path: '/openai/v1/chat/completions',
-    headers: { 'x-session-id': 'random' },
+    headers: (session: string) => ({ 'x-session-id': session }),
     body: (messages: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } })), messages }),
     list: 'messages',
   },
   'openai-responses': {
     path: '/openai/responses',
-    headers: { 'user-agent': 'codex_exec/0.169.0', 'thread-id': 'random' },
+    headers: (session: string) => ({ 'user-agent': 'codex_exec/0.169.0', 'thread-id': session }),
     body: (input: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', name })), input }),
     list: 'input',
   },
@@ -45,41 +49,105 @@ export const formats = Object.keys(WIRES) as (keyof typeof WIRES)[]
 
 /** Runs events. Returns the first fault. */
 export async function runGateway(events: Iterable<Event>, format: keyof typeof WIRES, place: { store: StoreOptions; formsPath: string }): Promise<Found | undefined> {
-  const { url, seen } = await upstream((_, response) => response.writeHead(200, JSON_TYPE).end('{}'))
   const host = new Host()
-  let { gateway } = await gatewayTo(url, place)
-  let after = 0
-  for (const event of events) {
-    after += 1
-    host.apply(event)
-    if (event.do === 'restart') {
-      await gateway.close()
-      ;({ gateway } = await gatewayTo(url, place))
+  const world = new World(format, place)
+  await world.open()
+  try {
+    let after = 0
+    for (const event of events) {
+      after += 1
+      const isEdited = host.apply(event)
+      await world.apply(event)
+      if (host.steps.length === 0) continue
+      const problem = await world.pass(host, isEdited, after % RECALLS === 0)
+      if (problem !== undefined) return { after, fault: problem }
     }
-    if (host.steps.length === 0) continue
-    if (event.do === 'aside') await send(gateway, format, [{ user: 'Give this a title' }], seen)
-    const messages = host.steps.flatMap((step) => written[format](step, 1))
-    const sent = await send(gateway, format, host.steps, seen)
-    const problem = (await fault({ steps: host.steps, messages, sent, before: undefined })) ?? (after % RECALLS === 0 ? await unrecalled(gateway, host, sent) : undefined)
-    if (problem !== undefined) return { after, fault: problem }
+    return undefined
+  } finally {
+    await world.close()
   }
-  await gateway.close()
-  return undefined
 }
 
-/** Sends a conversation. Returns the messages that arrive. */
-async function send(gateway: Gateway, format: keyof typeof WIRES, steps: readonly Step[], seen: Seen[]): Promise<object[]> {
-  const { path, headers, body, list } = WIRES[format]
-  await ask(`${gateway.url}${path}`, { headers: { ...JSON_TYPE, ...headers }, body: JSON.stringify(body(steps.flatMap((step) => written[format](step, 1)))) })
-  return (JSON.parse((seen.at(-1) as Seen).body.toString()) as Record<string, object[]>)[list] as object[]
-}
+class World {
+  readonly #format: keyof typeof WIRES
+  readonly #place: { store: StoreOptions; formsPath: string }
+  #upstream!: { url: string; seen: Seen[] }
+  #gateway!: Gateway
+  #session = 0
+  #now = Date.UTC(2026, 0, 1)
+  #before: readonly object[] | undefined
+  #named = new Set<string>()
+  /** The rolls that the gateway has told of. */
+  #rolls = 0
 
-/** Returns which ID of a request brings back no text that the host has. */
-async function unrecalled(gateway: Gateway, { steps }: Host, sent: readonly object[]): Promise<string | undefined> {
-  const texts = steps.flatMap((step) => ('user' in step ? [step.user] : [step.text ?? '', ...step.calls.map(({ output }) => output)])).filter((text) => tokensIn(text).length > 0)
-  for (const [, id] of JSON.stringify(sent).matchAll(NAMED)) {
-    const back = await callTool(gateway, 'activate', { id })
-    if (!texts.some((text) => back.includes(text))) return `${id} brings back what the host does not have: ${back.slice(0, 200)}`
+  constructor(format: keyof typeof WIRES, place: { store: StoreOptions; formsPath: string }) {
+    this.#format = format
+    this.#place = place
   }
-  return undefined
+
+  async open(): Promise<void> {
+    this.#upstream = await upstream((_, response) => response.writeHead(200, JSON_TYPE).end('{}'))
+    await this.#start()
+  }
+
+  close(): Promise<void> {
+    return this.#gateway.close()
+  }
+
+  async #start(): Promise<void> {
+    this.#gateway = (await gatewayTo(this.#upstream.url, { ...this.#place, now: () => this.#now, limitMs: LIMIT_MS })).gateway
+  }
+
+  /** Does what happens beside the conversation. */
+  async apply(event: Event): Promise<void> {
+    this.#now += event.do === 'wait' ? 3_600_000 : 1_000
+    if (event.do === 'aside') await this.#send([{ user: 'Give this a title' }])
+    if (event.do === 'restart') {
+      await this.close()
+      await this.#start()
+      this.#rolls = 0
+    }
+    if (event.do === 'fork') {
+      this.#session += 1
+      this.#before = undefined
+      this.#named = new Set()
+    }
+  }
+
+  /** Sends the conversation, and checks what arrives. */
+  async pass({ steps }: Host, isEdited: boolean, recalls: boolean): Promise<string | undefined> {
+    const messages = steps.flatMap((step) => written[this.#format](step, 1))
+    const { sent, hasRolled } = await this.#send(steps)
+    const before = isEdited || hasRolled ? undefined : this.#before
+    this.#before = sent
+    return fault({ steps, messages, sent, before, recall: recalls ? (id) => this.#recall(id) : undefined, named: this.#named })
+  }
+
+  /** Sends a conversation. Returns the messages that arrive, and whether something was rolled in it. */
+  async #send(steps: readonly Step[]): Promise<{ sent: object[]; hasRolled: boolean }> {
+    const { path, headers, body, list } = WIRES[this.#format]
+    const { ledger, url } = this.#gateway
+    const isNoted = new Promise<void>((resolve) => {
+      const stop = ledger.listen(() => {
+        stop()
+        resolve()
+      })
+    })
+    await ask(`${url}${path}`, { headers: { ...JSON_TYPE, ...headers(`random${this.#session}`) }, body: JSON.stringify(body(steps.flatMap((step) => written[this.#format](step, 1)))) })
+    await isNoted
+    const rolls = ledger.sessions.reduce((sum, one) => sum + one.rolls.length, 0)
+    const hasRolled = rolls !== this.#rolls
+    this.#rolls = rolls
+    return { sent: (JSON.parse((this.#upstream.seen.at(-1) as Seen).body.toString()) as Record<string, object[]>)[list] as object[], hasRolled }
+  }
+
+  /** What our tool gives a model for an ID. */
+  async #recall(id: string): Promise<Recalled | undefined> {
+    const params = { name: 'activate', arguments: { id }, _meta: { sessionId: `random${this.#session}` } }
+    const { mcpUrl, secret } = this.#gateway
+    const { text } = await ask(mcpUrl, { headers: { authorization: `Bearer ${secret}`, ...JSON_TYPE }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }) })
+    const [content, args] = (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content
+    const given = args?.text.replace(/^arguments of the call: /, '')
+    return content === undefined ? undefined : { content: content.text, ...(given === undefined ? {} : { args: JSON.parse(given) as unknown }) }
+  }
 }
