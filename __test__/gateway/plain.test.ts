@@ -10,11 +10,13 @@ import { inputCost, plainCost, summaryCost } from '../../lib/gateway/saving.ts'
 import { compactionOf } from '../../lib/models/compaction.ts'
 import { callCost, pricesOf } from '../../lib/models/prices.ts'
 import { readName } from '../../lib/models/name.ts'
+import { PlainAccount } from '../../lib/gateway/plain.ts'
 import { gatewayCharges } from '../../lib/usage/gateway.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
+import { random } from '../rig/random.ts'
 import { lastOf } from '../rig/request.ts'
 import { ask, gatewayTo, long } from './support.ts'
 
@@ -155,4 +157,39 @@ test.each<[string, Agent, number | undefined]>([
   const line = `saved $${claimed.toFixed(2)} (${share} %): paid $${own.cost.toFixed(2)}, without pi-context-manager $${without.toFixed(2)} (estimated)`
   expect(summaryOf(gateway.ledger)[0]).toContain(line)
   expect(draw(gateway.ledger.sessions, undefined, undefined).regions['totals']).toContain(line)
+})
+
+/** A conversation of calls with outputs of random sizes, of which we have hidden a random share so far. */
+test.each([1, 2, 3, 4, 5, 6])('random conversations, seed %i: no request without us exceeds the window, and every count adds up', (seed) => {
+  const { below, next, pick } = random(seed)
+  const agent = pick(['claude-code', 'codex', 'opencode', 'gemini-cli', 'pi', 'agent'])
+  const rule = compactionOf(agent, pick([50_000, 200_000, 272_000]))
+  const account = new PlainAccount()
+  let messages: object[] = []
+  let [hidden, before, summaries] = [0, 0, 0]
+  for (let call = 0; call < 200; call += 1) {
+    // Now and then the host itself compacts, or changes something early.
+    if (next() < 0.01) [messages, hidden] = [[], 0]
+    else if (next() < 0.02 && messages.length > 0) messages[0] = { role: 'user', content: `changed ${call}` }
+    messages.push({ role: 'user', content: `prompt ${call}` }, { role: 'assistant', content: [{ type: 'tool_use', id: `c${call}` }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: `c${call}`, content: 'x'.repeat(below(20_000)) }] })
+    const plainBytes = Buffer.byteLength(JSON.stringify(messages)) + 8000
+    const hasRolled = next() < 0.1
+    if (hasRolled) hidden = Math.floor(0.9 * plainBytes)
+    const sentBytes = Math.min(plainBytes - hidden, 4 * rule.window)
+    const own = Math.ceil(sentBytes / 4)
+    const cacheRead = next() < 0.1 ? 0 : hasRolled ? Math.min(2000, own) : Math.min(before, own)
+    const usage = { input: 0, cacheRead, cacheWrite: own - cacheRead, output: below(1000) }
+    const at = 60_000 * call
+    const { plain, summary } = account.next({ messages: [...messages], systemTokens: 2000, model: 'm', plainBytes, sentBytes, isEdited: hidden > 0, hasRolled, ofHour: next() < 0.5 ? 0 : 1, at, lifetimeMs: 300_000, findsHead: true }, usage, rule)
+    before = own
+    for (const tokens of [...Object.values(plain), ...Object.values(summary ?? {})]) expect(tokens).toBeGreaterThanOrEqual(0)
+    expect(plain.input + plain.cacheRead + plain.cacheWrite).toBeLessThanOrEqual(rule.window)
+    if (summary !== undefined) {
+      summaries += 1
+      expect(summary.input + summary.cacheRead + summary.cacheWrite).toBeLessThanOrEqual(rule.window)
+    }
+    // Behind the limit, the host has compacted.
+    if (hidden > 0 && rule.counts === 'request') expect(plain.input + plain.cacheRead + plain.cacheWrite).toBeLessThanOrEqual(Math.max(rule.limit, own))
+  }
+  expect(summaries).toBeGreaterThan(0)
 })

@@ -13,6 +13,8 @@ export interface Sender {
   session: string | undefined
   /** The session of the agent that has started this one, if this one is a subagent. */
   parent: string | undefined
+  /** The host has asked for a window of a million tokens. */
+  isLong?: true
 }
 
 /** Reads the sender from headers and body. `assumed` is the program that the gateway was started for. */
@@ -24,7 +26,8 @@ export function senderOf(headers: IncomingHttpHeaders, request: Pick<ModelReques
     const session = header('x-claude-code-session-id') || sessionInMetadata(request)
     const agent = header('x-claude-code-agent-id')
     const above = header('x-claude-code-parent-agent-id')
-    return sender(host, session, agent, agent === '' ? undefined : above)
+    const isLong = /\bcontext-1m\b/.test(header('anthropic-beta'))
+    return { ...sender(host, session, agent, agent === '' ? undefined : above), ...(isLong && { isLong }) }
   }
   if (host === 'codex') {
     const thread = header('thread-id') || header('session-id') || header('session_id') || header('conversation_id') || textOf(request.body['prompt_cache_key'])

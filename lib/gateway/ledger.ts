@@ -107,6 +107,9 @@ const MOST_FRESH = 64
 /** How many calls of a session are remembered. Sums have all of them. */
 export const MOST_CALLS = 1_000
 
+/** The window that a host gets if it asks for the long one. */
+const LONG_WINDOW = 1_000_000
+
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
 /** The sums of all sessions that have gone through a gateway. */
@@ -207,13 +210,13 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 }
 
 /** Returns what the host's own request would have been billed. */
-function plainBill({ request, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry, usage: Usage, { account, host, rolling, lastAt }: State): PlainBill {
+function plainBill({ request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry, usage: Usage, { account, host, rolling, lastAt }: State): PlainBill {
   if (isAside) return isEdited ? account.aside({ plainBytes, sentBytes }, usage) : { plain: usage }
   const { messages, model, systemTokens, body } = request
   // Where its lifetimes were left alone, the host's markers are those of the request that went out.
   const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
   const findsHead = modelNamed(model).lookbackEndings === undefined
-  return account.next({ messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead }, usage, compactionOf(host, window))
+  return account.next({ messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead }, usage, compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window))
 }
 
 function sum(one: Usage, other: Usage): Usage {

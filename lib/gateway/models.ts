@@ -45,6 +45,7 @@ function mayAsk({ api, body }: ModelRequest): boolean {
 /** The context window in tokens; 0 where the name does not tell. A conversation rolls for its price long before. */
 function windowOf({ model }: ModelRequest): number {
   if (/claude/.test(model)) return /haiku-4|-3-|opus-4-[0-5]\b|sonnet-4-[05]?\b/.test(model) ? 200_000 : 1_000_000
+  if (/gemini/.test(model)) return 1_048_576
   return /gpt-|codex/.test(model) ? 272_000 : 0
 }
 

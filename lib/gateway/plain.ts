@@ -210,11 +210,13 @@ function newest(messages: readonly object[], sizes: readonly number[], most: num
 
 /** Returns whether a message is what a user has said, and no tool's output. */
 function isUsers(message: object | undefined): boolean {
-  const { role, content } = message as Fields
-  return role === 'user' && !(Array.isArray(content) && content.some((block) => isFields(block) && block['type'] === 'tool_result'))
+  const { role, content, parts } = message as Fields
+  const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
+  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(block['functionResponse'])))
 }
 
+/** Returns whether a message is the model's. */
 function isAnswer(message: object | undefined): boolean {
   const { role, type } = message as Fields
-  return role === 'assistant' || (typeof type === 'string' && (type === 'reasoning' || type.endsWith('_call')))
+  return role === 'assistant' || role === 'model' || (typeof type === 'string' && (type === 'reasoning' || type.endsWith('_call')))
 }
