@@ -5,7 +5,7 @@ import type { SavingLedger } from '../lib/driver/ledger.ts'
 import { heldStatus, heldText } from '../lib/held-back.ts'
 import type { Held } from '../lib/held-back.ts'
 import { paidText, savingText, shareText } from '../lib/saving.ts'
-import type { Account } from '../lib/saving.ts'
+import type { Savings } from '../lib/saving.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
 import { isInWindow } from './outputs.ts'
@@ -87,7 +87,7 @@ export function savedLine(report: Report): string {
 }
 
 /** The session's account in dollars; undefined while there is nothing to compare, or without prices. */
-function accountOf({ saved, savedTokens, cost, uncounted }: Report): Account | undefined {
+function accountOf({ saved, savedTokens, cost, uncounted }: Report): Savings | undefined {
   if (uncounted !== undefined || saved === undefined || Math.round(savedTokens) === 0) return undefined
   return { paid: cost, without: cost + saved }
 }

@@ -5,7 +5,7 @@ import { widthOf, wrapped } from '../lib/columns.ts'
 import { brokenTokens, callsBack } from '../lib/models/cache-break.ts'
 import type { CachedCall } from '../lib/models/cache-break.ts'
 import { isSame, originsOf, replacedSentences } from '../lib/models/replaced.ts'
-import type { Origin, ReplacedMessage } from '../lib/models/replaced.ts'
+import type { EditOrigin, ReplacedMessage } from '../lib/models/replaced.ts'
 import type { Made } from './boundary.ts'
 import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
@@ -258,7 +258,7 @@ function editCauses(branch: readonly SessionEntry[], before: Call, between: read
   }
   const isUnsent = new Set(branch.slice(before.index).map(({ id }) => id))
   const originals = new Map(earlier.map((entry) => [entry.id, entry.type === 'message' && 'content' in entry.message ? entry.message.content : undefined]))
-  const origins: Origin[] = []
+  const origins: EditOrigin[] = []
   const unclear: ReplacedMessage[] = []
   for (const [id, edit] of last) {
     if (isUnsent.has(id)) continue
@@ -272,7 +272,7 @@ function editCauses(branch: readonly SessionEntry[], before: Call, between: read
 }
 
 /** What this process knows of an edit: its own, or another extension's; undefined for one of an earlier process. */
-function knownOrigin({ targetId, replacement, timestamp }: ContextEdit, { edited, since }: Evidence): Origin | undefined {
+function knownOrigin({ targetId, replacement, timestamp }: ContextEdit, { edited, since }: Evidence): EditOrigin | undefined {
   const own = edited.get(targetId)?.findLast((one) => sameReplacement(one.replacement, replacement))
   if (own !== undefined) return own.by
   return Date.parse(timestamp) >= since ? 'other' : undefined

@@ -1,24 +1,24 @@
 /** A saving in words: in the same ones on every screen, and plain where there is none. */
 
 /** What sessions have cost with their answers, and would have cost without us: with the agent's own compactions. */
-export interface Account {
+export interface Savings {
   paid: number
   without: number
 }
 
 /** The three figures of an account in a line: `saved $1.23 (33 %): paid $2.51, without pi-context-manager $3.74`. */
-export function accountText(account: Account, written: (amount: number) => string): string {
+export function accountText(account: Savings, written: (amount: number) => string): string {
   return `${shareText(account, written)}: ${paidText(account, written)}`
 }
 
 /** What was saved, and which share: `saved $1.23 (33 %)`; `cost $0.02 more (1 %)`. */
-export function shareText({ paid, without }: Account, written: (amount: number) => string): string {
+export function shareText({ paid, without }: Savings, written: (amount: number) => string): string {
   const share = without > 0 ? ` (${Math.round(100 * Math.abs(1 - paid / without))} %)` : ''
   return `${savingText(without - paid, written)}${share}`
 }
 
 /** What was paid, and would have been: `paid $2.51, without pi-context-manager $3.74`. */
-export function paidText({ paid, without }: Account, written: (amount: number) => string): string {
+export function paidText({ paid, without }: Savings, written: (amount: number) => string): string {
   return `paid ${written(paid)}, without pi-context-manager ${written(without)}`
 }
 

@@ -2,7 +2,7 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { widthOf } from '../columns.ts'
 import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
-import type { Held } from '../replay/baseline.ts'
+import type { HeldSession } from '../replay/baseline.ts'
 import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
 import { OwnPhrases } from '../replay/missed/phrases.ts'
@@ -62,7 +62,7 @@ interface Sink {
 class Run {
   readonly problems: Problem[] = []
   /** Figures of each session, for a baseline. */
-  readonly held: Held[] = []
+  readonly held: HeldSession[] = []
   readonly #options: ReplayOptions
   readonly #scale: Scale
   readonly #holds: boolean

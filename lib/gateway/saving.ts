@@ -1,6 +1,6 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
 import { accountText, savingText } from '../saving.ts'
-import type { Account } from '../saving.ts'
+import type { Savings } from '../saving.ts'
 import { modelNamed } from '../models/model.ts'
 import { readName } from '../models/name.ts'
 import { factorAt, pricesOf, ratesAt, writeCost } from '../models/prices.ts'
@@ -47,7 +47,7 @@ export function summaryCost(usage: Usage, model: string): number {
 const OUTPUT = 5
 
 /** What sessions have cost and would have cost, each in dollars or, without known prices, in millions of fresh input tokens. */
-export function accountOf(sessions: readonly { cost: Costs; answers: number }[]): Account {
+export function accountOf(sessions: readonly { cost: Costs; answers: number }[]): Savings {
   const account = { paid: 0, without: 0 }
   for (const { cost, answers } of sessions) {
     account.paid += cost.billed + answers
@@ -65,6 +65,6 @@ export function accountLine(sessions: readonly { cost: Costs; answers: number; i
 }
 
 /** The saved share of what would have been paid. */
-export function savedShare({ paid, without }: Account): number {
+export function savedShare({ paid, without }: Savings): number {
   return without === 0 ? 0 : 1 - paid / without
 }

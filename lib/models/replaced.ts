@@ -2,7 +2,7 @@
 import { isBeginning, isReference, readHeader } from '../reference.ts'
 
 /** What has replaced a message. `other`: another extension. `unknown`: the session does not show it. */
-export type Origin = 'roll' | 'undo' | 'other' | 'unknown'
+export type EditOrigin = 'roll' | 'undo' | 'other' | 'unknown'
 
 /** Contents of one message, as a transcript has them; undefined if it has none. Null: the message was left out. */
 export interface ReplacedMessage {
@@ -18,15 +18,15 @@ export interface ReplacedMessage {
  * What has replaced messages, by nothing but their contents. A message that is as the call before had it was not replaced. One
  * that was left out counts as rolled where others were rolled with it.
  */
-export function originsOf(messages: readonly ReplacedMessage[]): Origin[] {
+export function originsOf(messages: readonly ReplacedMessage[]): EditOrigin[] {
   const replaced = messages.filter(({ before, now }) => !isSame(before, now))
   const origins = replaced.map(originOf)
   return origins.map((origin, at) => (origin === 'unknown' && replaced[at]?.now === null && origins.includes('roll') ? 'roll' : origin))
 }
 
 /** Sentences that each say who replaced how many messages, and by what. */
-export function replacedSentences(origins: readonly Origin[]): string[] {
-  const sentence = (origin: Origin, who: string, what: (messages: string, were: string) => string): string[] => {
+export function replacedSentences(origins: readonly EditOrigin[]): string[] {
+  const sentence = (origin: EditOrigin, who: string, what: (messages: string, were: string) => string): string[] => {
     const count = origins.filter((one) => one === origin).length
     return count === 0 ? [] : [`${who}: ${what(`${count} ${count === 1 ? 'message' : 'messages'}`, count === 1 ? 'was' : 'were')}.`]
   }
@@ -45,7 +45,7 @@ export function isSame(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right)
 }
 
-function originOf({ original, now }: ReplacedMessage): Origin {
+function originOf({ original, now }: ReplacedMessage): EditOrigin {
   if (original !== undefined && isSame(original, now)) return 'undo'
   return looksRolled(now) ? 'roll' : 'unknown'
 }

@@ -27,7 +27,7 @@ export type BaselineFigures = Pick<TallyFigures, 'costVsPi' | 'cacheHit' | 'peak
   }
 
 /** What is kept of a session's report for a baseline. */
-export type Held = Pick<SessionReport, 'file' | 'policies' | 'paid' | 'regime'>
+export type HeldSession = Pick<SessionReport, 'file' | 'policies' | 'paid' | 'regime'>
 
 /** How much higher (as a fraction) a figure, or how much lower a cache hit, may be before it counts as worse. */
 const TOLERANCE = 0.01
@@ -47,7 +47,7 @@ export function readBaseline(file: string): Baseline {
 }
 
 /** The figures of a run as a baseline; `earlier` are those that it replaces or keeps. */
-export function baselineOf(reports: readonly Held[], options: string): Baseline {
+export function baselineOf(reports: readonly HeldSession[], options: string): Baseline {
   const sessions: Baseline['sessions'] = {}
   for (const { file, policies, paid, regime } of reports) {
     const own = policies['pi-context-manager']
@@ -75,7 +75,7 @@ export function baselineOf(reports: readonly Held[], options: string): Baseline 
 /** Returns what is worse than in the baseline, one line each, and the sessions that it does not contain. */
 export function compare(
   baseline: Baseline,
-  reports: readonly Held[],
+  reports: readonly HeldSession[],
   options: string,
 ): { worse: string[]; unknown: string[] } {
   if (options !== baseline.options) {

@@ -6,7 +6,7 @@ import type { RollReceipt } from '../../index.ts'
 import { modelNamed } from '../../models/model.ts'
 import { escape, lineChart } from '../../replay/page/chart.ts'
 import { tokens } from '../../replay/tokens.ts'
-import type { Account } from '../../saving.ts'
+import type { Savings } from '../../saving.ts'
 import { savingText } from '../../saving.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
@@ -61,7 +61,7 @@ function sessionRow(sums: SessionSums, isSelected: boolean): string {
   return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time>${clock(lastAt)}</time><span>${escape(name)}</span><small>${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
 }
 
-function savedText(account: Account): string {
+function savedText(account: Savings): string {
   if (account.without <= 0) return ''
   const share = savedShare(account)
   return Math.abs(share) < 0.005 ? 'nothing saved yet' : savingText(share, percent)
