@@ -97,6 +97,8 @@ interface Outcome {
   saved: number
   /** The same by `usage`, over all branches. */
   used: number
+  /** What was paid by `usage`. */
+  paid: number
   /** How often Pi has summarized the conversation. */
   summaries: number
   /** Tokens of the longest request that plain Pi would have sent, by the points. */
@@ -144,10 +146,13 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
   await rpc.close()
   const branch = branchOf(readSession(sessionFile).entries)
   const point = branch.findLast((entry) => entry['customType'] === 'pi-context-manager')?.['data'] as { dollars?: number } | undefined
-  let used = 0
-  for await (const charge of chargesOf(await openRecording(sessionFile), new Set())) used += charge.saved
+  let [used, paid] = [0, 0]
+  for await (const charge of chargesOf(await openRecording(sessionFile), new Set())) {
+    used += charge.saved
+    paid += charge.cost ?? 0
+  }
   const longest = Math.max(0, ...branch.map((entry) => (entry['data'] as { last?: { plain: number } } | undefined)?.last?.plain ?? 0))
-  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used, summaries: branch.filter(({ type }) => type === 'compaction').length, longest, screen }
+  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used, paid, summaries: branch.filter(({ type }) => type === 'compaction').length, longest, screen }
 }
 
 async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: boolean): Promise<void> {
@@ -191,6 +196,7 @@ test.each(LONG)('%s: the saving that is claimed is the true one within 2 %%', as
   // Where little was saved, the two bills agree.
   expect(Math.abs(own.saved - saved)).toBeLessThan(Math.max(0.02 * saved, 0.002 * plain.cost))
   expect(own.used).toBeCloseTo(own.saved, 5)
+  expect(own.paid).toBeCloseTo(own.cost, 5)
   const share = Math.round((100 * Math.abs(own.saved)) / (own.cost + own.saved))
   expect(own.screen).toMatch(new RegExp(own.saved < 0 ? `Cost .* more \\(${share} %\\)` : `Saved \\$${own.saved.toFixed(2)} \\(${share} %\\)`))
   expect(own.screen).toContain(`Paid $${own.cost.toFixed(2)}, without pi-context-manager $${(own.cost + own.saved).toFixed(2)}`)
