@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import { argumentsBy, shortened } from '../shape.ts'
+import { inOrderOf } from '../../driver/edits.ts'
 import type { PartEdit } from '../../driver/edits.ts'
 import type { Shape } from '../shape.ts'
 
@@ -168,7 +169,7 @@ function answered(parts: readonly Fields[], edit: PartEdit | undefined): Fields[
     if (!isFields(part['functionCall'])) return part
     position += 1
     const args = collapsed.get(position)
-    return args === undefined ? part : { ...part, functionCall: { ...part['functionCall'], args } }
+    return args === undefined ? part : { ...part, functionCall: { ...part['functionCall'], args: inOrderOf(part['functionCall']['args'], args) } }
   })
   return shortened(whole, edit)
 }
