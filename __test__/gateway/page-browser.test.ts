@@ -84,7 +84,7 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
     expect(browser.requested.filter((url) => !url.startsWith(`${origin}/_context/`) && !url.startsWith('data:'))).toEqual([])
   })
 
-  test('three widths, light and dark: nothing runs out of the page', async () => {
+  test('three widths, light and dark: nothing runs out of the page, and no figure is cut', async () => {
     const { gateway } = await used(90, true)
     const browser = await Browser.start()
     await browser.look(1280, 900, false)
@@ -94,6 +94,9 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
       for (const width of [1280, 800, 400]) {
         await browser.look(width, width === 400 ? 800 : 900, isDark)
         expect([width, await browser.value(`document.documentElement.scrollWidth <= innerWidth`)]).toEqual([width, true])
+        // No figure, size or time is cut.
+        const cut = `[...document.querySelectorAll('#outputs td.n, #outputs td.state, #calls td')].filter((cell) => cell.offsetParent !== null && cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)`
+        expect([width, await browser.value(cut)]).toEqual([width, []])
         if (PICTURES === undefined) continue
         const name = `page-${width}-${isDark ? 'dark' : 'light'}`
         writeFileSync(join(PICTURES, `${name}.png`), await browser.picture())

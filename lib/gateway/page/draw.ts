@@ -135,7 +135,7 @@ function rolls({ rolls: receipts, calls }: SessionSums, look: Look | undefined):
 
 const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {
   free: 'it was free, because the provider no longer had the prompt in its cache',
-  pays: 'it paid',
+  pays: 'keeping it had cost as much',
   pressure: 'the window was filling up',
   hard: 'the window was full',
   asked: 'on request',
@@ -145,7 +145,7 @@ const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {
 function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, reason, reasoningLost = 0 }: RollReceipt): string {
   const back = paysBackAfterCalls === undefined ? '' : `, paid back after ${count(Math.ceil(paysBackAfterCalls), 'call')}`
   const lost = reasoningLost > 0 ? `; reasoning of ${count(reasoningLost, 'step')} lost` : ''
-  return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed for ${tokens(cost)} once; each later call saves ${tokens(gain)}${back}${lost} (${REASONS[reason]})`
+  return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed: costs ${tokens(cost)} fresh input tokens once, and each later call saves ${tokens(gain)} of them${back}${lost} (${REASONS[reason]})`
 }
 
 /** How long the cache is kept, where that was chosen. */
@@ -180,7 +180,7 @@ function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned,
 
 function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, roll, broken, model }: Call): string {
   const said = isAborted ? 'aborted' : status === 200 ? '' : status === 0 ? 'no answer' : String(status)
-  const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'as it was'].filter((word) => word !== '')
+  const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'unchanged'].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
   const read = billed === undefined ? '–' : percent(billed.cacheRead / Math.max(1, promptOf(billed)))
   const cost = billed === undefined ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0)

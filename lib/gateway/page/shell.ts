@@ -16,10 +16,10 @@ export function shell(nonce: string): string {
 <p id="said" role="status" aria-live="polite"></p>
 <div class="tools"><input id="filter" type="search" placeholder="Filter by name, tool or state" aria-label="Filter the outputs"><form id="searching" class="tools"><input id="query" type="search" placeholder="Search the whole text of all outputs" aria-label="Search the text of all outputs and files"><button>Search</button></form></div>
 <div id="hits" aria-live="polite"></div>
-<div class="rows"><table><colgroup><col><col class="state"><col class="num"><col class="acts"></colgroup><thead><tr><th>output</th><th>in the window</th><th class="n">tokens</th><th></th></tr></thead><tbody id="outputs" data-row="tr"></tbody></table></div></section>
+<div class="rows"><table><colgroup><col><col class="state"><col class="size"><col class="acts"></colgroup><thead><tr><th>output</th><th>in the window</th><th class="n">tokens</th><th></th></tr></thead><tbody id="outputs" data-row="tr"></tbody></table></div></section>
 <section><h3>Rolls</h3><div id="rolls"></div></section>
 <section><h3>Who broke the cache?</h3><div id="breaks"></div></section>
-<section><h3>Calls</h3><div class="rows" tabindex="0" role="region" aria-label="Calls"><table><colgroup><col class="num"><col class="num"><col class="num"><col class="num"><col class="num"><col class="num"><col class="num"><col></colgroup><thead><tr><th class="n">call</th><th>at</th><th class="n">sent</th><th class="n">without</th><th class="n wide">cached</th><th class="n">cost</th><th class="n wide">answer</th><th></th></tr></thead><tbody id="calls" data-row="tr"></tbody></table></div></section>
+<section><h3>Calls</h3><div class="rows" tabindex="0" role="region" aria-label="Calls"><table><colgroup><col class="num"><col class="clock"><col class="num"><col class="num"><col class="num"><col class="num"><col class="num"><col></colgroup><thead><tr><th class="n">call</th><th>at</th><th class="n">sent</th><th class="n">without</th><th class="n wide">cached</th><th class="n">cost</th><th class="n wide">answer</th><th></th></tr></thead><tbody id="calls" data-row="tr"></tbody></table></div></section>
 </article>
 </main>
 <dialog id="viewer" aria-labelledby="viewer-name"><h2 id="viewer-name"></h2><p class="dim" id="viewer-about"></p><div class="tools" id="viewer-texts"></div><pre id="viewer-text" tabindex="0"></pre><form method="dialog"><button>Close</button></form></dialog>
