@@ -45,7 +45,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
 export function ownedStoreOf(text: string | undefined): NamedStore {
   const { options, name } = storeOf(text)
   if (options.kind !== 'xtdb') return { options, name }
-  const journal = process.env['CONTEXT_XTDB_JOURNAL'] ?? journalOf(options.url, dirname(defaultStorePath()))
+  const journal = process.env['CONTEXT_XTDB_JOURNAL'] ?? journalOf(options.url, dirname(defaultStorePath()), options.urls)
   return { options: existsSync(journal) ? { ...options, journal } : options, name }
 }
 
