@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use context_store::{Result, StoreError};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -174,7 +174,9 @@ impl HttpClient {
         let mut request = hyper::Request::builder()
             .method(if head.body.is_some() { Method::POST } else { Method::GET })
             .uri(format!("{}{}", base.shown, head.path))
-            .header(ACCEPT, head.accept);
+            .header(ACCEPT, head.accept)
+            // No proxy may answer from its memory.
+            .header(CACHE_CONTROL, "no-cache");
         if let Some(authorization) = &base.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }

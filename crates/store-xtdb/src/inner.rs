@@ -10,7 +10,7 @@ use super::cache::Cache;
 use super::erasures::Erasures;
 use super::http::{Format, NodeAnswer, NodeRequest, Nodes};
 use super::wire::{Tx, xtdb_number};
-use context_store::Result;
+use context_store::{AsOf, KnownAt, Result};
 
 /// How the IDs of writers' marks begin; see the module's documentation.
 pub(super) const WRITERS: &str = "writer:";
@@ -42,6 +42,12 @@ impl XtdbClient {
             Some(tx) => request.with("await-tx-id", tx).with("await-tx-timeout", self.await_millis()),
             None => request,
         }
+    }
+
+    /// As of the newest transaction that this client wrote or saw.
+    pub(super) fn as_known(&self) -> AsOf {
+        let known = self.known.load(Ordering::Acquire);
+        AsOf { valid_time: None, known: (known > 0).then_some(KnownAt::Tx(TxId(known))) }
     }
 
     /// How long a node may wait for a transaction, in milliseconds. Less than the request's own limit, so that the node

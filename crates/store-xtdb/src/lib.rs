@@ -44,6 +44,7 @@ mod inner;
 mod log;
 mod mark;
 mod notice;
+mod outlines;
 mod owner;
 mod parallel;
 mod plan;

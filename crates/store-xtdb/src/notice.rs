@@ -1,13 +1,16 @@
 //! Reading and changing the notice of what was erased (see `erasures`).
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
 use super::http::Format;
 use super::inner::XtdbClient;
-use super::wire::FOREVER;
+use super::read::at_place;
+use super::wire::{FOREVER, is_of};
 use super::write::NodeWriter;
+use context_model::time::TxId;
 use context_store::{Result, StoreError};
 use serde_json::Value;
 
@@ -118,8 +121,17 @@ impl XtdbClient {
 
     /// The newest document with this ID.
     pub(super) async fn newest(&self, id: &str) -> Result<Option<Value>> {
-        let request = self.read("entity", Format::Json).with("eid", id).with("valid-time", FOREVER);
+        // As of what is known: what answers from memory, whatever it was told to wait for, must not show an older one.
+        let request = self.read("entity", Format::Json).with("eid", id);
+        let request = match self.known.load(Ordering::Acquire) {
+            0 => request.with("valid-time", FOREVER),
+            known => at_place(request, None, TxId(known)),
+        };
         let answer = self.nodes.send(&request).await?;
-        if answer.is_missing() { Ok(None) } else { answer.json().map(Some) }
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        let value = answer.json()?;
+        if is_of(&value, id) { Ok(Some(value)) } else { Err(answer.strange("a document of something else")) }
     }
 }

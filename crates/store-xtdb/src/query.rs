@@ -51,7 +51,10 @@ impl XtdbClient {
         let types = TYPES.map(|t| format!("[e :type {}]", quote(t))).join(" ");
         let query = format!("{{:find [e] :where [(or {types})]}}");
         let request = self.read("query", Format::Json).with("query-edn", query).with("valid-time", FOREVER);
-        let each = |value: Value| Ok(value[0].as_str().is_none_or(|id| row(ObjectId::new(id))));
+        let each = |value: Value| match value.get(0).and_then(Value::as_str) {
+            Some(id) => Ok(row(ObjectId::new(id))),
+            None => Err(self.nodes.foreign("the IDs of all objects")),
+        };
         self.nodes.each(|| request.clone(), each).await
     }
 

@@ -1,27 +1,28 @@
 //! Versions at a point of the two times, for one object or many.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
-use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::cache::Head;
-use super::edn::quote;
-use super::fields::{FIELDS, GROWING};
+use super::edn::{Edn, quote};
 use super::http::{Format, NodeAnswer, NodeRequest};
 use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::plan::is_equal;
-use super::wire::{Coordinates, ERASED, FOREVER, KEPT, PATCH, document, xtdb_number};
-use context_store::{AsOf, KnownAt, Outline, Result, StoreError, Version};
+use super::wire::{Coordinates, FOREVER, document, is_of, xtdb_number};
+use context_store::{AsOf, KnownAt, Result, Version};
 
 /// How many documents one query asks for.
-const IDS_A_QUERY: usize = 64;
+pub(super) const IDS_A_QUERY: usize = 64;
+
+/// An object that was changed, and the first transaction that a list of changes has for it, where there is one.
+pub(super) type Changed = (ObjectId, ObjectType, Option<TxId>);
 
 impl XtdbClient {
     /// The version of an object. Takes two requests, one if this client knows the document, and one more if the version is
@@ -62,7 +63,15 @@ impl XtdbClient {
         if answer.is_missing() {
             return Ok(None);
         }
-        Coordinates::from_edn(&answer.edn()?).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
+        let edn = answer.edn()?;
+        let place = Coordinates::from_edn(&edn).ok_or_else(|| answer.strange("no transaction in it"))?;
+        if let Some(Edn::Tagged(_, hash)) = edn.get("xt/id")
+            && let Edn::Text(hash) = &**hash
+            && !self.cache(|cache| cache.is_hash_of(hash, id))
+        {
+            return Err(answer.strange("the version of something else"));
+        }
+        Ok((!place.is_deletion).then_some(place))
     }
 
     /// The versions of many objects as they stood at one transaction: the documents come in one query.
@@ -91,44 +100,6 @@ impl XtdbClient {
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
-    /// The latest versions without their contents. Of chats and sessions, which are written as patches, only the scalar
-    /// fields, as in a store that keeps patches.
-    pub(super) async fn outlines(self: &Arc<Self>, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        let at = self.pinned(AsOf::default()).await?;
-        let places = self.places(ids, at).await?;
-        let fields = self.outline_fields().await?;
-        let known: Vec<ObjectId> = places.keys().cloned().collect();
-        let mut found = HashMap::new();
-        for part in known.chunks(IDS_A_QUERY) {
-            let texts = self.with_text(part, at).await?;
-            for (id, value) in self.pull(part, &fields, at).await? {
-                let (Some(place), Value::Object(mut map)) = (places.get(&id), value) else { continue };
-                for name in ["content", PATCH, ERASED, KEPT] {
-                    map.remove(name);
-                }
-                let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
-                let is_null = !texts.contains(&id);
-                let mut payload = payload;
-                if matches!(object_type, ObjectType::Chat | ObjectType::Session) {
-                    payload.retain(|name, value| {
-                        name != "content_hash" && !value.is_array() && !value.is_object()
-                    });
-                }
-                let outline = Outline {
-                    id: id.clone(),
-                    object_type,
-                    source,
-                    payload,
-                    is_null,
-                    tx_id: place.tx.id,
-                    valid_time: place.valid_time,
-                };
-                found.insert(id, outline);
-            }
-        }
-        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
-    }
-
     /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction.
     pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Coordinates>> {
         let answer = self.nodes.send(&self.history_request(id, at, Format::Edn)).await?;
@@ -142,13 +113,14 @@ impl XtdbClient {
     /// them. Of a chat or session only the latest, because the journal would have to store each earlier one whole.
     pub(super) async fn versions_after(
         self: &Arc<Self>,
-        ids: Vec<(ObjectId, ObjectType)>,
+        ids: Vec<Changed>,
         since: TxId,
     ) -> Result<Vec<Vec<Version>>> {
         let at = self.pinned(AsOf::default()).await?;
         let Some(KnownAt::Tx(newest)) = at.known else { return Ok(Vec::new()) };
-        let (content, growing): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, kind)| kind.is_content());
-        let growing: Vec<ObjectId> = growing.into_iter().map(|(id, _)| id).collect();
+        let (content, growing): (Vec<_>, Vec<_>) =
+            ids.into_iter().partition(|(_, kind, _)| kind.is_content());
+        let growing: Vec<ObjectId> = growing.into_iter().map(|(id, ..)| id).collect();
         let latest = self.get_many(&growing, at).await?;
         let mut found: Vec<Vec<Version>> = latest
             .into_iter()
@@ -157,15 +129,20 @@ impl XtdbClient {
             .map(|version| vec![version])
             .collect();
         let inner = Arc::clone(self);
-        let places = in_parallel(content, move |(id, _)| {
+        let places = in_parallel(content, move |(id, _, listed)| {
             let inner = Arc::clone(&inner);
             async move {
                 let places = inner.history_places(&id, newest).await?;
+                if !listed.is_none_or(|tx| places.iter().any(|place| place.tx.id == tx)) {
+                    inner.check_places(&id, &places, at).await?;
+                }
                 let times: HashSet<Timestamp> =
                     places.iter().filter(|place| place.tx.id > since).map(|place| place.valid_time).collect();
                 let latest = places.iter().map(|place| (place.valid_time, place.tx.id)).max();
-                let wanted: Vec<Coordinates> =
-                    places.into_iter().filter(|place| times.contains(&place.valid_time)).collect();
+                let wanted: Vec<Coordinates> = places
+                    .into_iter()
+                    .filter(|place| times.contains(&place.valid_time) && !place.is_deletion)
+                    .collect();
                 let is_latest =
                     matches!(&wanted[..], [place] if Some((place.valid_time, place.tx.id)) == latest);
                 Ok((id, wanted, is_latest))
@@ -202,14 +179,30 @@ impl XtdbClient {
         Ok(found)
     }
 
+    /// Checks a history that lacks a transaction which has written the object: its owner may have erased or removed it, or
+    /// the answer was about something else.
+    async fn check_places(&self, id: &ObjectId, places: &[Coordinates], at: AsOf) -> Result<()> {
+        match self.place(id, at).await? {
+            Some(latest) if !places.contains(&latest) => Err(self.nodes.foreign(id.as_str())),
+            _ => Ok(()),
+        }
+    }
+
     /// The version at these coordinates, if it has a document.
     async fn at(&self, id: &ObjectId, place: Coordinates) -> Result<Option<Head>> {
+        if place.is_deletion {
+            return Ok(None);
+        }
         let request = self.read("entity", Format::Json).with("eid", id);
         let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
         if answer.is_missing() {
-            return Ok(None);
+            return Err(answer.strange("no document where it lists one"));
         }
-        let (document, form) = self.resolved(id, place, answer.json()?).await?;
+        let value = answer.json()?;
+        if !is_of(&value, id.as_str()) {
+            return Err(answer.strange("a document of something else"));
+        }
+        let (document, form) = self.resolved(id, place, value).await?;
         let version = Arc::new(version(document, place, form.mark()));
         Ok(Some(Head { version, form, bytes: 0 }))
     }
@@ -222,7 +215,7 @@ impl XtdbClient {
         valid_time: Timestamp,
         like: (&Document, bool),
     ) -> Result<usize> {
-        let at = AsOf { valid_time: Some(valid_time), known: None };
+        let at = AsOf { valid_time: Some(valid_time), ..self.as_known() };
         let Some(place) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
             return Ok(0);
         };
@@ -271,39 +264,44 @@ impl XtdbClient {
         Ok(found.into_iter().filter_map(|(id, place)| Some((id, place?))).collect())
     }
 
-    /// Fields of documents, by one Datalog query. `pattern` is a pull pattern.
-    async fn pull(&self, ids: &[ObjectId], pattern: &str, at: AsOf) -> Result<Vec<(ObjectId, Value)>> {
+    /// Fields of documents that there are, by one Datalog query. `pattern` is a pull pattern with `:xt/id`.
+    pub(super) async fn pull(
+        &self,
+        ids: &[ObjectId],
+        pattern: &str,
+        at: AsOf,
+    ) -> Result<Vec<(ObjectId, Value)>> {
         let query = format!("{{:find [e (pull e {pattern})] :in [[e ...]] :where [[e :xt/id]]}}");
         let (answer, rows) = self.datalog(&query, ids.iter().map(ObjectId::as_str), at).await?;
         let mut found = Vec::with_capacity(rows.len());
+        let mut asked: HashSet<&ObjectId> = ids.iter().collect();
         for row in rows {
             match row {
                 Value::Array(mut row) if row.len() == 2 => {
                     let value = row[1].take();
-                    let Some(id) = row[0].as_str() else {
-                        return Err(answer.strange("an ID that is no text"));
+                    let id = row[0].as_str().map(ObjectId::new);
+                    let Some(id) = id.filter(|id| asked.remove(id) && is_of(&value, id.as_str())) else {
+                        return Err(answer.strange("a document of something else"));
                     };
-                    found.push((ObjectId::new(id), value));
+                    found.push((id, value));
                 }
                 _ => return Err(answer.strange("a row of another length")),
             }
         }
-        Ok(found)
+        // Each of them has a version at that point.
+        if asked.is_empty() { Ok(found) } else { Err(answer.strange("no document where it lists one")) }
     }
 
     /// The content hashes of the latest versions of those objects that the database has.
     pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
         let query = "{:find [e h] :in [[e ...]] :where [[e :content_hash h]]}";
-        let (_, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), AsOf::default()).await?;
-        let pair = |mut row: Value| Some((ObjectId::new(row[0].as_str()?), row[1].take()));
-        Ok(rows.into_iter().filter_map(pair).collect())
-    }
-
-    /// Which of these objects have text as their content.
-    async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
-        let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
-        let (_, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), at).await?;
-        Ok(rows.iter().filter_map(|row| row[0].as_str()).map(ObjectId::new).collect())
+        let (answer, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), AsOf::default()).await?;
+        let asked: HashSet<&str> = ids.iter().map(ObjectId::as_str).collect();
+        let pair = |mut row: Value| {
+            let id = row.get(0).and_then(Value::as_str).filter(|id| asked.contains(id)).map(ObjectId::new);
+            id.map(|id| (id, row[1].take())).ok_or_else(|| answer.strange("a row about something else"))
+        };
+        rows.into_iter().map(pair).collect()
     }
 
     /// The rows that a query finds, given a list of texts.
@@ -322,40 +320,6 @@ impl XtdbClient {
             _ => Err(answer.strange("no list of rows")),
         }
     }
-
-    /// A pull pattern of all fields except contents and those that grow with a session. XTDB counts the fields of new
-    /// documents with a delay, so those of this library are named in any case.
-    async fn outline_fields(&self) -> Result<String> {
-        let answer = self.nodes.send(&self.read("attribute-stats", Format::Json)).await?;
-        let Value::Object(counted) = answer.json()? else { return Err(answer.strange("no fields")) };
-        let plain = |name: &String| {
-            let mut bytes = name.bytes();
-            let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-            first && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b'.'))
-        };
-        if !counted.keys().all(|name| plain(name) && name.matches('/').count() <= 1 && !name.ends_with('/')) {
-            return Ok("[*]".to_owned());
-        }
-        let mut names: BTreeSet<&str> = counted.keys().map(String::as_str).chain(FIELDS).collect();
-        names.retain(|name| !GROWING.contains(name));
-        let names: Vec<String> = names.into_iter().map(|name| format!(":{name}")).collect();
-        Ok(format!("[{}]", names.join(" ")))
-    }
-}
-
-type DocumentParts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
-
-/// Splits a document into envelope and payload, keeping the stored `content_hash`.
-fn document_without_content(value: Value) -> Result<DocumentParts> {
-    let hash = value.get("content_hash").cloned();
-    let document = Document::from_json(value)
-        .map_err(|e| StoreError::Corrupt(format!("a document is not in this library's shape: {e}")))?;
-    let (id, object_type, source, mut payload) = document.into_parts();
-    match hash {
-        Some(hash) => payload.insert("content_hash".into(), hash),
-        None => payload.remove("content_hash"),
-    };
-    Ok((id, object_type, source, payload))
 }
 
 pub(super) fn version(document: Document, place: Coordinates, mark: Option<&Mark>) -> Version {

@@ -13,7 +13,7 @@ use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::read::{at_place, version};
-use super::wire::Coordinates;
+use super::wire::{Coordinates, is_of, number};
 use context_store::{Result, Version};
 
 impl XtdbClient {
@@ -46,6 +46,10 @@ impl XtdbClient {
             match row.get_mut("doc").map(Value::take) {
                 None | Some(Value::Null) => {}
                 Some(value) => {
+                    let is_there = row["txId"].as_u64().is_none_or(|tx| number(tx) == place.tx.id);
+                    if !is_of(&value, id.as_str()) || !is_there {
+                        return Err(answer.strange("a version of something else"));
+                    }
                     let mark = Mark::take(&mut value.clone());
                     let known = |place: usize| &versions[place].0.document;
                     let document = resolved.next(Given::read(value)?, versions.len(), known)?;
@@ -133,7 +137,11 @@ impl XtdbClient {
         let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
         // Another client's deletion has no document, and its writes may have any shape.
         let documents = rows.into_iter().filter_map(|mut row| row.get_mut("doc").map(Value::take));
-        Ok(documents.filter_map(|value| Given::read(value).ok()).collect())
+        let documents: Vec<Value> = documents.filter(|value| !value.is_null()).collect();
+        if !documents.iter().all(|value| is_of(value, id.as_str())) {
+            return Err(answer.strange("a version of something else"));
+        }
+        Ok(documents.into_iter().filter_map(|value| Given::read(value).ok()).collect())
     }
 
     pub(super) fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> NodeRequest {

@@ -59,13 +59,28 @@ impl Tx {
 pub(crate) struct Coordinates {
     pub tx: Tx,
     pub valid_time: Timestamp,
+    /// Another client's deletion, which has no document. This library deletes nothing.
+    pub is_deletion: bool,
 }
 
 impl Coordinates {
     /// From an answer of `entity-tx` or a row of a history.
     pub fn from_edn(map: &Edn) -> Option<Self> {
-        Some(Self { tx: Tx::from_edn(map)?, valid_time: map.get("xtdb.api/valid-time")?.time()? })
+        let is_deletion = match map.get("xtdb.api/content-hash") {
+            Some(Edn::Tagged(_, hash)) => {
+                matches!(&**hash, Edn::Text(hash) if hash.bytes().all(|b| b == b'0'))
+            }
+            Some(Edn::Text(hash)) => hash.bytes().all(|b| b == b'0'),
+            _ => false,
+        };
+        let valid_time = map.get("xtdb.api/valid-time")?.time()?;
+        Some(Self { tx: Tx::from_edn(map)?, valid_time, is_deletion })
     }
+}
+
+/// Returns whether a document of XTDB is that of this object, and not what something on the way has given instead.
+pub(crate) fn is_of(value: &Value, id: &str) -> bool {
+    value.get("xt/id").and_then(Value::as_str) == Some(id)
 }
 
 /// A document as XTDB returns it, checked against its stored hash.

@@ -129,7 +129,7 @@ impl XtdbClient {
             let expected = if last.is_none() { expected.as_slice() } else { &[] };
             let rest = &writes[written.len()..];
             let absent = late.filter(|_| !is_fresh).map(|late| &late.absent);
-            let bases = self.bases(rest, expected, (note.is_some(), absent)).await?;
+            let bases = self.bases(rest, expected, (note.is_some(), absent), is_fresh).await?;
             for (id, wanted) in expected {
                 if bases.get(id).and_then(BeforeWrite::tx) != *wanted {
                     if is_fresh {
@@ -225,6 +225,7 @@ impl XtdbClient {
         writes: &[Write],
         expected: &[(ObjectId, Option<TxId>)],
         (is_late, absent): (bool, Option<&HashSet<ObjectId>>),
+        is_fresh: bool,
     ) -> Result<HashMap<ObjectId, BeforeWrite>> {
         let ids: HashSet<&ObjectId> =
             writes.iter().map(id_of).chain(expected.iter().map(|(id, _)| id)).collect();
@@ -242,10 +243,13 @@ impl XtdbClient {
             }
         }
         let inner = Arc::clone(self);
+        // After a refusal, as of the refused transaction: what answers from memory, whatever it was told to wait for, would
+        // let it seem that nothing has changed.
+        let at = if is_fresh { self.as_known() } else { AsOf::default() };
         let read = in_parallel(missing, move |id| {
             let inner = Arc::clone(&inner);
             async move {
-                let head = inner.find(&id, AsOf::default()).await?;
+                let head = inner.find(&id, at).await?;
                 Ok((id, head))
             }
         })
@@ -383,8 +387,11 @@ impl XtdbClient {
                 if latest.is_some_and(|latest| latest > valid_time) {
                     continue;
                 }
-                let version =
-                    version(draft.document.clone(), Coordinates { tx, valid_time }, draft.form.mark());
+                let version = version(
+                    draft.document.clone(),
+                    Coordinates { tx, valid_time, is_deletion: false },
+                    draft.form.mark(),
+                );
                 let (form, bytes) = (draft.form.clone(), draft.bytes);
                 cache.keep(Head { version: Arc::new(version), form, bytes });
             }

@@ -8,16 +8,19 @@ mod node;
 
 mod fleet;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use context_model::error::ErrorCode;
 use context_store::{AsOf, Store};
 use fleet::gate::{Act, Gate};
-use fleet::{Machine, PATIENCE, file, open, text};
+use fleet::{Machine, PATIENCE, assert_once, file, open, text, there};
 use node::{Node, Port};
 use tokio::sync::{Notify, mpsc};
 
 /// A machine behind a gate, and another one that is not.
 struct Pair {
+    node: Arc<Node>,
     gate: Gate,
     one: Machine,
     other: Machine,
@@ -31,7 +34,7 @@ impl Pair {
         let gate = Gate::start(&port.url).await;
         let store = open(place.path(), &gate.url).await;
         let other = Machine::start(&node).await;
-        Self { gate, one: Machine { place, port, store }, other }
+        Self { node, gate, one: Machine { place, port, store }, other }
     }
 }
 
@@ -100,4 +103,137 @@ async fn an_object_that_is_heard_of_while_it_is_asked_for_is_not_absent() {
     release.notify_one();
     reading.await.unwrap().unwrap();
     assert_eq!(text(&*one.store, "/f").await.as_deref(), Some("new"));
+}
+
+/// What something on the way may say in place of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Noise {
+    /// This status, type and text for each read but the status.
+    Page(u16, &'static str, &'static str),
+    /// The answer before, of the same endpoint.
+    Mixed,
+    /// The first answer to the same question, whatever it was told to wait for.
+    Cached,
+}
+
+const NOISE: [Noise; 9] = [
+    Noise::Page(200, "application/json", r#"{"error":"login_required"}"#),
+    Noise::Page(200, "application/json", "0"),
+    Noise::Page(200, "application/json", "[]"),
+    Noise::Page(200, "application/json", "null"),
+    Noise::Page(200, "text/html", "<html><body>Please log in</body></html>"),
+    Noise::Page(200, "application/edn", "[[[[[[[["),
+    Noise::Page(404, "application/json", "{}"),
+    Noise::Mixed,
+    Noise::Cached,
+];
+
+impl Noise {
+    fn make(self, gate: &Gate) {
+        let mut said: HashMap<String, String> = HashMap::new();
+        let mut count = 0;
+        gate.set(move |target, asked, answer| {
+            let endpoint = target.split('?').next().unwrap_or_default().to_owned();
+            if ["status", "submit-tx", "tx-committed"].iter().any(|name| endpoint.ends_with(name)) {
+                return Act::Pass;
+            }
+            count += 1;
+            let kind = if answer.contains(":xtdb.api") { "application/edn" } else { "application/json" };
+            match self {
+                // A missing page in place of each object's would be an empty database's answer; now and then it is a fault.
+                Self::Page(404, ..) if count % 3 > 0 => Act::Pass,
+                Self::Page(status, kind, text) => Act::Say(status, kind, text.to_owned()),
+                Self::Mixed => match said.insert(format!("{endpoint}{kind}"), answer.to_owned()) {
+                    Some(before) if count % 2 == 0 => Act::Say(200, kind, before),
+                    _ => Act::Pass,
+                },
+                Self::Cached => {
+                    let question = target.split('&').filter(|part| !part.contains("await-tx"));
+                    let question = question.collect::<Vec<_>>().join("&") + asked;
+                    match said.get(&question) {
+                        Some(before) if before.contains(":error") || before.contains("\"error\"") => {
+                            Act::Say(404, kind, before.clone())
+                        }
+                        Some(before) => Act::Say(200, kind, before.clone()),
+                        None => {
+                            said.insert(question, answer.to_owned());
+                            Act::Pass
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// No answer of something else costs a change, makes a second version, or is taken for damage.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_between_costs_no_change_and_is_not_taken_for_damage() {
+    for noise in NOISE {
+        let Pair { node, gate, one, other } = Pair::start().await;
+        for (machine, path) in [(&one, "/one"), (&other, "/other"), (&other, "/shared")] {
+            machine.put(path, "0").await;
+            machine.store.flush().await.unwrap();
+        }
+        for path in ["/other", "/shared"] {
+            one.hears(path, "0").await;
+        }
+        other.put("/unknown", "0").await;
+        other.put("/shared", "1").await;
+        other.store.flush().await.unwrap();
+        noise.make(&gate);
+        one.put("/one", "1").await;
+        for path in ["/one", "/shared", "/unknown"] {
+            let id = file(path, "").id().clone();
+            for error in [
+                one.store.pull().await.err(),
+                one.store.get(&id, AsOf::default()).await.err(),
+                one.store.history(&id).await.err(),
+                one.store.get_many(std::slice::from_ref(&id), AsOf::default()).await.err(),
+                one.store.outlines(std::slice::from_ref(&id)).await.err(),
+            ] {
+                assert!(error.is_none(), "{noise:?}, {path}: {}", error.unwrap());
+            }
+        }
+        let again = open(one.place.path(), &gate.url).await;
+        again.pull().await.unwrap();
+        gate.open();
+        one.hears("/shared", "1").await;
+        one.hears("/unknown", "0").await;
+        one.put("/shared", "2").await;
+        one.store.flush().await.unwrap();
+        other.hears("/shared", "2").await;
+        other.hears("/one", "1").await;
+        let there = there(&node).await;
+        for (path, texts) in [("/one", &["0", "1"][..]), ("/shared", &["0", "1", "2"]), ("/unknown", &["0"])]
+        {
+            texts.iter().for_each(|text| assert_once(&there, path, text));
+            let versions = one.store.history(file(path, "").id()).await.unwrap();
+            let here: Vec<_> = versions.iter().filter_map(|v| v.document.content()).collect();
+            let mut sorted = here.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, texts, "{noise:?}, {path}");
+        }
+        again.close().await.unwrap();
+    }
+}
+
+/// Without a journal, too, such an answer is no damage.
+#[tokio::test(flavor = "multi_thread")]
+async fn such_answers_are_unavailable_where_nothing_else_can_answer() {
+    let Pair { node: _node, gate, one: _one, other } = Pair::start().await;
+    other.put("/f", "text").await;
+    other.store.flush().await.unwrap();
+    let id = file("/f", "").id().clone();
+    for noise in &NOISE[..2] {
+        gate.open();
+        let options = context_store_xtdb::XtdbOptions::new([gate.url.clone()]);
+        let store = context_store_xtdb::XtdbStore::connect(options).await.unwrap();
+        noise.make(&gate);
+        for error in
+            [store.get(&id, AsOf::default()).await.unwrap_err(), store.history(&id).await.unwrap_err()]
+        {
+            assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{noise:?}: {error}");
+        }
+    }
 }

@@ -220,6 +220,9 @@ impl Node {
         let valid = time("valid-time").unwrap_or(Timestamp::from_millis(i64::MAX));
         let until = number("tx-id").unwrap_or(usize::MAX);
         let eid = parameters.get("eid").map_or("", String::as_str);
+        if number("await-tx-id").is_some_and(|tx| tx >= data.transactions.len()) {
+            return (500, json!({ "class": "java.util.concurrent.TimeoutException" }).to_string());
+        }
         match endpoint {
             "status" => (200, json!({ "version": "1.24.3" }).to_string()),
             "latest-completed-tx" if data.transactions.is_empty() => (404, "{:error \"none\"}".into()),
@@ -248,7 +251,9 @@ impl Node {
                 None => (404, json!({ "error": "none" }).to_string()),
             },
             "entity-tx" => match data.at(eid, valid, until) {
-                Some(put) => (200, data.place(put)),
+                Some(put) => {
+                    (200, data.place(put).replacen('{', &format!("{{:xt/id #xtdb/id \"{}\", ", hash(eid)), 1))
+                }
                 None => (404, "{:error \"none\"}".into()),
             },
             "tx-log" => (200, data.log(number("after-tx-id")).to_string()),

@@ -1,5 +1,7 @@
 //! Fetching others' changes: in the areas that this process works in, and of what it reads as a whole.
 
+use std::time::{Duration, Instant};
+
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::time::TxId;
@@ -10,6 +12,10 @@ use super::shared::Shared;
 use crate::XtdbStore;
 use crate::areas::{Area, AreaChanges, AreaPosition};
 use context_store::{AsOf, Outline, Result, Store, StoreError};
+
+/// In so short a time, no node is stopped, restored and started: an area that was asked for since then is that of the same
+/// database.
+const RESTORED: Duration = Duration::from_secs(10);
 
 /// What users are told about a database whose log of changes is another one.
 const OTHER: &str = "its log of changes is another one than before; what this machine wrote is sent again";
@@ -29,7 +35,8 @@ impl Shared {
         self.status().areas.asks(area);
         let Some(remote) = self.reachable() else { return Ok(()) };
         let since = self.progress.position(area);
-        let is_first = !self.status().checked.contains(area);
+        let checked = self.status().checked.get(area).copied();
+        let is_first = checked.is_none_or(|checked| checked.elapsed() >= RESTORED);
         let writer = self.writer();
         let own = (writer.name.as_str(), writer.run());
         let mut changes = remote.changes_in(area, &since, own, is_first).await?;
@@ -47,7 +54,7 @@ impl Shared {
             }
         }
         let AreaChanges { changed, position, .. } = changes;
-        self.status().checked.insert(area.clone());
+        self.status().checked.insert(area.clone(), Instant::now());
         // Up to there nothing is left; that transaction's own list, which tells it from others, is noted at the end.
         let note = |tx: TxId| {
             let tx = tx.0.max(since.tx);
@@ -96,7 +103,7 @@ impl Shared {
         for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
             let done = n * OBJECTS;
             self.status().behind = (wanted.len() - done) as u64;
-            let objects = batch.iter().map(|(_, id, kind)| (id.clone(), *kind)).collect();
+            let objects = batch.iter().map(|(tx, id, kind)| (id.clone(), *kind, Some(*tx))).collect();
             let versions = remote.versions_after(objects, since).await?;
             self.bring_in(versions).await?;
             self.went_well();

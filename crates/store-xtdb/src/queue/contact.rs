@@ -139,7 +139,11 @@ impl Shared {
                             None => return Ok(()),
                         },
                     };
-                    let versions = remote.versions_after(vec![(id.clone(), kind)], TxId(0)).await?;
+                    let versions = if kind.is_content() {
+                        vec![remote.history(id).await?]
+                    } else {
+                        remote.versions_after(vec![(id.clone(), kind, None)], TxId(0)).await?
+                    };
                     self.bring_in(versions).await?;
                     if way.end(&mut self.status()).is_empty() {
                         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use context_model::id::ObjectId;
-use context_model::object::{Document, ObjectType};
+use context_model::object::Document;
 use context_model::time::TxId;
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::XtdbStore;
 use crate::areas::{Area, AreaChanges, AreaPosition};
 use crate::form::growth;
 use crate::parallel::in_parallel;
+use crate::read::Changed;
 use crate::wire::document_length;
 use crate::write::Late;
 use context_store::{Result, Transaction, Version, Write};
@@ -58,11 +59,7 @@ impl XtdbStore {
     }
 
     /// Versions of many objects that were written after a transaction, one list for each object.
-    pub(super) async fn versions_after(
-        &self,
-        ids: Vec<(ObjectId, ObjectType)>,
-        since: TxId,
-    ) -> Result<Vec<Vec<Version>>> {
+    pub(super) async fn versions_after(&self, ids: Vec<Changed>, since: TxId) -> Result<Vec<Vec<Version>>> {
         self.open()?.versions_after(ids, since).await
     }
 

@@ -64,8 +64,8 @@ pub(super) struct QueueStatus {
     pub brought_in: HashSet<TxId>,
     /// What users should know about the database, until the store is closed.
     pub notice: Option<String>,
-    /// Areas of which this connection has shown what was read last.
-    pub checked: HashSet<Area>,
+    /// When each area was last asked for with a check that what was read last is still there.
+    pub checked: HashMap<Area, Instant>,
     /// Objects that are on their way from XTDB, and whether others' changes to them were heard of since that began.
     pub meeting: HashMap<ObjectId, Meeting>,
     /// Objects that XTDB did not have when it was asked, and when that was.
