@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest'
 import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import { billsFile } from '../../lib/gateway/bills.ts'
 import type { BilledCall } from '../../lib/gateway/bills.ts'
+import { senderOf } from '../../lib/gateway/identity.ts'
 import { draw } from '../../lib/gateway/page/draw.ts'
 import { inputCost, plainCost, summaryCost } from '../../lib/gateway/saving.ts'
 import { compactionOf } from '../../lib/models/compaction.ts'
@@ -192,4 +193,13 @@ test.each([1, 2, 3, 4, 5, 6])('random conversations, seed %i: no request without
     if (hidden > 0 && rule.counts === 'request') expect(plain.input + plain.cacheRead + plain.cacheWrite).toBeLessThanOrEqual(Math.max(rule.limit, own))
   }
   expect(summaries).toBeGreaterThan(0)
+})
+
+test.each([
+  ['context-1m-2025-08-07', true],
+  ['oauth-2025-04-20,context-1m-2025-08-07', true],
+  ['oauth-2025-04-20', undefined],
+  ['', undefined],
+])('a client that says %j asks for the long window: %s', (beta, isLong) => {
+  expect(senderOf({ 'user-agent': 'claude-cli/2.1.331', 'anthropic-beta': beta, 'x-claude-code-session-id': 's' }, { body: {} }).isLong).toBe(isLong)
 })
