@@ -368,6 +368,11 @@ export interface ModelCall {
   /** True if a roll may happen now. */
   rolls: boolean
   /**
+   * The harness's name for the end of its conversation, for `advance`: it is recorded with the notices that come there, so that
+   * a later process finds their place.
+   */
+  place?: string
+  /**
    * True if the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of
    * the kind `gone`. Default false: then only outputs and arguments collapse.
    */

@@ -22,7 +22,7 @@ const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cac
 /** The steps of one conversation. */
 const STEPS = 44
 
-/** What happens at a step: the agent's messages, and the file that there is from then on. */
+/** What happens at a step: the agent's messages, and what a file has before it. */
 interface Happening {
   step: Step
   made?: { file: string; text: string }
@@ -30,14 +30,17 @@ interface Happening {
 
 const text = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
 
-/** A conversation with reads, commands, long outputs and arguments. */
+/** A conversation with reads, commands, long outputs and arguments, and files that others change in between. */
 function conversation(seed: number): Happening[] {
   const { next, below, pick } = random(seed)
   const files = new Map(Array.from({ length: 4 }, (_, n) => [`f${n}.ts`, text(`f${n}`, 40 + below(80))]))
   const all: Happening[] = [...files].map(([file, content]) => ({ step: { user: `see ${file}` }, made: { file, text: content } }))
   for (let n = all.length; n < STEPS; n += 1) {
     if (next() < 0.25) {
-      all.push({ step: { user: `prompt ${n} ${next() < 0.2 ? text('said', 40) : ''}` } })
+      const file = pick([...files.keys()])
+      const made = next() < 0.4 ? { file, text: `${files.get(file)}\nchanged before ${n}` } : undefined
+      if (made !== undefined) files.set(file, made.text)
+      all.push({ step: { user: `prompt ${n} ${next() < 0.2 ? text('said', 40) : ''}` }, ...(made && { made }) })
       continue
     }
     const calls = Array.from({ length: 1 + below(2) }, (_, place): Call => {
@@ -95,6 +98,7 @@ describe.each(shapes)('%s', (shape) => {
     const all = conversation(seed)
     const whole = await play(shape, cwd, all)
     expect(whole.rolls).toBeGreaterThan(0)
+    expect(whole.sent.at(-1)).toContain('stale id=')
     for (let restart = 5 + seed; restart < STEPS; restart += 6) {
       const { sent } = await play(shape, cwd, all, restart)
       const [before, expected, actual] = [whole.sent[restart - 1]!, whole.sent[restart]!, sent[restart]!]

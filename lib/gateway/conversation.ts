@@ -373,6 +373,7 @@ export class Conversation {
       shape: hostShape(this.api, this.#facts),
       canRecall: () => this.#request?.canRecall ?? false,
       shortens: true,
+      keepsNotices: true,
       limitMs: 0.9 * this.#limitMs,
       fallback: (messages) => {
         this.#isOld = true

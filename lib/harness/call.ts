@@ -17,10 +17,12 @@ interface Facts {
   shortens: boolean | undefined
   /** When everything recorded was last sent in the recorded form. */
   sentMs: number | undefined
+  /** The name of the conversation's end. */
+  place: string | undefined
 }
 
 /** The next call of a model. */
-export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs }: Facts): ModelCall {
+export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, place }: Facts): ModelCall {
   const { input, cacheRead, cacheWrite, caches, tiers } = model
   return {
     model: model.name ?? '',
@@ -32,6 +34,7 @@ export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTo
     contextWindow: model.contextWindow,
     cacheTtlMs: model.cacheTtlMs ?? 300_000,
     nowMs,
+    ...(place === undefined ? {} : { place }),
     systemTokens,
     onlyAtUserTurn: false,
     ...moment,

@@ -60,6 +60,11 @@ export interface ProjectionOptions {
    * conversation is as recorded.
    */
   sentMs?: number
+  /**
+   * True if the host keeps the notices that it was sent, or puts those of an earlier process back itself. Default false: they
+   * are put back where they came.
+   */
+  keepsNotices?: boolean
   /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */
   onWarning?: (sentence: string) => void
   /** Called after each roll. */

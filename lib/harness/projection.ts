@@ -22,6 +22,7 @@ import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
+import { placesBehind, Told } from './told.ts'
 import { contentOf, noticeOf, read, renewed, wordsOf } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 import { checkWidth } from '../json.ts'
@@ -51,6 +52,8 @@ interface Pass {
   reworded: ReadonlySet<Part>
   /** What the host has put into the past, or changed there: no request had it. */
   unsent: ReadonlySet<Part>
+  /** The names of the places behind the units of `table` and `fresh`. */
+  places: readonly string[]
   /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
   sentMs?: number
 }
@@ -65,8 +68,7 @@ export class Projection {
   #table = new Table()
   /** The call that is under way. */
   #pass: Pass | undefined
-  /** The fingerprints of notices that were sent. A host may return them as if they were its own messages. */
-  readonly #notices = new Set<string>()
+  readonly #told = new Told()
   readonly #results: Results
   /** Calls whose results were already dropped when the table was rebuilt for a host that returns what it was sent. */
   readonly #left = new Set<string>()
@@ -210,7 +212,8 @@ export class Projection {
     const fresh = follows ? await this.#read(messages, match.next, shape) : undefined
     const model = this.#model().name
     const isRepeated = fresh?.length === 0 && messages.length > 0 && model === this.#lastModel
-    const pass: Pass = { messages, shape, table: old, fresh, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set(), unsent: new Set() }
+    const places = this.#told.placesWith(fresh ?? [])
+    const pass: Pass = { messages, shape, table: old, fresh, places, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set(), unsent: new Set() }
     this.#pass = pass
     try {
       const plan = (await this.#driver.take('end', true)) as Plan
@@ -233,13 +236,14 @@ export class Projection {
   }
 
   /** Adds what was handed over to the table, and puts the plan in force. */
-  async #enforce({ table, fresh = [], shape }: Pass, plan: Plan): Promise<void> {
+  async #enforce({ table, fresh = [], shape, places }: Pass, plan: Plan): Promise<void> {
     try {
       await table.add(fresh)
       table.apply(plan.edits, this.#reasoning.binding(this.#model()) === 'refuses')
       for (const { parts } of fresh) for (const { message } of parts) this.#results.noteCut(message)
       this.#say(table, shape)
       this.#table = table
+      this.#told.keep(places)
       this.#shape = shape
       ask(this.#manager, (name) => this.permits(name))
     } catch (error) {
@@ -271,8 +275,7 @@ export class Projection {
   }
 
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
-    const isOurs = (message: object): boolean =>
-      this.#notices.size > 0 && this.#notices.has(fingerprint(contentOf(shape ?? UNDECIDED, message)))
+    const isOurs = (message: object): boolean => this.#told.has(message, shape)
     guarded(() => messages.slice(from).forEach(checkWidth))
     this.#reasoning.see(messages, from)
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), isOurs)
@@ -301,9 +304,7 @@ export class Projection {
     // The driver keeps them until there is a place for them.
     const text = table.units.length === 0 || isHeld(this.#pass) ? '' : this.#driver.takeNotices().join('\n')
     if (text === '') return
-    const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
-    table.say(notice)
-    this.#notices.add(fingerprint(contentOf(shape ?? UNDECIDED, notice)))
+    table.say(this.#told.notice(text, shape, this.#now()))
   }
 
   /** Everything visible: at the first call, after a failed one, and when the conversation has changed. */
@@ -328,6 +329,8 @@ export class Projection {
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
     const known = units.slice(0, boundary)
+    pass.places = placesBehind(units)
+    if (isFirst && this.#options.keepsNotices !== true) await this.#told.putBack(known, { manager: this.#manager, shape: pass.shape, nowMs: this.#now() })
     pass.fresh = units.slice(boundary)
     await (pass.table = new Table()).add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
@@ -379,7 +382,7 @@ export class Projection {
     const { systemTokens, shortens } = this.#options
     const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
-    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs })
+    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, place: this.#pass?.places.at(-1) })
   }
 
   /** When the record was last written, which a process does with each request; undefined if that can't be read. */

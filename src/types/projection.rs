@@ -86,6 +86,9 @@ pub struct ModelCall {
     pub at_user_turn: bool,
     /// True if a roll may happen now.
     pub rolls: bool,
+    /// The harness's name for the end of its conversation, for `advance`: it is recorded with the notices that come there, so that
+    /// a later process finds their place.
+    pub place: Option<String>,
     /// True if the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of
     /// the kind `gone`. Default false: then only outputs and arguments collapse.
     pub shortens: Option<bool>,

@@ -227,7 +227,7 @@ impl Engine {
         self.inner.read_pending(true).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        self.inner.notices(&mut state, Fsync::Now).await?;
+        self.inner.notices(&mut state, Fsync::Now, None).await?;
         Ok(state.say(&self.inner.archive()))
     }
 }

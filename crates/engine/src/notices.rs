@@ -50,12 +50,13 @@ impl State {
 }
 
 impl Inner {
-    /// Adds what the model must be told about files to the pending notices, and records that with the turn.
+    /// Adds what the model must be told about files to the pending notices, and records that with the turn. `place` is the
+    /// host's name for where they come.
     ///
     /// # Errors
     /// Errors of the store; nothing then counts as told.
     #[instrument(level = "debug", skip_all)]
-    pub async fn notices(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
         self.unclaimed(state).await?;
         self.note_unread(state).await?;
         self.keep_evidence(state).await;
@@ -79,7 +80,7 @@ impl Inner {
                 if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
                     return Ok(false);
                 }
-                work.chat.notices(&told);
+                work.chat.notices(&told, place.map(|place| (place, &*lines)));
                 // Another client may store a newer version at this moment.
                 let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
                 work.expected.extend(told.iter().map(|Notice { file, .. }| (file.clone(), latest(file))));

@@ -113,7 +113,7 @@ impl Engine {
                 self.inner.refresh(&mut state).await?;
             }
         }
-        self.inner.notices(&mut state, Fsync::WithSettle).await?;
+        self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
         let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;

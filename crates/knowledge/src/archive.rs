@@ -266,7 +266,7 @@ mod tests {
         };
         let mut archive = Archive::default();
         assert_eq!(archive.notice("a line"), None);
-        archive.read(Some(&chat(|patch| assert!(patch.notices(&[notice("a line")])))));
+        archive.read(Some(&chat(|patch| assert!(patch.notices(&[notice("a line")], None)))));
         assert_eq!(archive.notice("a line"), Some(&notice("a line")));
         assert_eq!(archive.notice("a line "), None);
         archive.tell(&notice("another"));

@@ -10,7 +10,8 @@
 //!     "activated_ids": ["call_0"],
 //!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "words": ["0123456789a"],
 //!                 "pages": [["call_0", "call_1"]], "receipt": {} },
-//!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…", "line": "ef56…", "path": "/a" }] },
+//!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…", "line": "ef56…", "path": "/a" }],
+//!                 "said": { "place": "a host's name for it", "lines": ["stale id=…"] } },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
 //!               { "inserted": ["a text that the harness has put into the past"] }]
 //!   }],

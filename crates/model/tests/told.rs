@@ -20,13 +20,17 @@ fn notices_are_read_back_and_are_no_rolls() {
     let [a, b] = [b"a", b"b"].map(|text| Digest::of(text));
     let told = [notice("a", Some(a), b), notice("b", None, a)];
     let mut patch = ChatPatch::new(0);
-    assert!(!patch.notices(&told), "there is no turn yet");
+    assert!(!patch.notices(&told, None), "there is no turn yet");
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
-    assert!(patch.notices(&told[..1]) && patch.notices(&told[1..]));
+    assert!(
+        patch.notices(&told[..1], Some(("here", &["a line".to_owned()]))) && patch.notices(&told[1..], None)
+    );
     let document = patch::apply(empty(), [patch.patch()]).unwrap();
     let chat = Chat::of(&document);
     assert_eq!(chat.notices().collect::<Vec<_>>(), told);
     assert_eq!(chat.rolls().count(), 0);
+    let said = |entry: usize| document.field("turns").unwrap()[0]["rolls"][entry].get("said").cloned();
+    assert_eq!([said(0), said(1)], [Some(json!({ "place": "here", "lines": ["a line"] })), None]);
 }
 
 #[test]
@@ -54,11 +58,11 @@ fn adopted_chat_takes_along_what_others_tell() {
     };
     let mut patch = ChatPatch::new(0);
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
-    patch.notices(&[told("a")]);
+    patch.notices(&[told("a")], None);
     let earlier = patch::apply(empty(), [patch.patch()]).unwrap();
     let mut more = ChatPatch::new(1);
     more.message(&json!({ "role": "user", "content": "later" })).unwrap();
-    more.notices(&[told("b")]);
+    more.notices(&[told("b")], None);
     more.evidence(&[json!({ "call": "c" })]);
     more.roll(&RollEntry::default());
     let later = patch::apply(earlier.clone(), [more.patch()]).unwrap();

@@ -78,11 +78,17 @@ impl ChatPatch {
 
     /// Records in the current turn which versions of files the model is told about. It is stored among the rolls, the
     /// other changes of what the model sees. Returns whether there is a turn to add it to; otherwise nothing is added.
-    pub fn notices(&mut self, told: &[Notice]) -> bool {
+    ///
+    /// A host that does not keep the lines itself finds them with `said`: its own name for their place, and the lines.
+    pub fn notices(&mut self, told: &[Notice], said: Option<(&str, &[String])>) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
             let told = told.iter().map(Notice::to_json);
-            self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
+            let mut entry = json!({ NOTICES: told.collect::<Vec<_>>() });
+            if let Some((place, lines)) = said {
+                entry[SAID] = json!({ "place": place, "lines": lines });
+            }
+            self.append(ROLLS, entry);
         }
         has_turn
     }
@@ -167,6 +173,7 @@ pub(super) const TOOLCALL_IDS: &str = "toolcall_ids";
 pub(super) const ACTIVATED_IDS: &str = "activated_ids";
 pub(super) const ROLLS: &str = "rolls";
 pub(super) const NOTICES: &str = "notices";
+pub(super) const SAID: &str = "said";
 pub(super) const EVIDENCE: &str = "evidence";
 pub(super) const INSERTED: &str = "inserted";
 

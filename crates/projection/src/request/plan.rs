@@ -53,6 +53,8 @@ pub struct Call {
     pub at_user_turn: bool,
     /// True if anything may collapse now, by rolls or as excerpts of large new outputs: the user's switch.
     pub rolls: bool,
+    /// The harness's name for the end of its conversation. It is recorded with the notices that come there.
+    pub place: Option<String>,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
     /// When an earlier process sent the messages that `Engine::resync` gets, in milliseconds since the

@@ -1,0 +1,81 @@
+/**
+ * The notices that were sent, and where: a host that keeps only its own messages does not have those of an earlier process, and
+ * without them its first request would differ from the last one of that process.
+ */
+import { createHash } from 'node:crypto'
+import type { ContextManager } from '../../index.js'
+import { fingerprint } from './identity.ts'
+import type { Shape } from './shape.ts'
+import { UNDECIDED } from './shapes.ts'
+import { textsOf } from './table.ts'
+import { contentOf, wordsOf } from './unit.ts'
+import type { Unit } from './unit.ts'
+
+/** Characters of a place's name. */
+const DIGITS = 16
+
+/** The notices of one conversation. */
+export class Told {
+  /** Their fingerprints. A host may return them as if they were its own messages. */
+  readonly #sent = new Set<string>()
+  /** The names of the places behind the units of the last call. */
+  #places: readonly string[] = []
+
+  /** Returns whether a message is a notice that was sent. */
+  has(message: object, shape: Shape = UNDECIDED): boolean {
+    return this.#sent.size > 0 && this.#sent.has(fingerprint(contentOf(shape, message)))
+  }
+
+  /** Makes a message with a notice, and remembers it. */
+  notice(text: string, shape: Shape | undefined, nowMs: number): object {
+    const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, nowMs)
+    this.#sent.add(fingerprint(contentOf(shape ?? UNDECIDED, notice)))
+    return notice
+  }
+
+  /** The names of the places behind all units, once these follow those of the last call. */
+  placesWith(fresh: readonly Unit[]): readonly string[] {
+    return fresh.length === 0 ? this.#places : [...this.#places, ...placesBehind(fresh, this.#places.at(-1))]
+  }
+
+  /** A call was carried out. */
+  keep(places: readonly string[]): void {
+    this.#places = places
+  }
+
+  /** Puts the notices in the session's record back where they came. A host that has kept them has them behind that place. */
+  async putBack(units: readonly Unit[], { manager, shape, nowMs }: { manager: ContextManager; shape: Shape | undefined; nowMs: number }): Promise<void> {
+    const recorded = await recordedBy(manager)
+    if (recorded.size === 0) return
+    const places = placesBehind(units)
+    for (const [at, unit] of units.entries()) {
+      const text = recorded.get(places[at] as string)
+      const behind = units[at + 1]?.parts.flatMap(({ message }) => textsOf(message)) ?? []
+      if (text !== undefined && !behind.some((one) => one.includes(text))) unit.notices.push(this.notice(text, shape, nowMs))
+    }
+  }
+}
+
+/**
+ * Names for the places behind units: each is a hash of the conversation up to there. `before` is the name of the place before
+ * them. Notices that the host has returned are no part of the conversation.
+ */
+export function placesBehind(units: readonly Unit[], before = ''): string[] {
+  let place = before
+  return units.map((unit) => {
+    if (!unit.isOurs) place = createHash('sha256').update(place).update(fingerprint(wordsOf(unit))).digest('base64url').slice(0, DIGITS)
+    return place
+  })
+}
+
+/** The notices in the session's record by their places, each as one text. */
+async function recordedBy(manager: ContextManager): Promise<ReadonlyMap<string, string>> {
+  const chat = await manager.get(`chat:${manager.sessionId}`)
+  const turns = (chat?.['turns'] ?? []) as { rolls?: { said?: { place?: unknown; lines?: unknown } }[] }[]
+  const lines = new Map<string, Set<string>>()
+  for (const { said } of turns.flatMap(({ rolls }) => rolls ?? [])) {
+    if (typeof said?.place !== 'string' || !Array.isArray(said.lines)) continue
+    lines.set(said.place, new Set([...(lines.get(said.place) ?? []), ...said.lines.map(String)]))
+  }
+  return new Map([...lines].map(([place, all]) => [place, [...all].sort().join('\n')]))
+}
