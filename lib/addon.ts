@@ -88,7 +88,8 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
     new AddonError(
       `the native addon of ${NAME} for ${key} is missing because the optional package ` +
         `${names.map((name) => `${NAME}-${name}`).join(' or ')} is not installed; reinstall with ` +
-        `"npm install --include=optional ${NAME}", or run "npm run build" in a checkout`,
+        `"npm install --include=optional ${NAME}", or run "npm run build" in a checkout; if a bundler has put the package into one ` +
+        `file, name it as external (esbuild: --external:${NAME})`,
     )
   )
 }

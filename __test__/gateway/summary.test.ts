@@ -47,7 +47,7 @@ test.each<[string, BillLedger, string[]]>([
   ['a roll that has made up for itself', ledgerOf([{ input: 100_000 }], 1), ['1 request of Claude Code, 1 roll; saved $0.00 (0 %): paid $0.40, without pi-context-manager $0.40 (estimated)']],
   ['a model without prices', ledgerOf([{ model: 'nobody-knows', input: 100_000, times: 2 }], 1), ['1 request of Claude Code, 1 roll; saved 50 % (estimated)']],
   ['answers that count nothing', ledgerOf([{}, {}]), ['2 requests of Claude Code, 0 rolls; the answers reported no token counts, so what was saved is not known']],
-  ['a holdout', ledgerOf([{ input: 100, isHeldOut: true }]), ['1 request went out unedited (holdout); "pi-context-manager usage" compares both kinds']],
+  ['a holdout', ledgerOf([{ input: 100, isHeldOut: true }]), ['1 request went out unedited (--holdout); "pi-context-manager usage" compares both kinds']],
 ])('%s', (_name, ledger, lines) => {
   expect(summaryOf(ledger)).toEqual(lines.map((line) => `pi-context-manager: ${line}`))
 })

@@ -10,7 +10,7 @@ import { accountLine, accountOf, savedShare } from '../gateway/saving.ts'
 export function summaryOf(ledger: BillLedger, held?: Held): string[] {
   const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
   const unedited = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
-  const left = unedited === 0 ? [] : [`pi-context-manager: ${unedited} ${unedited === 1 ? 'request' : 'requests'} went out unedited (holdout); "pi-context-manager usage" compares both kinds`]
+  const left = unedited === 0 ? [] : [`pi-context-manager: ${unedited} ${unedited === 1 ? 'request' : 'requests'} went out unedited (--holdout); "pi-context-manager usage" compares both kinds`]
   const requests = edited.reduce((sum, one) => sum + one.requests, 0)
   if (requests === 0) return left
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)

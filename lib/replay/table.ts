@@ -108,7 +108,7 @@ const USUAL_WIDTH = 80
 /** One session's facts and figures. */
 export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
   const model = report.models[0] ?? 'no model'
-  const scale = `${report.charsPerToken.toFixed(2)} characters a token, system part ${tokens(report.systemTokens)} tokens`
+  const scale = `${report.charsPerToken.toFixed(2)} characters a token, system prompt and tools ${tokens(report.systemTokens)} tokens`
   const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
   const title = `${report.file}\n  ${programTitle(report.format)}, ${report.calls} answers, ${model}, ${scale}\n  ${regimeText(report.regime)}${left}`
