@@ -1,10 +1,10 @@
 //! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
 //! refusal of an edit that conflicts with an unseen change.
 
-use context_knowledge::difference::{touches_nothing_new, unified};
+use context_knowledge::difference::{Comparison, Shown};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
-use context_knowledge::notices::filled;
+use context_knowledge::notices::{Sentences, filled};
 use context_knowledge::statement::Content;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -20,7 +20,7 @@ use tracing::instrument;
 use crate::engine::{Engine, Inner, State};
 use crate::written::Unreported;
 
-/// A diff replaces the whole text if it is at most one part in this many of that text.
+/// A diff replaces the whole text if it is at most one part in this many of that text, and short enough to be shown whole.
 const DIFF_SHARE: usize = 2;
 
 /// The answer that a tool should give instead of what it was about to do.
@@ -133,6 +133,10 @@ impl Engine {
     /// Otherwise, and for an edit of which nothing is known or that replaces the whole file, the answer is a refusal with
     /// the difference. The model has then seen the change, and its next edit is allowed.
     ///
+    /// The difference has a limit of [`MAX_SHOWN`](context_knowledge::difference::MAX_SHOWN) UTF-16 units. Of a longer one, the
+    /// answer has the beginning and what it comes to, or neither if that would be above a share of the file; the model has
+    /// then not seen the change, and its edits of these lines are refused until it has read the file again.
+    ///
     /// With the ID of the tool call, the result counts as exactly this answer.
     ///
     /// # Errors
@@ -182,14 +186,31 @@ impl Engine {
         let is_stored = state.session.hash_of(&id) == Some(hash);
         let new =
             if is_stored { Some(self.inner.text_at(&id, None).await?.unwrap_or_default()) } else { None };
+        let refused = |sentence: &str| Ok(EditGuard::Refused(filled(sentence, &[("path", &path)])));
+        let Some((old, new)) = old.zip(new) else { return refused(sentences.edit_unknown) };
+        // Which of the lines have changed takes too long to find out, or there are too many of them to show.
+        let Some(comparison) = Comparison::of(&old, &new) else { return refused(sentences.edit_large) };
         // The version that is most like what was read may be the present one.
-        let texts =
-            old.zip(new).map(|(old, new)| (unified(&old, &new, "as you know it", "as it is now"), old, new));
-        let Some((diff, old, new)) = texts.filter(|(diff, ..)| !diff.is_empty()) else {
-            return Ok(EditGuard::Refused(filled(sentences.edit_unknown, &[("path", &path)])));
+        let Some(shown) = comparison.shown("as you know it", "as it is now") else {
+            return refused(sentences.edit_unknown);
         };
-        let values = [("path", &*path), ("diff", &*diff)];
-        if old_texts.is_some_and(|texts| touches_nothing_new(&old, &new, texts)) {
+        let is_beside = old_texts.is_some_and(|texts| comparison.touches_nothing_new(texts));
+        let diff = match &shown {
+            Shown::Whole(diff) => diff,
+            // Until the model has read the file again, it does not know the change: nothing is noted of what it knows.
+            partly if is_beside => {
+                let text =
+                    said_partly(sentences, (sentences.beside_begun, sentences.beside_large), &path, partly);
+                return Ok(EditGuard::Allowed { difference: Some(text) });
+            }
+            partly => {
+                let text =
+                    said_partly(sentences, (sentences.edit_begun, sentences.edit_large), &path, partly);
+                return Ok(EditGuard::Refused(text));
+            }
+        };
+        let values = [("path", &*path), ("diff", diff)];
+        if is_beside {
             // Until the edit is made, the model knows nothing of the change.
             let text = filled(sentences.edit_beside, &values);
             let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
@@ -261,8 +282,12 @@ impl Inner {
         let all = ShownLines { file: state.known.home_of(&lines.file, &known), hash, tx, first: 1, last };
         let Some(object) = state.request.segments.showing(&all) else { return Ok(None) };
         let handle = state.session.handle(object);
-        let diff = unified(&old, new, &format!("in the result id={handle}"), "now");
-        if diff.is_empty() || diff.len() * DIFF_SHARE > new.len() {
+        let Some(comparison) = Comparison::of(&old, new) else { return Ok(None) };
+        // The lines themselves are served in place of a diff that is long.
+        let Some(Shown::Whole(diff)) = comparison.shown(&format!("in the result id={handle}"), "now") else {
+            return Ok(None);
+        };
+        if diff.len() * DIFF_SHARE > new.len() {
             return Ok(None);
         }
         let values = [("path", &*render::text(path)), ("id", &*handle), ("diff", &*diff)];
@@ -303,4 +328,13 @@ impl Inner {
         self.archive().gives(call, text, evidence);
         self.keep_evidence(state).await;
     }
+}
+
+/// A difference of which only the beginning is shown, or nothing: in the first of the sentences or in the second.
+fn said_partly(sentences: &Sentences, (begun, large): (&str, &str), path: &str, shown: &Shown) -> String {
+    let Shown::Begun { head, more, added, removed } = shown else { return filled(large, &[("path", path)]) };
+    let [more, added, removed] = [more, added, removed].map(usize::to_string);
+    let counts = [("more", &*more), ("added", &*added), ("removed", &*removed)];
+    let rest = filled(sentences.difference_rest, &counts);
+    filled(begun, &[("path", path), ("diff", head), ("rest", &rest)])
 }

@@ -134,7 +134,8 @@ impl Engine {
         Ok(self.inner.store().history(&id).await?)
     }
 
-    /// The difference between two versions' contents as a unified diff; empty if they are equal.
+    /// The difference between two versions' contents as a unified diff; empty if they are equal. It is whole, however long:
+    /// what a model is shown has a limit ([`Engine::guard_edit`]), and who asks here puts its own.
     ///
     /// A version is named by its transaction. If one transaction wrote several versions of an object, which the
     /// engine and imports never do, its number means the newest one.

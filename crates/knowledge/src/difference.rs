@@ -1,11 +1,24 @@
 //! What two texts of a file have in common, and how their difference is described.
 
+use context_model::tokens::utf16_len;
 use similar::{ChangeTag, DiffTag, TextDiff};
 
 /// Changes in texts above this many bytes are announced without counting lines.
 const MAX_COUNTED: usize = 512 * 1024;
 
-/// A unified diff with three lines of context; empty if the texts are equal.
+/// A difference for the model has at most this many UTF-16 units, about as many as the excerpt of an output.
+pub const MAX_SHOWN: usize = 10_000;
+
+/// A difference above [`MAX_SHOWN`] begins to be shown if it is at most one part in this many of the whole text. Above that
+/// the text itself is shorter.
+const SHARE: usize = 2;
+
+/// A longer line of a difference that is only begun is shown without its end, in UTF-16 units.
+const MAX_LINE: usize = 400;
+
+/// A unified diff with three lines of context, however long; empty if the texts are equal.
+///
+/// For programs that ask for it. A model is shown [`Comparison::shown`], which has a limit.
 pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
@@ -24,24 +37,116 @@ pub fn counted(old: &str, new: &str) -> Option<String> {
     Some(format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete)))
 }
 
-/// Returns whether texts that an edit replaces can be replaced in a new text by somebody who knows only the old one:
-/// each occurs exactly once, and none of its lines, nor anything between them, is other than in the old text.
-pub fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
-    let diff = TextDiff::from_lines(old, new);
-    let kept: Vec<(usize, usize)> = diff
-        .ops()
-        .iter()
-        .filter(|op| op.tag() == DiffTag::Equal)
-        .map(|op| (op.new_range().start, op.new_range().end))
-        .collect();
-    let is_kept = |text: &String| {
-        let Some(at) = new.find(text.as_str()).filter(|_| !text.is_empty()) else { return false };
-        let is_once = new.rfind(text.as_str()) == Some(at);
-        let first = new[..at].matches('\n').count();
-        let last = new[..at + text.len() - 1].matches('\n').count();
-        is_once && kept.iter().any(|(start, end)| *start <= first && last < *end)
-    };
-    !replaced.is_empty() && replaced.iter().all(is_kept)
+/// A difference as it is shown to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// All of it, as a unified diff.
+    Whole(String),
+    /// The beginning of the diff, and what it leaves out.
+    Begun {
+        /// The first lines of the diff. The last one ends with a line break.
+        head: String,
+        /// How many added and removed lines are not among them.
+        more: usize,
+        /// How many lines were added.
+        added: usize,
+        /// How many lines were removed.
+        removed: usize,
+    },
+    /// It is too large to be worth showing.
+    TooLarge,
+}
+
+/// Two texts of a file, compared once.
+pub struct Comparison<'t> {
+    diff: TextDiff<'t, 't, str>,
+    new: &'t str,
+}
+
+impl<'t> Comparison<'t> {
+    /// Compares two texts. `None` if what lies between their common beginning and end is too long for that: the time that it
+    /// takes is bounded.
+    #[must_use]
+    pub fn of(old: &'t str, new: &'t str) -> Option<Self> {
+        let head = old.bytes().zip(new.bytes()).take_while(|(old, new)| old == new).count();
+        let (old_rest, new_rest) = (&old.as_bytes()[head..], &new.as_bytes()[head..]);
+        let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
+        let tail = ends.take_while(|(old, new)| old == new).count();
+        let changed = old_rest.len().max(new_rest.len()) - tail;
+        (changed <= MAX_COUNTED).then(|| Self { diff: TextDiff::from_lines(old, new), new })
+    }
+
+    /// Returns the difference as a unified diff with three lines of context, of at most [`MAX_SHOWN`] UTF-16 units and the
+    /// two names. `None` if the texts are equal.
+    #[must_use]
+    pub fn shown(&self, old_name: &str, new_name: &str) -> Option<Shown> {
+        let all = self.diff.unified_diff().context_radius(3).header(old_name, new_name).to_string();
+        if all.is_empty() {
+            return None;
+        }
+        let names = utf16_len(old_name) + utf16_len(new_name);
+        if utf16_len(&all) <= MAX_SHOWN + names {
+            return Some(Shown::Whole(all));
+        }
+        Some(if all.len() * SHARE > self.new.len() {
+            Shown::TooLarge
+        } else {
+            self.begun(&all, MAX_SHOWN + names)
+        })
+    }
+
+    /// The first lines of a diff that have at most so many UTF-16 units together.
+    fn begun(&self, all: &str, units: usize) -> Shown {
+        let (mut head, mut left) = (String::new(), units);
+        let (mut lines, mut changed) = (0, 0);
+        for line in all.split_inclusive('\n') {
+            let shown = cut(line);
+            let size = utf16_len(&shown);
+            if size > left {
+                break;
+            }
+            left -= size;
+            head.push_str(&shown);
+            lines += 1;
+            // The first two lines are the names.
+            changed += usize::from(lines > 2 && line.starts_with(['+', '-']));
+        }
+        let count = |tag| self.diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+        let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+        Shown::Begun { head, more: (added + removed).saturating_sub(changed), added, removed }
+    }
+
+    /// Returns whether texts that an edit replaces can be replaced in the new text by somebody who knows only the old one:
+    /// each occurs exactly once, and none of its lines, nor anything between them, is other than in the old text.
+    #[must_use]
+    pub fn touches_nothing_new(&self, replaced: &[String]) -> bool {
+        let equal = self.diff.ops().iter().filter(|op| op.tag() == DiffTag::Equal);
+        let kept: Vec<(usize, usize)> = equal.map(|op| (op.new_range().start, op.new_range().end)).collect();
+        let is_kept = |text: &String| {
+            let Some(at) = self.new.find(text.as_str()).filter(|_| !text.is_empty()) else { return false };
+            let is_once = self.new.rfind(text.as_str()) == Some(at);
+            let first = self.new[..at].matches('\n').count();
+            let last = self.new[..at + text.len() - 1].matches('\n').count();
+            is_once && kept.iter().any(|(start, end)| *start <= first && last < *end)
+        };
+        !replaced.is_empty() && replaced.iter().all(is_kept)
+    }
+}
+
+/// A line of a diff without the end of a long one.
+fn cut(line: &str) -> std::borrow::Cow<'_, str> {
+    let size = utf16_len(line);
+    if size <= MAX_LINE {
+        return line.into();
+    }
+    let mut left = MAX_LINE;
+    let end = line.char_indices().find(|(_, c)| {
+        let fits = c.len_utf16() <= left;
+        left = left.saturating_sub(c.len_utf16());
+        !fits
+    });
+    let begin = &line[..end.map_or(line.len(), |(at, _)| at)];
+    format!("{begin}... {} more chars\n", size - utf16_len(begin)).into()
 }
 
 /// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
@@ -81,6 +186,7 @@ pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> boo
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rstest::rstest;
 
     use super::*;
@@ -99,6 +205,118 @@ mod tests {
         assert_eq!(counted("y", &most).as_deref(), Some("+1 -1"));
         assert_eq!(counted(&format!("{most}x"), "y"), None);
         assert_eq!(counted("y", &format!("{most}x")), None);
+    }
+
+    const NAMES: usize = "then".len() + "now".len();
+
+    fn shown(old: &str, new: &str) -> Option<Option<Shown>> {
+        Some(Comparison::of(old, new)?.shown("then", "now"))
+    }
+
+    /// Many lines with a number each, after a word.
+    fn numbered(word: &str, count: usize) -> String {
+        (0..count).fold(String::new(), |text, n| text + word + " line " + &n.to_string() + "\n")
+    }
+
+    #[test]
+    fn short_difference_is_shown_whole() {
+        let all = unified("a\nb\n", "a\nc\n", "then", "now");
+        assert_eq!(shown("a\nb\n", "a\nc\n"), Some(Some(Shown::Whole(all))));
+        assert_eq!(shown("a\n", "a\n"), Some(None));
+        assert_eq!(shown("", ""), Some(None));
+        let (old, new) = ("short\n".to_owned(), numbered("another", 100));
+        let all = unified(&old, &new, "then", "now");
+        assert_eq!(shown(&old, &new), Some(Some(Shown::Whole(all))), "whatever its share of the text is");
+    }
+
+    #[test]
+    fn long_difference_is_begun_and_its_rest_is_counted() {
+        let kept = numbered("kept", 20_000);
+        let old = numbered("old", 600) + &kept + "last\n";
+        let new = numbered("new", 800) + &kept + "other\n";
+        let Some(Some(Shown::Begun { head, more, added, removed })) = shown(&old, &new) else {
+            panic!("it is longer than what is shown, and shorter than half of the text")
+        };
+        assert!(head.starts_with("--- then\n+++ now\n@@ -1,603 +1,803 @@\n-old line 0\n"), "{head}");
+        assert!(head.ends_with('\n') && head.len() <= MAX_SHOWN + NAMES && head.len() > MAX_SHOWN - 100);
+        let in_head = head.lines().skip(2).filter(|line| line.starts_with(['+', '-'])).count();
+        assert_eq!((added, removed, more), (801, 601, 1_402 - in_head));
+    }
+
+    #[test]
+    fn difference_above_half_of_a_text_is_not_shown() {
+        assert_eq!(shown(&numbered("", 9_000), &numbered("  ", 9_000)), Some(Some(Shown::TooLarge)));
+        assert_eq!(shown("", &numbered("", 9_000)), Some(Some(Shown::TooLarge)));
+        assert_eq!(shown(&numbered("", 9_000), ""), Some(Some(Shown::TooLarge)));
+    }
+
+    #[test]
+    fn long_lines_of_a_difference_are_cut_where_it_is_only_begun() {
+        let kept = numbered("kept", 20_000);
+        let (one, other) = ("\u{1f600}".repeat(3_000), "é".repeat(12_000));
+        let (old, new) = (format!("{one}\n{kept}"), format!("{other}\n{kept}"));
+        let Some(Some(Shown::Begun { head, more, .. })) = shown(&old, &new) else { panic!("it is long") };
+        assert!(head.contains("\n+é") && head.contains("... 11602 more chars\n"), "{head}");
+        assert!(utf16_len(&head) < 3 * MAX_LINE && more == 0, "{head}");
+    }
+
+    #[test]
+    fn texts_with_too_much_between_their_common_ends_are_not_compared() {
+        let most = "x".repeat(MAX_COUNTED);
+        let kept = numbered("kept", 50_000);
+        assert!(kept.len() > MAX_COUNTED);
+        for (old, new, is_compared) in [
+            (most.clone(), "y".to_owned(), true),
+            ("y".to_owned(), most.clone() + "x", false),
+            (most.clone() + "x", "y".to_owned(), false),
+            (format!("{kept}old\n{kept}"), format!("{kept}new\n{kept}"), true),
+            (format!("old\n{kept}old\n"), format!("new\n{kept}new\n"), false),
+            (most.clone() + "x", most.clone() + "xx", true),
+            (format!("é{most}x"), format!("è{most}x"), true),
+        ] {
+            assert_eq!(Comparison::of(&old, &new).is_some(), is_compared, "{} {}", old.len(), new.len());
+            assert_eq!(Comparison::of(&new, &old).is_some(), is_compared, "{} {}", new.len(), old.len());
+        }
+    }
+
+    /// Lines as a letter and how often it stands there.
+    fn repeated(lines: &[(char, usize)], end: &str) -> String {
+        lines
+            .iter()
+            .fold(String::new(), |text, (letter, count)| text + &letter.to_string().repeat(*count) + end)
+    }
+
+    fn some_lines() -> impl Strategy<Value = Vec<(char, usize)>> {
+        let letter = prop::sample::select(vec!['a', 'b', '\u{e9}', '\u{1f600}']);
+        prop::collection::vec((letter, 0..900_usize), 0..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// The limit holds for any two texts.
+        #[test]
+        fn difference_has_a_limit(
+            old in some_lines(),
+            new in some_lines(),
+            kept in 0..3_000_usize,
+            ends in prop::sample::select(vec!["\n", "\r\n", ""]),
+        ) {
+            let kept = numbered("kept kept kept kept kept kept kept kept kept kept", kept);
+            let (old, new) = (repeated(&old, ends) + &kept, repeated(&new, ends) + &kept);
+            match shown(&old, &new).flatten() {
+                None => prop_assert_eq!(old, new),
+                Some(Shown::TooLarge) => {}
+                Some(Shown::Whole(all)) => {
+                    prop_assert!(utf16_len(&all) <= MAX_SHOWN + NAMES);
+                    prop_assert_eq!(all, unified(&old, &new, "then", "now"));
+                }
+                Some(Shown::Begun { head, .. }) => {
+                    prop_assert!(utf16_len(&head) <= MAX_SHOWN + NAMES);
+                    prop_assert!(head.len() < new.len());
+                }
+            }
+        }
     }
 
     #[test]
@@ -151,7 +369,7 @@ mod tests {
         #[case] expected: bool,
     ) {
         let replaced: Vec<String> = replaced.iter().map(|text| (*text).to_owned()).collect();
-        assert_eq!(touches_nothing_new(old, new, &replaced), expected);
+        assert_eq!(Comparison::of(old, new).unwrap().touches_nothing_new(&replaced), expected);
     }
 
     #[test]

@@ -64,8 +64,18 @@ pub struct Sentences {
     pub edit_refused: &'static str,
     /// Why an edit was not made, where it is not known how the file has changed.
     pub edit_unknown: &'static str,
+    /// Why an edit was not made, and how a change begins that is too long to show.
+    pub edit_begun: &'static str,
+    /// Why an edit was not made, where the change is too large to show any of it.
+    pub edit_large: &'static str,
     /// How a file had changed before an edit that was made.
     pub edit_beside: &'static str,
+    /// The same of a change that is too long to show.
+    pub beside_begun: &'static str,
+    /// The same of one that is too large to show any of it.
+    pub beside_large: &'static str,
+    /// The last line of a difference that is begun.
+    pub difference_rest: &'static str,
 }
 
 impl Default for Sentences {
@@ -81,7 +91,12 @@ impl Default for Sentences {
             difference: "{path} has changed since the result id={id}:\n{diff}",
             edit_refused: "{path} has changed since you last saw it, so it was not edited. The change:\n{diff}\nCheck that your edit still fits, and repeat it.",
             edit_unknown: "{path} has changed since you last saw it, so it was not edited. What you saw was never stored, so the change can't be shown: read it again first.",
+            edit_begun: "{path} has changed since you last saw it, so it was not edited. The change begins:\n{diff}{rest}\nThis is not all of it: read it again first.",
+            edit_large: "{path} has changed since you last saw it, so it was not edited. The change is too large to show: read it again first.",
             edit_beside: "{path} had changed elsewhere since you last saw it; before your edit:\n{diff}",
+            beside_begun: "{path} had changed elsewhere since you last saw it; the beginning of the change, before your edit:\n{diff}{rest}\nThis is not all of it: read it again.",
+            beside_large: "{path} had changed elsewhere since you last saw it, and the change is too large to show: read it again.",
+            difference_rest: "... {more} more lines changed, +{added} -{removed} in all",
         }
     }
 }

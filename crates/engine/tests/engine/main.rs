@@ -3,6 +3,7 @@
 
 mod bench;
 mod bound;
+mod bounded;
 mod chat;
 mod clients;
 mod compacted;

@@ -25,7 +25,12 @@ const OTHER: Sentences = Sentences {
     difference: "{path} depuis {id} :\n{diff}",
     edit_refused: "Non, {path} :\n{diff}\nEncore.",
     edit_unknown: "Non, {path}.",
+    edit_begun: "Non, {path} :\n{diff}{rest}",
+    edit_large: "Non, {path}, beaucoup.",
     edit_beside: "Aussi, {path} :\n{diff}",
+    beside_begun: "Aussi, {path} :\n{diff}{rest}",
+    beside_large: "Aussi, {path}, beaucoup.",
+    difference_rest: "... {more} ; +{added} -{removed}",
 };
 
 /// A session that was told something in each way that there is, and the paths of its files.

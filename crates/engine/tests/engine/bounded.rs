@@ -1,0 +1,190 @@
+//! What the model is told of a change has a limit, whatever the change: a difference, a refusal, an answer to a read.
+
+use context_engine::EditGuard;
+use context_model::object::Status;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::bench::{Backend, Bench};
+use crate::chat::Chat;
+use crate::truth::lines;
+
+/// The most that the model is told of one change, in UTF-16 units: a difference and the sentence around it.
+const MOST: usize = 10_500;
+
+/// A change of a text of some lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    /// Each line has another indent.
+    Indented,
+    /// Each line ends with a carriage return, too.
+    CarriageReturns,
+    /// The lines are in another order.
+    Shuffled,
+    /// The first eighth has other words.
+    Eighth,
+    /// One line became as long as half of the text.
+    LongLine,
+    /// All of it is one line that has changed.
+    OneLine,
+    /// Nothing is left.
+    Emptied,
+    /// Five lines in the middle are other ones.
+    Few,
+}
+
+const LINE: &str = "a line of the file ";
+
+/// The line to edit, which is not the one that has changed.
+const KEPT: &str = "a line of the file that stays as it is";
+
+impl Change {
+    fn of(self, count: usize) -> (String, String) {
+        let lines: Vec<String> = (0..count).map(|n| format!("{LINE}{n}")).collect();
+        let put = |lines: &[String], end: &str| lines.join(end) + end + KEPT + "\n";
+        let old = put(&lines, "\n");
+        let other = |from: usize, to: usize| {
+            let mut lines = lines.clone();
+            lines[from..to].iter_mut().for_each(|line| *line = line.replace("line", "verse"));
+            put(&lines, "\n")
+        };
+        let new = match self {
+            Self::Indented => put(&lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>(), "\n"),
+            Self::CarriageReturns => put(&lines, "\r\n"),
+            Self::Shuffled => {
+                // 7,919 is a prime that divides none of the counts.
+                put(&(0..count).map(|n| lines[n * 7_919 % count].clone()).collect::<Vec<_>>(), "\n")
+            }
+            Self::Eighth => other(0, count / 8),
+            Self::LongLine => put(&[&lines[..count / 2], &[LINE.repeat(count / 2)]].concat(), "\n"),
+            Self::OneLine => {
+                return (lines.concat() + "\n", lines.concat().replace("file 3", "file x") + "\n");
+            }
+            Self::Emptied => String::new(),
+            Self::Few => other(count / 2, count / 2 + 5),
+        };
+        (old, new)
+    }
+}
+
+fn guarded(guard: EditGuard) -> (bool, String) {
+    match guard {
+        EditGuard::Refused(text) => (false, text),
+        EditGuard::Allowed { difference } => (true, difference.unwrap_or_default()),
+    }
+}
+
+/// A chat that has read a file, which then has changed.
+async fn changed(change: Change, count: usize) -> (Bench, Chat, String) {
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
+    let (old, new) = change.of(count);
+    let path = bench.write("a.txt", old);
+    chat.asks("go").await;
+    chat.reads("one", &path).await;
+    chat.advance().await;
+    bench.write("a.txt", new);
+    (bench, chat, path)
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn each_answer_about_a_change_has_a_limit(
+    #[values(
+        Change::Indented,
+        Change::CarriageReturns,
+        Change::Shuffled,
+        Change::Eighth,
+        Change::LongLine,
+        Change::OneLine,
+        Change::Emptied,
+        Change::Few
+    )]
+    change: Change,
+    #[values(12, 400, 4_000, 40_000)] count: usize,
+) {
+    let texts = [None, Some(vec![KEPT.to_owned()]), Some(vec![format!("{LINE}3\n")])];
+    for texts in texts {
+        let (_bench, mut chat, path) = changed(change, count).await;
+        let guard = chat.engine.guard_edit(&path, texts.as_deref(), Some("two")).await.unwrap();
+        let (is_allowed, text) = guarded(guard);
+        assert!(!text.is_empty() && text.len() <= MOST + path.len(), "{}", text.len());
+        if text.contains("read it again") {
+            assert!(text.contains("in all\n") || !text.contains("@@"), "{text}");
+            // The model has not seen the change yet, so the same is said until it reads.
+            let again = chat.engine.guard_edit(&path, texts.as_deref(), Some("three")).await.unwrap();
+            assert_eq!(guarded(again), (is_allowed, text));
+            let shown = chat.reads("four", &path).await;
+            assert_eq!(shown, change.of(count).1, "the text itself, and no difference");
+            chat.advance().await;
+        } else if is_allowed {
+            continue;
+        }
+        let after = chat.engine.guard_edit(&path, texts.as_deref(), Some("five")).await.unwrap();
+        assert_eq!(after, EditGuard::Allowed { difference: None });
+    }
+}
+
+/// A read of a file whose former text is in sight is answered with a difference only if that is short.
+#[rstest]
+#[case(Change::Few, 400, true)]
+#[case(Change::Few, 40_000, true)]
+#[case(Change::Eighth, 400, true)]
+#[case(Change::Eighth, 4_000, false)]
+#[case(Change::Eighth, 40_000, false)]
+#[case(Change::Shuffled, 40_000, false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn read_is_answered_with_a_difference_that_is_short(
+    #[case] change: Change,
+    #[case] count: usize,
+    #[case] is_difference: bool,
+) {
+    let (_bench, mut chat, path) = changed(change, count).await;
+    let shown = chat.reads("two", &path).await;
+    assert_eq!(shown.contains("@@"), is_difference, "{}", shown.len());
+    assert!(if is_difference { shown.len() < MOST } else { shown == change.of(count).1 });
+}
+
+/// An edit beside a change that is too long to show is made. The model is told afterwards that it does not know the file, and
+/// nothing more once it has read it.
+#[rstest]
+#[case(Change::Eighth, "more lines changed, +500 -500 in all\n")]
+#[case(Change::Indented, "the change is too large to show: read it again.")]
+#[tokio::test(flavor = "multi_thread")]
+async fn edit_beside_a_long_change_leaves_the_change_to_be_told(
+    #[case] change: Change,
+    #[case] says: &str,
+    #[values(true, false)] reports: bool,
+) {
+    let (bench, mut chat, path) = changed(change, 4_000).await;
+    let texts = [KEPT.to_owned()];
+    let (is_allowed, text) =
+        guarded(chat.engine.guard_edit(&path, Some(&texts), Some("edit")).await.unwrap());
+    assert!(is_allowed && text.contains(says), "{text}");
+    let edited = change.of(4_000).1.replace(KEPT, "my line");
+    bench.write("a.txt", &edited);
+    if reports {
+        chat.engine.index_written(&path, Some(edited.clone().into()), Some("edit")).await.unwrap();
+    }
+    let args = json!({ "path": path, "edits": [{ "oldText": KEPT, "newText": "my line" }] });
+    chat.answered("edit", "edit", args, &format!("edited\n\n{text}"), Status::Ok).await;
+    let notices = chat.advance().await.notices;
+    let count = if change == Change::Eighth { "+500 -500" } else { "+4000 -4000" };
+    assert!(notices.len() == 1 && notices[0].ends_with(count), "{notices:?}");
+    assert_eq!(chat.reads("again", &path).await, edited);
+    assert_eq!(chat.advance().await.notices, Vec::<String>::new());
+    let free = EditGuard::Allowed { difference: None };
+    assert_eq!(chat.engine.guard_edit(&path, None, Some("next")).await.unwrap(), free);
+}
+
+/// The same difference as before comes for a change that is short.
+#[tokio::test(flavor = "multi_thread")]
+async fn short_change_is_told_whole() {
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
+    let path = bench.write("a.txt", lines("old", 40));
+    chat.asks("go").await;
+    chat.reads("one", &path).await;
+    chat.advance().await;
+    bench.write("a.txt", lines("new", 40));
+    let (is_allowed, text) = guarded(chat.engine.guard_edit(&path, None, Some("two")).await.unwrap());
+    assert!(!is_allowed && text.contains("-old line 40\n+new line 1\n"), "{text}");
+}
