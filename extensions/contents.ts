@@ -1,6 +1,7 @@
 /** The texts that the viewer of `/context` shows of an output: as recorded, as the model sees it, and how its file changed. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, ObjectDocument, Version } from '../index.js'
+import { bounded } from '../lib/inspect/difference.ts'
 import type { Host } from './host.ts'
 import type { Output } from './outputs.ts'
 import type { Report } from './report.ts'
@@ -83,7 +84,7 @@ async function changesOf(manager: ContextManager, document: ObjectDocument): Pro
   const changes: Text[] = []
   for (const [before, after] of pairs.slice(-MOST_CHANGES).reverse()) {
     const text = await manager.diff(id, before.txId, after.txId)
-    if (text !== '') changes.push({ label: `change of the file, ${timeOf(after.validTime)}`, text })
+    if (text !== '') changes.push({ label: `change of the file, ${timeOf(after.validTime)}`, text: bounded(text.split('\n')).join('\n') })
   }
   return changes
 }

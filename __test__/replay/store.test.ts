@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { contentsOf } from '../../lib/inspect/contents.ts'
-import { difference } from '../../lib/inspect/difference.ts'
+import { bounded, difference } from '../../lib/inspect/difference.ts'
 import { rebuild } from '../../lib/inspect/request.ts'
 import { blocksOf, Calls } from '../../lib/replay/blocks.ts'
 import { isCall } from '../../lib/replay/recording.ts'
@@ -116,6 +116,21 @@ test.each([
   ['a\nb\nc\nd', 'b\nc\ne\nd', '-a\n b\n c\n+e\n d'],
 ])('the difference from %j to %j', (before, after, expected) => {
   expect(difference(before, after)).toBe(expected)
+})
+
+/** What `log` and `/context` show of any difference. */
+test.each<[string, string, string, RegExp]>([
+  ['one long line', 'x'.repeat(8_000_000), 'y'.repeat(8_000_000), /^-x{399}… 7999601 more characters\n\+y{399}… 7999601 more characters$/],
+  ['a long line of pairs', '', '\u{1f600}'.repeat(1_000), /\+(\u{1f600}){199}… 1602 more characters$/u],
+  ['all lines', 'a line\n'.repeat(20_000), 'b line\n'.repeat(30_000), /\n… \d+ more lines changed, \+30000 -\d+$/],
+  ['long lines', 'x'.repeat(500), Array.from({ length: 300 }, (_, n) => `${n}${'y'.repeat(5_000)}`).join('\n'), /… \d+ more lines changed, \+\d+ -0$/],
+  ['one line too many', '', 'y'.repeat(200).concat('\n').repeat(202).trim(), /\n… 4 more lines changed, \+4 -0$/],
+  ['a few lines', 'a\nb', 'a\nc', /^ a\n-b\n\+c$/],
+  ['nothing', 'a', 'a', /^$/],
+])('bounded_difference_has_a_limit: %s', (_, before, after, expected) => {
+  const shown = bounded(difference(before, after).split('\n')).join('\n')
+  expect(shown.length).toBeLessThan(40_100)
+  expect(shown).toMatch(expected)
 })
 
 describe('inspect', () => {

@@ -1,7 +1,7 @@
 /** The command `log`. */
 import { parseArgs } from 'node:util'
 import type { Version } from '../../index.js'
-import { difference } from '../inspect/difference.ts'
+import { bounded, difference } from '../inspect/difference.ts'
 import { shortName, when } from '../inspect/names.ts'
 import { exitHelp } from './exit.ts'
 import { only, textOf, whyOf } from './look.ts'
@@ -13,9 +13,10 @@ import { countOf, plain, shown } from './terminal.ts'
 export const LOG_HELP = `pi-context-manager log [options] ID|PATH
 
 Lists the versions of an object, newest first, each with what it changed, like
-"git log -p", after its agent and its session. ID is an object's ID or its short
-name (673a446c), or a beginning of either that no other object has (four digits
-of a short name at least).
+"git log -p", after its agent and its session. Of a long change or line only the
+beginning is shown; "show ID@TX" prints all of a version. ID is an object's ID
+or its short name (673a446c), or a beginning of either that no other object has
+(four digits of a short name at least).
 
 ${STORE_HELP}
   --limit N             at most N versions
@@ -53,7 +54,7 @@ export async function log(args: string[]): Promise<number> {
         if (values['no-patch'] === true) continue
         // A version of which only the hash was recorded is not an empty file.
         const before = versions.slice(0, index).findLast((one) => !isHashOnly(one))
-        for (const line of isHashOnly(version) ? [] : changed(before, version)) {
+        for (const line of isHashOnly(version) ? [] : bounded(changed(before, version))) {
           const colour = line.startsWith('+') ? paint.added : line.startsWith('-') ? paint.removed : paint.dim
           await write(colour(line))
         }

@@ -9,6 +9,41 @@ const CONTEXT = 2
  */
 const MAX_CELLS = 4_000_000
 
+/** A longer line is shown without its end, in UTF-16 units. */
+const MAX_LINE = 400
+
+/** All lines of one difference together, in UTF-16 units. */
+const MAX_SHOWN = 40_000
+
+/**
+ * The lines of a difference, or of a text of which each line was added, within a limit: long lines without their ends, and after
+ * too many of them one that counts the rest. Lines that begin with `+` or `-` are those that came or went.
+ */
+export function bounded(lines: readonly string[]): string[] {
+  const kept: string[] = []
+  let left = MAX_SHOWN
+  for (const [at, line] of lines.entries()) {
+    const short = withoutEnd(line)
+    left -= short.length + 1
+    if (left < 0) return [...kept, rest(lines.slice(at))]
+    kept.push(short)
+  }
+  return kept
+}
+
+function withoutEnd(line: string): string {
+  if (line.length <= MAX_LINE) return line
+  // Half of a pair is no character.
+  const end = /[\uD800-\uDBFF]/.test(line[MAX_LINE - 1] as string) ? MAX_LINE - 1 : MAX_LINE
+  return `${line.slice(0, end)}… ${line.length - end} more characters`
+}
+
+function rest(lines: readonly string[]): string {
+  const count = (mark: string): number => lines.filter((line) => line.startsWith(mark)).length
+  const [added, removed] = [count('+'), count('-')]
+  return `… ${added + removed} more ${added + removed === 1 ? 'line' : 'lines'} changed, +${added} -${removed}`
+}
+
 /** A difference as lines with `+`, `-` or a space before them, and `…` for what is left out; empty for equal texts. */
 export function difference(before: string, after: string): string {
   if (before === after) return ''
