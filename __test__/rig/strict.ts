@@ -102,7 +102,7 @@ export class Strict {
     const request = asMessages(given)
     if (request.api === 'openai-completions' || request.api === 'google-generative-ai' || !isBound(String(request.body.model))) return undefined
     const { outcome, refusal } = this.#outcome(request)
-    const verdict: Verdict = { outcome, refusal, mismatches: [], transformations: [] }
+    const verdict: Verdict = { outcome, refusal: refusal ?? misplacedSystem(request), mismatches: [], transformations: [] }
     const seen = new Seen()
     for (const step of stepsOf(request)) {
       if (!('thought' in step)) seen.pass(step)
@@ -185,6 +185,14 @@ function digest(...parts: string[]): string {
 function isSuffix(now: readonly string[], then: readonly string[]): boolean {
   const from = then.length - now.length
   return from >= 0 && now.every((signature, index) => signature === then[from + index])
+}
+
+/** The sentence that refuses a request in which a message of the system stands before one of the user; undefined for any other. */
+export function misplacedSystem({ api, body }: Pick<ModelRequest, 'api' | 'body'>): string | undefined {
+  if (api !== 'anthropic-messages') return undefined
+  const roles = (body.messages as any[]).map(({ role }) => role)
+  const at = roles.findIndex((role, n) => role === 'system' && n + 1 < roles.length && roles[n + 1] !== 'assistant')
+  return at < 0 ? undefined : `messages.${at}: role 'system' must precede an 'assistant' message or end the array`
 }
 
 /** Returns whether the answer reports what became of the blocks: OpenAI's always, Anthropic's with the beta. */

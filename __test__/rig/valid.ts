@@ -7,6 +7,7 @@
  * thinking mode (api-docs.deepseek.com/guides/thinking_mode), and the sentences of the errors themselves.
  */
 import type { ModelRequest } from './request.ts'
+import { misplacedSystem } from './strict.ts'
 import { signatureOf } from './wire.ts'
 import type { WirePart } from './wire.ts'
 
@@ -53,7 +54,7 @@ function memoryOf(said: readonly (readonly WirePart[])[]): Memory {
 }
 
 function anthropic(body: any, memory: Memory): string[] {
-  const found: string[] = []
+  const found: string[] = [misplacedSystem({ api: 'anthropic-messages', body })].filter((one) => one !== undefined)
   // System messages between the others say which tools come and go; they are not part of a turn.
   const messages = (body.messages as any[]).filter((message) => message.role !== 'system')
   const blocksOf = (message: any): any[] =>

@@ -60,11 +60,19 @@ export function withText(text: string, edits: readonly TextEdit[]): string {
   return found === undefined ? text : (found.text ?? '')
 }
 
+/** Blocks of reasoning, by their names in the formats. A text in place of one is a text of the answer. */
+const REASONING: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking', 'reasoning'])
+
+/** A block with another text. */
+function textBlock<T extends object>(block: T, text: string): T {
+  return (REASONING.has(typeOf(block)) ? { type: 'text', text } : { ...block, text }) as T
+}
+
 /** Blocks with edited texts. `numberOf` gives a block's number in the message as it was handed over, if it has one. */
 export function withTexts<T extends object>(
   blocks: readonly T[],
   edits: readonly TextEdit[],
-  edited: (block: T, text: string) => T = (block, text) => ({ ...block, text }),
+  edited: (block: T, text: string) => T = textBlock,
   numberOf: (block: T, place: number) => number | undefined = (_, place) => place,
 ): T[] {
   const texts = new Map(edits.map((one) => [one.block, one]))

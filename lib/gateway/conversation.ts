@@ -21,7 +21,7 @@ import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
 import { hiddenArguments } from './hidden.ts'
 import { withTargets } from './pointers.ts'
-import { chainOf, commonLength, noticesIn, withNotices } from './prefix.ts'
+import { chainOf, commonLength, lengthWithoutSystem, noticesIn, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
 import { notePrompt } from './prompt.ts'
@@ -308,9 +308,10 @@ export class Conversation {
       this.#old = this.#old.filter(({ at }) => at <= common)
       this.#new = this.#new.filter(({ at }) => at <= common)
     }
-    this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at: length, message })))
+    const at = lengthWithoutSystem(messages)
+    this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at, message })))
     const isHeld = shapeOf(this.api).isHeld?.(messages) === true
-    this.#old = [...this.#old, ...(isHeld ? [] : this.#waiting.splice(0)).map((message) => ({ at: length, message }))]
+    this.#old = [...this.#old, ...(isHeld ? [] : this.#waiting.splice(0)).map((message) => ({ at, message }))]
     await this.#adopt(messages.slice(common), { manager, projection })
     const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
     const shown = withTargets(withNotices(sent, messages, this.#old), messages, this.#facts.pointers, shapeOf(this.api))

@@ -48,6 +48,15 @@ export function withNotices(sent: readonly object[], raw: readonly object[], not
   return [...sent.flatMap((message, place) => [...(added.get(place) ?? []), message]), ...(added.get(sent.length) ?? [])]
 }
 
+/**
+ * How many messages there are without those of the system at the end, which have to stand there or before an answer: nothing may
+ * be added behind them.
+ */
+export function lengthWithoutSystem(messages: readonly object[]): number {
+  const last = messages.findLastIndex((message) => (message as { role?: unknown }).role !== 'system')
+  return last < 0 ? messages.length : last + 1
+}
+
 /** The notices in a form of `count` messages, in their places. */
 export function noticesIn(items: readonly EditedItem[], count: number): PlacedNotice[] {
   const nexts = nextsOf(items, count)

@@ -131,9 +131,13 @@ export class Table {
     return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
   }
 
-  /** Adds a message with a notice after the last unit. Some hosts return it at the next call. */
+  /**
+   * Adds a message with a notice after the last unit that is not the system's: what the system says among the other messages has
+   * to stand before an answer or at the end. Some hosts return the notice at the next call.
+   */
   say(notice: object): void {
-    const last = this.units.length - 1
+    const end = this.units.findLastIndex((unit) => !isOfSystem(unit))
+    const last = end < 0 ? this.units.length - 1 : end
     this.units[last]?.notices.push(notice)
     this.#unsend(last)
     this.#ledger.cut(last)
@@ -289,6 +293,10 @@ export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMa
     hasLast ||= place === lastSaid
   }
   return hasLast ? lastSeen + 1 : undefined
+}
+
+function isOfSystem({ parts }: Unit): boolean {
+  return parts.length > 0 && parts.every(({ message: { role } }) => role === 'system')
 }
 
 /** The edit that leaves an answer's reasoning out; undefined if it has none. */

@@ -266,6 +266,7 @@ impl Inner {
                 request.push_answer(key, message, &self.client.options.cwd, (taking.record, session));
             }
             "toolResult" => self.take_in_result(state, key, message, taking).await?,
+            "system" => state.request.segments.push_system(key, message_tokens(message)),
             _ => state.request.segments.push_fixed(key, message_tokens(message)),
         }
         Ok(())

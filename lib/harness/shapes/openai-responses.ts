@@ -131,7 +131,7 @@ function withArguments(items: readonly Fields[], edit: PartEdit): Fields[] {
   })
 }
 
-/** Edits texts of messages; reasoning is never shortened. An item without any text left is dropped. */
+/** Edits texts of messages. Reasoning is never shortened, but a text may take its place. An item without any text left is dropped. */
 function withTexts(items: readonly Fields[], edit: PartEdit): Fields[] {
   if ((messageEdit(edit)?.texts.length ?? 0) === 0) return [...items]
   let first = 0
@@ -139,6 +139,10 @@ function withTexts(items: readonly Fields[], edit: PartEdit): Fields[] {
     const { type, content } = item
     const start = first
     first += isAnswer(item) ? answered(item).length : blocksOf(content).length
+    if (type === 'reasoning') {
+      const text = messageEdit(edit)?.texts.find(({ block }) => block === start)?.text
+      return text === undefined ? [item] : [{ type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text }] }]
+    }
     if (type !== undefined && type !== 'message') return [item]
     if (typeof content === 'string') {
       const own = messageEdit(edit)?.texts.find(({ block }) => block === start)

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::aging::{Departure, RipeAt};
 use super::messages::{block_units, blocks_of, message_units, text_of, whole_text};
 use super::prose::KEPT;
-use super::segment::{AnswerCall, Arguments, Form, Prose, SegmentKind, Short, TextKind};
+use super::segment::{AnswerCall, Arguments, Form, Prose, Rest, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
 use super::{Request, prose};
 use crate::need::Stay;
@@ -38,6 +38,9 @@ impl Request {
         let is_step = blocks.iter().any(|block| is_call(&block))
             && !signed
             && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
+        let mut is_behind_system = std::mem::take(&mut self.segments.behind_system);
+        let is_reasoning_alone =
+            !prose::stands_alone(message) && blocks.iter().any(|block| text_of(block, "type") == "thinking");
         self.segments.begin_answer(is_step, objects);
         let mut arguments = Arguments::default();
         let mut rest = 0;
@@ -60,7 +63,12 @@ impl Request {
                     });
                     continue;
                 }
-                "thinking" => prose::thinking(number, message, block),
+                "thinking" => prose::thinking(number, message, block).map(|prose| {
+                    let stands_in = prose.rest == Rest::Nothing && std::mem::take(&mut is_behind_system);
+                    if stands_in { Prose { rest: Rest::StandIn, ..prose } } else { prose }
+                }),
+                // A blank text leaves with the reasoning beside it: no provider takes it alone.
+                "text" if is_reasoning_alone => continue,
                 "text" => prose::prose(number, text_of(block, "text"), &blocks),
                 _ => None,
             };

@@ -2,7 +2,8 @@
 
 use context_model::tokens;
 
-use super::segment::{Form, Segment, SegmentKind, Short, TextKind};
+use super::prose::STAND_IN;
+use super::segment::{Form, Rest, Segment, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
 use super::shape::Shape;
 use crate::{Item, Objects, Roll};
@@ -107,7 +108,8 @@ impl Segments {
         if let (Form::Reference, SegmentKind::Prose(prose)) = (form, &mut segment.kind)
             && prose.what == TextKind::Thinking
         {
-            prose.short = Short::Nothing;
+            let stands_in = prose.rest == Rest::StandIn;
+            prose.short = if stands_in { Short::Text(STAND_IN.to_owned()) } else { Short::Nothing };
         }
         segment.form = form;
         segment.next = form;

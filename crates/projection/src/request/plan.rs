@@ -190,7 +190,9 @@ fn message_of(key: &str, segments: &[Segment]) -> Edit {
     // A message that was nothing but reasoning has no block left.
     let is_nothing = |segment: &Segment| {
         matches!(&segment.kind, SegmentKind::Prose(prose)
-            if prose.what == TextKind::Thinking && segment.form >= Form::Reference)
+            if prose.what == TextKind::Thinking
+                && segment.form >= Form::Reference
+                && !matches!(prose.short, Short::Text(_)))
     };
     if segments.iter().all(|segment| segment.form == Form::Removed || is_nothing(segment)) {
         return Edit::Gone { key };

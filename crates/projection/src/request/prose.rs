@@ -5,7 +5,7 @@ use context_model::{render, tokens};
 use serde_json::{Map, Value};
 
 use super::messages::{blocks_of, text_of, whole_text};
-use super::segment::{Prose, Short, TextKind};
+use super::segment::{Prose, Rest, Short, TextKind};
 
 /// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;
@@ -50,7 +50,8 @@ pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option
     let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
     // Some providers show nothing of the reasoning but its signature.
     let id = said_id(if chars == 0 { signature } else { text });
-    Some(Prose { block, id, chars, what: TextKind::Thinking, short, line: None })
+    let rest = if stands_alone(message) { Rest::Some } else { Rest::Nothing };
+    Some(Prose { block, id, chars, what: TextKind::Thinking, short, line: None, rest })
 }
 
 /// Returns what a roll may leave of an answer's reasoning if something else is left of the answer.
@@ -86,8 +87,11 @@ fn has_calls(message: &Value) -> bool {
     blocks.any(|block| text_of(block, "type") == "toolCall")
 }
 
+/// The text that takes the place of an answer that has left because it was nothing but reasoning.
+pub(super) const STAND_IN: &str = "[...]";
+
 /// Returns whether something is left of an answer without its reasoning.
-fn stands_alone(message: &Value) -> bool {
+pub(super) fn stands_alone(message: &Value) -> bool {
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     let mut others = blocks.filter(|block| text_of(block, "type") != "thinking");
     others.any(|block| text_of(block, "type") != "text" || !text_of(block, "text").trim().is_empty())
@@ -107,7 +111,15 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Prose
     let is_all = begin.len() == text.len() && !text.contains('\n');
     let begin = render::line(&begin.replace('\n', " "));
     let line = if is_all { format!("said: {begin}") } else { format!("said: {begin}... id={id}") };
-    Some(Prose { block, id, chars, what: TextKind::Prose, short, line: has_calls.then_some(line) })
+    Some(Prose {
+        block,
+        id,
+        chars,
+        what: TextKind::Prose,
+        short,
+        line: has_calls.then_some(line),
+        rest: Rest::Some,
+    })
 }
 
 /// The long texts of a user's message, except rules and skills, which always stay.
@@ -122,7 +134,7 @@ pub(crate) fn users(message: &Value) -> Vec<Prose> {
         }
         let id = said_id(text);
         let short = Short::Text(shortened(text, KEPT_OF_USER, &id));
-        Some(Prose { block, id, chars, what: TextKind::User, short, line: None })
+        Some(Prose { block, id, chars, what: TextKind::User, short, line: None, rest: Rest::Some })
     };
     match message.get("content") {
         Some(Value::String(text)) => one(0, text).into_iter().collect(),

@@ -86,6 +86,20 @@ pub(crate) struct Prose {
     pub short: Short,
     /// The text that a line keeps of it when the whole answer becomes lines; `None` for nothing.
     pub line: Option<String>,
+    /// Whether its answer has anything else.
+    pub rest: Rest,
+}
+
+/// What an answer has besides its reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// A text or calls. Also for prose.
+    #[default]
+    Some,
+    /// Nothing: with its reasoning, the whole answer leaves.
+    Nothing,
+    /// The same directly behind a system message, which has to stand before an answer: a short text takes its place.
+    StandIn,
 }
 
 /// Whose prose, and of what kind.

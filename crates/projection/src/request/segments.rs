@@ -58,6 +58,8 @@ pub struct Segments {
     pub unbound: Option<usize>,
     /// The last answer has no calls, so that a user speaks next.
     pub turn_is_over: bool,
+    /// The last message is the system's. The next one has to be an answer, as the provider wants it.
+    pub(super) behind_system: bool,
     /// The segments that a user brought back by undoing a roll, and for how many more user turns they stay whole.
     brought_back: HashMap<usize, usize>,
     pub(super) newest_answer: usize,
@@ -100,6 +102,12 @@ impl Segments {
     /// Returns what a missed use weighs now.
     pub fn lambda(&self) -> f64 {
         self.stays.weight(self.shortens, self.calls, self.binding)
+    }
+
+    /// Appends a message of the system among the others, which always stays.
+    pub fn push_system(&mut self, key: &str, tokens: u64) {
+        self.push_fixed(key, tokens);
+        self.behind_system = true;
     }
 
     /// Appends text that always stays.
@@ -377,6 +385,7 @@ impl Segments {
 
     fn push(&mut self, key: &str, kind: SegmentKind, item: Item) -> usize {
         let place = self.ledger.push(item);
+        self.behind_system = false;
         let (form, next, since) = (Form::Full, Form::Reference, self.calls);
         let key = key.to_owned();
         self.segments.push(Segment { key, kind, superseded: false, form, next, since, step: None });
