@@ -64,6 +64,26 @@ describe.each(['refuses', 'drops'] as const)('%s', (binding) => {
   })
 })
 
+test('refused_reasoning_that_stays_out_leaves_no_system_message_before_a_user', async () => {
+  const server = await startModelServer(brooder, {})
+  const manager = await opened({ cwd: folder(), stay: SOON })
+  // The host says that nothing is bound, and is wrong.
+  const projection = new Projection(manager, { shortens: true, systemTokens: 3000, model: { ...OPUS, binding: 'none' } })
+  const loop = new PlainLoop({ server, api: 'anthropic-messages', run: (_, { name }) => output(name), prepare: (messages) => projection.transform(messages) })
+  let refusals = 0
+  for (let turn = 0; turn < 36; turn += 1) {
+    loop.messages.push({ role: 'user', content: turn % 3 === 0 ? 'show nothing' : `show a${turn} b${turn} c${turn}` })
+    if (turn % 2 === 0) loop.messages.push({ role: 'system', content: `it is turn ${turn}` })
+    await loop.resume().catch((error: unknown) => {
+      expect(projection.refused(error), String(error)).toBe(true)
+      refusals += 1
+      return loop.resume()
+    })
+  }
+  expect(refusals).toBe(1)
+  expect(server.requests.at(-1)!.body.messages.some(({ content }: any) => content[0].text === '[...]')).toBe(true)
+})
+
 /** The system's message in a shape. */
 const says = (shape: ShapeName, text: string, timestamp: number): object => {
   if (shape === 'pi') return { role: 'system', content: [{ type: 'text', text }], timestamp }

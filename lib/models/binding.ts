@@ -162,24 +162,32 @@ export class Withheld {
   }
 
   /**
-   * The messages without what is withheld; those that nothing is left of are left out. The given ones stay as they are.
-   * `changed` gets each message that goes out instead of another one.
+   * The messages without what is withheld; those that nothing is left of are left out. Behind a message of the system, which has to
+   * stand before an answer, a short text takes the place of one. The given messages stay as they are. `changed` gets each message
+   * that goes out instead of another one.
    */
   without<T extends object>(messages: readonly T[], changed: (now: T, before: T) => void = () => {}): T[] {
     if (this.#keys.size === 0) return [...messages]
-    return messages.flatMap((message) => {
-      if (this.#holds(message)) return []
+    const kept: T[] = []
+    for (const message of messages) {
+      if (this.#holds(message)) continue
       const name = LISTS.find((list) => Array.isArray((message as Record<string, unknown>)[list]))
-      if (name === undefined) return [message]
       const blocks = blocksOf(message)
       const left = blocks.filter((block) => !this.#holds(block))
-      if (left.length === blocks.length) return [message]
+      if (name === undefined || left.length === blocks.length) {
+        kept.push(message)
+        continue
+      }
+      if (left.length === 0) {
+        if (fieldsOf(kept.at(-1))['role'] !== 'system') continue
+        left.push({ type: 'text', text: STAND_IN })
+      }
       // Some hosts' messages are instances of classes.
-      if (left.length === 0) return []
       const now = Object.assign(Object.create(Object.getPrototypeOf(message)), message, { [name]: left }) as T
       changed(now, message)
-      return [now]
-    })
+      kept.push(now)
+    }
+    return kept
   }
 
   #holds(block: unknown): boolean {
@@ -187,6 +195,9 @@ export class Withheld {
     return key !== undefined && this.#keys.has(key)
   }
 }
+
+/** What stands in place of an answer that was nothing but reasoning. */
+const STAND_IN = '[...]'
 
 /** The fields in which messages have their blocks. */
 const LISTS = ['content', 'parts'] as const

@@ -114,9 +114,8 @@ fn text_that_stands_in_counts_and_comes_again() {
     let before = first.segments.tokens();
     left(&mut first);
     let kept = before - first.segments.tokens();
-    let thought = context_model::tokens::estimate(&thought(2, 0)) as u64;
-    let stands_in = context_model::tokens::estimate("[...]") as u64;
-    assert_eq!(kept, thought - stands_in);
+    let tokens = |text: &str| context_model::tokens::estimate(text) as u64;
+    assert_eq!(kept, tokens(&thought(2, 0)) - tokens("[...]"));
     let objects = TestObjects::default();
     let mut again = Request::default();
     again.segments.set_shortens(true);
