@@ -23,6 +23,11 @@ export interface CacheRules {
   granularity: number
   /** How long a prefix is kept after its last use, in milliseconds. */
   lifetimeMs: number
+  /**
+   * A request that only continues an earlier one finds all of that, however far back it ends: the record tells what was lost, and
+   * agents set more breakpoints than Pi does.
+   */
+  findsAll?: boolean
   /** The cost of writing a token, in fresh input tokens, where it differs from the model's usual price. */
   write?: number
 }
@@ -111,7 +116,9 @@ export class PromptCache {
         known.ends.set(end, until)
         if (end > best) best = end
       }
-      if (common === known.blocks.length) extended = known
+      if (common < known.blocks.length) continue
+      extended = known
+      if (this.#rules.findsAll === true) best = Math.max(best, common)
     }
     const ends = new Map(marks.map((mark) => [mark, until]))
     if (extended !== undefined) {

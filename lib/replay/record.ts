@@ -44,6 +44,8 @@ export interface Before {
   model: string
   /** The recorded program changed earlier messages: it summarized, went back, or showed another form of one. */
   isChanged: boolean
+  /** Tokens of the request before that are still at the beginning of this one, after a change; undefined where that is not known. */
+  keptTokens?: number
 }
 
 /** Why the provider did not have what it had before. */
@@ -69,6 +71,9 @@ const LEAST_LOSS = 5000
 /** The share of calls that may lack counts: the last one of a session that was broken off, or one that the user stopped. */
 const MOST_UNCOUNTED = 0.1
 
+/** The share of a beginning that may differ from its size by the texts. */
+const UNSURE = 0.1
+
 const MINUTE_MS = 60_000
 
 /** How long a provider keeps what was written for five minutes, and for an hour. */
@@ -87,7 +92,7 @@ export class CacheRecord {
   #read = 0
 
   /** Takes the next call; undefined for one without counts. `prices` are those of a million tokens of its model. */
-  take(usage: RecordedUsage | undefined, { at, isPrompt, model, isChanged }: Before, prices: { cacheRead: number; input: number; cacheWrite: number }): RecordedCall | undefined {
+  take(usage: RecordedUsage | undefined, { at, isPrompt, model, isChanged, keptTokens }: Before, prices: { cacheRead: number; input: number; cacheWrite: number }): RecordedCall | undefined {
     const number = this.#calls
     this.#calls += 1
     if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) {
@@ -105,6 +110,10 @@ export class CacheRecord {
       const kept = Math.min(prompt, before.prompt - before.unwritten)
       if (kept - read >= LEAST_LOSS) lost = kept - read
       else short = Math.max(0, kept - read)
+    } else if (before !== undefined && keptTokens !== undefined) {
+      // How much stayed is not counted but follows from the texts, so a little less is no loss.
+      const kept = Math.min(prompt, keptTokens)
+      if (kept - read >= Math.max(LEAST_LOSS, UNSURE * kept)) lost = kept - read
     }
     if (before !== undefined && lost > 0) {
       const pauseMs = at - before.at

@@ -52,7 +52,7 @@ export class Regime {
     this.hasLosses = use?.losses === true
     this.isKept = this.hasLosses && this.#isOwnLifetime
     const { sizes, unitsPerToken, isScaled } = survey
-    this.sized = use !== undefined && isScaled !== true ? sizes.sized(unitsPerToken) : { factors: new Map(), systemTokens: undefined }
+    this.sized = use !== undefined && isScaled !== true ? sizes.sized(unitsPerToken) : { factors: new Map(), systemTokens: undefined, clearings: new Map() }
     this.#hourShare = record.lifetimeMs !== undefined && record.lifetimeMs > FIVE_MINUTES_MS ? 1 : 0
   }
 

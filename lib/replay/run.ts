@@ -11,6 +11,7 @@ import type { Missed, Sent } from './missed/meter.ts'
 import { Managed } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
 import { Append } from './policies/conversation.ts'
+import { Recorded } from './policies/recorded.ts'
 import { openPolicy } from './policies/open.ts'
 import type { PolicyMoment, Policy, PolicyName, PolicyRequest, Setting } from './policies/policy.ts'
 import { promptCost } from './prices.ts'
@@ -77,6 +78,9 @@ class Run {
   readonly #regime: Regime
   readonly #record = new CacheRecord()
   readonly #between = new BetweenCalls()
+  /** The recorded requests, and the blocks of the latest one: a change of earlier messages tells by them what stays. */
+  readonly #sent: Recorded
+  #sentBefore: readonly ReplayBlock[] = []
   readonly #files = new Files()
   readonly #entries = new Map<string, RecordedEntry>()
   readonly #managed: Managed | undefined
@@ -141,6 +145,7 @@ class Run {
     this.#cache = cache
     this.#lanes = policies.map((policy) => ({ policy, tally: new Tally(policy.name, setting) }))
     this.#plain = new Append(setting, cache)
+    this.#sent = new Recorded(setting, cache)
     this.#bound = new Bound(setting.systemTokens)
     this.#managed = policies.find((policy) => policy instanceof Managed)
     this.#meter = meter
@@ -164,6 +169,7 @@ class Run {
       await policy.add(entry, file)
     }
     this.#plain.add(entry)
+    this.#sent.add(entry)
     this.#meter?.message(entry, blocks)
     if (isSent(message)) this.#bound.add(this.#tokens(blocks), this.#tokens(proseOf(blocks)))
   }
@@ -172,6 +178,7 @@ class Run {
     const path = step.keys.flatMap((key) => this.#entries.get(key) ?? [])
     for (const { policy } of this.#lanes) await policy.branch(path, step)
     this.#plain.branch(path, step)
+    this.#sent.branch(path, step)
     this.#savedHere = step.saved?.tokens ?? 0
     const { compaction } = step
     this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
@@ -180,12 +187,14 @@ class Run {
   /** The recorded program compacted; all policies but `recorded` make their own compactions. */
   compaction({ summary, firstKept }: { summary: string; firstKept: string | undefined }): void {
     for (const { policy } of this.#lanes) policy.compacted?.(summary, firstKept)
+    this.#sent.compacted(summary, firstKept)
     this.#meter?.compaction(firstKept, textBlock(summary, 'summary'))
   }
 
   /** The recorded program showed a message in another form. */
   edit(step: EditStep): void {
     for (const { policy } of this.#lanes) policy.edited?.(step)
+    this.#sent.edited(step)
   }
 
   /** The context manager's own account of what it had saved on this branch, in fresh input tokens. */
@@ -279,9 +288,13 @@ class Run {
 
   async #call(message: Message, before: Omit<Before, 'model'>): Promise<void> {
     const isRepeated = this.#survey.repeated.has(this.#number)
+    const left = this.#regime.sized.clearings.get(this.#number)
+    if (left !== undefined) for (const policy of [this.#sent, ...this.#lanes.map((lane) => lane.policy)] as Policy[]) policy.cleared?.(left)
     this.#number += 1
     const model = modelOf(message)
-    const call = this.#record.take(message.usage, { ...before, model }, this.#regime.usual(model))
+    const isChanged = before.isChanged || left !== undefined
+    const keptTokens = this.#keptTokens(isChanged)
+    const call = this.#record.take(message.usage, { ...before, isChanged, model, ...(keptTokens !== undefined && { keptTokens }) }, this.#regime.usual(model))
     const [prices, record] = [this.#regime.prices(model, call), this.#regime.recordOf(call)]
     const moment: PolicyMoment = { at: this.#at, model, prices, ...(isRepeated && { isRepeated }), ...(record !== undefined && { record }) }
     this.#bound.call(this.#setting.systemTokens, moment)
@@ -304,6 +317,16 @@ class Run {
     if (!isRepeated) this.#meter?.answer(message, sent)
     this.#options.onCall?.(message, requests)
     this.#latest = [...this.#latest, JSON.stringify(callsOf(message))].slice(-ANSWERS_REMEMBERED)
+  }
+
+  /** How much of the latest recorded request the next one begins with, in tokens; undefined if nothing has changed since. */
+  #keptTokens(isChanged: boolean): number | undefined {
+    const before = this.#sentBefore
+    const now = this.#sent.blocks
+    this.#sentBefore = now
+    if (!isChanged) return undefined
+    const end = now.findIndex((block, at) => block !== before[at])
+    return this.#tokens(end < 0 ? now : now.slice(0, end))
   }
 
   /**

@@ -7,6 +7,18 @@
 /** How much larger or smaller than by the session's scale a message is taken to be, at most. */
 const [LEAST, MOST] = [0.2, 5]
 
+/** From so many tokens on, a prompt that is smaller than the one before it tells that old outputs were cleared. */
+const LEAST_CLEARED = 5000
+
+/** The same as a share of the prompt before, for programs that are not known to do that: they may have dropped reasoning. */
+const LEAST_SHARE_CLEARED = 0.3
+
+/** So many tokens more than the newest messages have are written at least where old outputs were cleared. */
+const LEAST_REWRITTEN = 2000
+
+/** Hardly any text has fewer characters a token. */
+const FEWEST_UNITS = 2
+
 /** The messages between two calls. */
 interface Interval {
   keys: readonly string[]
@@ -22,6 +34,13 @@ export interface Sized {
   factors: ReadonlyMap<string, number>
   /** Tokens of the system prompt and the tool declarations; undefined if the first call has no count. */
   systemTokens: number | undefined
+  /** Calls, counted from 0, before which the program cleared old outputs without a word, and the tokens of their prompts. */
+  clearings: ReadonlyMap<number, number>
+}
+
+/** The key of a summary that the recorded program made, by its text. */
+export function summaryKey(summary: string): string {
+  return `summary ${summary}`
 }
 
 /** Measures messages between the calls of a recording. */
@@ -32,8 +51,20 @@ export class Sizes {
   #isChanged = false
   /** Tokens of the latest prompt; undefined before the first call and behind one without a count. */
   #prompt: number | undefined
+  /** Tokens of the latest prompt that was counted; 0 before the first. */
+  #latest = 0
   #first: { tokens: number; units: number } | undefined
+  /** A summary that stands in place of everything before it, since the latest call. */
+  #summary: { key: string; units: number } | undefined
+  readonly #summaries: { key: string; units: number; others: number; prompt: number }[] = []
   #calls = 0
+  readonly #clearings = new Map<number, number>()
+  readonly #clears: boolean
+
+  /** `clears`: the recorded program clears old outputs without noting it. */
+  constructor(clears: boolean) {
+    this.#clears = clears
+  }
 
   /** A message came; so many units of it are sent. */
   add(key: string, units: number): void {
@@ -46,15 +77,31 @@ export class Sizes {
     this.#isChanged = true
   }
 
-  /** A call was made, with so many tokens; 0 if they were not counted. */
-  call(prompt: number): void {
+  /** A summary took the place of all messages; so many units of it are sent. */
+  summarized(summary: string, units: number): void {
+    this.#isChanged = true
+    this.#keys = []
+    this.#units = 0
+    this.#summary = { key: summaryKey(summary), units }
+  }
+
+  /** A call was made, with so many tokens; 0 if they were not counted. So many of them were `read` from the cache. */
+  call(prompt: number, read: number): void {
     if (this.#calls === 0 && prompt > 0 && !this.#isChanged) this.#first = { tokens: prompt, units: this.#units }
     else {
       const grown = this.#prompt === undefined || prompt === 0 || this.#isChanged ? undefined : prompt - this.#prompt
-      this.#intervals.push({ keys: this.#keys, units: this.#units, grown })
+      // Where only the end of the earlier request left, the provider still has what stayed.
+      const isRewritten = prompt - read > this.#units / FEWEST_UNITS + LEAST_REWRITTEN
+      const least = this.#clears ? LEAST_CLEARED : LEAST_SHARE_CLEARED * this.#latest
+      const isCleared = !this.#isChanged && prompt > 0 && this.#latest - prompt >= least && isRewritten
+      if (isCleared) this.#clearings.set(this.#calls, prompt)
+      this.#intervals.push({ keys: this.#keys, units: this.#units, grown: isCleared ? undefined : grown })
     }
+    if (this.#summary !== undefined && prompt > 0) this.#summaries.push({ ...this.#summary, others: this.#units, prompt })
+    this.#summary = undefined
     this.#calls += 1
     this.#prompt = prompt > 0 ? prompt : undefined
+    if (prompt > 0) this.#latest = prompt
     this.#keys = []
     this.#units = 0
     this.#isChanged = false
@@ -76,6 +123,12 @@ export class Sizes {
       }
     }
     const first = this.#first
-    return { factors, systemTokens: first === undefined ? undefined : Math.max(0, Math.round(first.tokens - first.units / unitsPerToken)) }
+    const systemTokens = first === undefined ? undefined : Math.max(0, Math.round(first.tokens - first.units / unitsPerToken))
+    // What the program sends again beside a summary, such as files, is not recorded: it counts as a part of it.
+    for (const { key, units, others, prompt } of this.#summaries) {
+      const rest = prompt - (systemTokens ?? 0) - others / unitsPerToken
+      if (systemTokens !== undefined && units > 0 && rest > 0) factors.set(key, (rest * unitsPerToken) / units)
+    }
+    return { factors, systemTokens, clearings: this.#clearings }
   }
 }

@@ -6,7 +6,7 @@
  * requests that were actually sent. Its slope gives the session's characters per token; its intercept gives the size
  * of the system part, which older recordings do not contain.
  */
-import { Calls } from './blocks.ts'
+import { blocksOf, Calls, unitsOf } from './blocks.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
@@ -77,14 +77,15 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   let [count, repeatedCost, doubtful] = [0, 0, 0]
   const record = new CacheRecord()
   const between = new BetweenCalls()
-  const sizes = new Sizes()
+  const sizes = new Sizes(recording.origin.format === 'claude-code')
   let isManaged = false
   let recordedTokens = 0
   for await (const step of recording.steps(report)) {
     const call = callIn(step, recording.file)
     const before = between.take(step)
     if (before !== undefined && call !== undefined) record.take(call.usage, { ...before, model: call.model }, NO_PRICES)
-    if (step.kind === 'branch' || step.kind === 'compaction' || step.kind === 'edit') sizes.change()
+    if (step.kind === 'compaction' && step.firstKept === undefined) sizes.summarized(step.summary, unitsOf(blocksOf({ key: '', message: { role: 'compactionSummary', summary: step.summary } }, calls)))
+    else if (step.kind === 'branch' || step.kind === 'compaction' || step.kind === 'edit') sizes.change()
     const isNew = call === undefined || isFirst(charged, call.names)
     if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
     if (call?.usage?.isDoubtful === true && isNew) doubtful += 1
@@ -106,7 +107,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
         const model = modelOf(message)
         models.set(model, (models.get(model) ?? 0) + 1)
         const tokens = promptTokens(message)
-        sizes.call(tokens)
+        sizes.call(tokens, message.usage?.cacheRead ?? 0)
         if (tokens > 0) points.push({ units: request.units, tokens })
         if (isNew) recordedTokens += tokens
         const noted = notedPrices(message)

@@ -105,7 +105,7 @@ export class Tally {
     this.name = name
     this.#setting = setting
     const { cache, isKept } = setting
-    this.#cache = new PromptCache(isKept === true ? { ...cache, lifetimeMs: Infinity, granularity: 1 } : cache, setting.unitsPerToken)
+    this.#cache = new PromptCache(isKept === true ? { ...cache, lifetimeMs: Infinity, granularity: 1, findsAll: true } : cache, setting.unitsPerToken)
   }
 
   /** A call of the recording. */

@@ -94,6 +94,8 @@ export interface Policy {
   branch(path: readonly RecordedEntry[], step?: BranchStep): void | Promise<void>
   /** The recorded program put a summary before a message, in place of all others before it; of everything if that is undefined. */
   compacted?(summary: string, firstKept: string | undefined): void
+  /** The recorded program cleared old outputs until so many tokens were left. */
+  cleared?(tokens: number): void
   /** The recorded program shows a message in another form. */
   edited?(step: Pick<EditStep, 'key' | 'content'>): void
   /** Returns the request to send now. */

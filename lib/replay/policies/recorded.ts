@@ -1,15 +1,19 @@
 /** The requests as the recorded program sent them, with its own summaries, steps back and clearings. */
+import { unitsOf } from '../blocks.ts'
 import type { ReplayBlock } from '../blocks.ts'
 import { keysShown } from '../recording.ts'
 import type { BranchStep, EditStep, Message, RecordedEntry } from '../recording.ts'
+import { summaryKey } from '../sizes.ts'
 import { Append } from './conversation.ts'
 import type { PolicyMoment, PolicyName, Request } from './policy.ts'
+
+/** What stands in place of a cleared output. */
+const CLEARED = [{ type: 'text', text: '[Old tool result content cleared]' }]
 
 /** The policy `recorded`. */
 export class Recorded extends Append {
   override readonly name: PolicyName = 'recorded'
   #summary: RecordedEntry | undefined
-  #summaries = 0
   /** Messages that are shown in another form; undefined for those that are left out. */
   readonly #edits = new Map<string, RecordedEntry | undefined>()
 
@@ -33,14 +37,30 @@ export class Recorded extends Append {
     this.#edits.set(key, content === null ? undefined : { ...entry, message: { ...entry.message, content } as Message })
   }
 
+  /** The program cleared old outputs, the oldest first, until so many tokens were left. */
+  cleared(tokens: number): void {
+    let excess = unitsOf(this.blocks) - tokens * this.setting.unitsPerToken
+    for (const entry of this.entries) {
+      if (excess <= 0) return
+      if (entry.message.role !== 'toolResult' || this.#edits.has(entry.key)) continue
+      const before = unitsOf(this.cache.of(entry))
+      this.edited({ key: entry.key, content: CLEARED })
+      excess -= before - unitsOf(this.cache.of(this.#edits.get(entry.key) ?? entry))
+    }
+  }
+
   override request(_moment: PolicyMoment): Request {
+    return { blocks: this.blocks, fixed: 1 }
+  }
+
+  /** What would be sent now. */
+  get blocks(): ReplayBlock[] {
     const messages = this.entries.flatMap((entry) => (this.#edits.has(entry.key) ? (this.#edits.get(entry.key) ?? []) : entry))
     const all = this.#summary === undefined ? messages : [this.#summary, ...messages]
-    return { blocks: [this.system, ...all.flatMap((entry): ReplayBlock[] => this.cache.of(entry))], fixed: 1 }
+    return [this.system, ...all.flatMap((entry): ReplayBlock[] => this.cache.of(entry))]
   }
 
   #summaryOf(summary: string): RecordedEntry {
-    this.#summaries += 1
-    return { key: `recorded-summary-${this.#summaries}`, message: { role: 'compactionSummary', summary }, at: 0 }
+    return { key: summaryKey(summary), message: { role: 'compactionSummary', summary }, at: 0 }
   }
 }
