@@ -34,6 +34,7 @@ const benches = [
   { figures: ['G3'], program: script('store.ts') },
   { figures: ['G8'], program: script('watch.ts') },
   { figures: ['transform', 'tokens'], program: script('projection.ts') },
+  { figures: ['linear'], program: script('linear.ts') },
   { figures: ['gateway'], program: script('gateway/figures.ts') },
   { figures: ['gateway-cost'], program: script('gateway/recorded.ts') },
   { figures: ['G10', 'G11', 'overhead', 'start', 'turn'], program: script('pi/overhead.ts') },

@@ -1,0 +1,165 @@
+/**
+ * What grows with use, at a length and at twice that length: one long event of a stream, weeks of conversations, sessions open on one
+ * store, the record of rolls of a host that cuts the front at each call, and calls whose arguments have odd names. Twice as much is
+ * about twice the work; what is kept of conversations that are over is about the same.
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { AnswerReader } from '../lib/gateway/answer.ts'
+import { startGateway } from '../lib/gateway/gateway.ts'
+import { Projection } from '../lib/harness.ts'
+import { ContextManager } from '../lib/index.ts'
+import { isOnce, median, print, rounds, text } from './figure.ts'
+
+setFlagsFromString('--expose_gc')
+const collect = runInNewContext('gc') as () => void
+
+/** Rounds of each measurement; the medians count. */
+const ROUNDS = rounds(3)
+
+/** A length, or a tenth of it where the bench shows only that it runs. */
+const long = (length: number): number => (isOnce() ? Math.ceil(length / 10) : length)
+
+/** Processor time of this process, its threads included, in milliseconds. */
+async function processor(work: () => unknown): Promise<number> {
+  const before = process.cpuUsage()
+  await work()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
+}
+
+interface Dimension {
+  what: string
+  length: number
+  unit: string
+  /** The cost at a length. */
+  cost(length: number): Promise<number>
+  /** The ratio that counts as good, if it is not that of twice the work. */
+  good?: number
+}
+
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'context-bench-')))
+let folders = 0
+const folder = (): string => join(root, `${(folders += 1)}`)
+
+const DIMENSIONS: readonly Dimension[] = [
+  { what: 'an event of so many MB in a stream', length: long(20), unit: 'ms', cost: (length) => processor(() => streamed(length)) },
+  { what: 'conversations through a gateway', length: long(150), unit: 'ms', cost: async (length) => (await conversations(length)).ms },
+  { what: 'what it keeps of them', length: long(150), unit: 'kB', cost: async (length) => (await conversations(length)).bytes / 1000, good: 1.5 },
+  { what: 'sessions open on one store', length: long(100), unit: 'ms', cost: (length) => processor(() => openSessions(length)) },
+  { what: 'record of a window that slides over so many calls', length: isOnce() ? 80 : 300, unit: 'kB', cost: async (length) => (await slid(60, length)) / 1000 },
+  { what: 'record of the same number of calls with a window of so many', length: 60, unit: 'kB', cost: async (length) => (await slid(length, isOnce() ? 80 : 300)) / 1000 },
+  { what: 'calls with odd names of arguments', length: long(400), unit: 'ms', cost: (length) => processor(() => oddArguments(length)) },
+]
+
+for (const { what, length, unit, cost, good = 2.6 } of DIMENSIONS) {
+  const [single, double]: [number[], number[]] = [[], []]
+  // The first round meets code that is not compiled yet.
+  await cost(Math.ceil(length / 4))
+  for (let round = 0; round < ROUNDS; round += 1) {
+    single.push(await cost(length))
+    double.push(await cost(2 * length))
+  }
+  const [beside, ours] = [median(single), median(double)]
+  print({ figure: 'linear', what: `${what}: ${2 * length}`, ours, peer: `${length}`, beside, unit, good })
+}
+rmSync(root, { recursive: true, force: true })
+
+/** Reads an answer whose one event has so many megabytes, in pieces as they come from a socket. */
+function streamed(megabytes: number): void {
+  const reader = new AnswerReader('messages')
+  const piece = Buffer.alloc(64 * 1024, 'x')
+  reader.write(Buffer.from('data: {"type":"content_block_delta","delta":{"text":"'))
+  for (let left = megabytes * 16; left > 0; left -= 1) reader.write(piece)
+  reader.write(Buffer.from('"}}\n\n'))
+  reader.end()
+}
+
+/** So many conversations of two calls each, of a client that names no session. Returns what they cost, and what stays of them. */
+async function conversations(count: number): Promise<{ ms: number; bytes: number }> {
+  const server = createServer((incoming, response) => incoming.resume().on('end', () => response.end('{}'))).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const gateway = await startGateway({ open: { store: { kind: 'memory' } }, upstreams: { openai: url }, onWarning: () => {}, env: {} })
+  const tools = ['context_activate', 'bash'].map((name) => ({ type: 'function', function: { name } }))
+  const heap = (): number => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const run = async (from: number, to: number): Promise<void> => {
+    for (let n = from; n < to; n += 1) {
+      const messages: object[] = [{ role: 'user', content: `conversation ${n}` }]
+      for (let call = 0; call < 2; call += 1) {
+        const made = { id: `c${call}`, type: 'function', function: { name: 'bash', arguments: '{"command":"x"}' } }
+        messages.push({ role: 'assistant', content: null, tool_calls: [made] }, { role: 'tool', tool_call_id: `c${call}`, content: text(20_000, n) })
+        const headers = { 'content-type': 'application/json', 'user-agent': 'bench' }
+        const answer = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify({ model: 'm', tools, messages }) })
+        await answer.text()
+      }
+    }
+  }
+  const before = heap()
+  const ms = await processor(() => run(0, count))
+  const bytes = heap() - before
+  await gateway.close()
+  server.closeAllConnections()
+  server.close()
+  return { ms, bytes }
+}
+
+/** Opens so many sessions on one store, and closes them. */
+async function openSessions(count: number): Promise<void> {
+  const cwd = root
+  const path = join(folder(), 'context.db')
+  const managers: ContextManager[] = []
+  for (let n = 0; n < count; n += 1) managers.push(await ContextManager.open({ sessionId: `s${n}`, cwd, store: { kind: 'sqlite', path, durability: 'process' } }))
+  for (const manager of managers) await manager.close()
+}
+
+/** A host that keeps the newest calls, and cuts one off at each new one. Returns the size of what rolls record in so many calls of that kind. */
+async function slid(window: number, count: number): Promise<number> {
+  const manager = await ContextManager.open({ sessionId: 's', cwd: root, store: { kind: 'memory' }, watch: false, stay: { debtCap: 'none' } })
+  let now = 0
+  const projection = new Projection(manager, { shape: 'anthropic', shortens: true, now: () => (now += 1_000), model: { name: 'm', contextWindow: 1_000_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 } })
+  let calls: object[][] = []
+  const recorded = async (): Promise<number> => {
+    const chat = (await manager.get('chat:s')) as { turns?: { rolls?: object[] }[] } | null
+    return JSON.stringify((chat?.turns ?? []).flatMap(({ rolls = [] }) => rolls)).length
+  }
+  let before = 0
+  for (let n = 0; n < window + count; n += 1) {
+    if (n === window) before = await recorded()
+    calls = [...calls.slice(calls.length < window ? 0 : 1), called(`c${n}`, { command: `run ${n}` }, n)]
+    await projection.transform([{ role: 'user', content: 'go' }, ...calls.flat()])
+  }
+  const bytes = (await recorded()) - before
+  await manager.close()
+  return bytes
+}
+
+/** So many calls, each with an argument whose name means something to JavaScript. */
+async function oddArguments(count: number): Promise<void> {
+  const manager = await ContextManager.open({ sessionId: 's', cwd: root, store: { kind: 'memory' }, watch: false })
+  const projection = new Projection(manager, { shape: 'anthropic' })
+  const messages: object[] = [{ role: 'user', content: 'go' }]
+  const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
+  for (let n = 0; n < count; n += 1) {
+    const odd: object = JSON.parse(`{"command":"run ${n}",${JSON.stringify(names[n % names.length])}:{"a":1}}`)
+    messages.push(...called(`c${n}`, odd, n))
+    await projection.transform([...messages])
+  }
+  await manager.close()
+}
+
+function called(id: string, input: object, n: number): object[] {
+  return [
+    { role: 'assistant', content: [{ type: 'tool_use', id, name: 'bash', input }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text(2_000, n) }] },
+  ]
+}
