@@ -5,6 +5,7 @@ import { ask, gatewayTo, JSON_TYPE, upstream } from '../gateway/support.ts'
 import type { Seen } from '../gateway/support.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
+import { deadline } from '../rig/cleanup.ts'
 import { Host } from './host.ts'
 import type { Event } from './host.ts'
 import { fault } from './oracle.ts'
@@ -19,6 +20,9 @@ const RECALLS = 5
 
 /** Long enough for a busy machine: a request that could not wait goes out in another form, which nothing here could repeat. */
 const LIMIT_MS = 120_000
+
+/** How long a request that was answered may take to be noted. */
+const NOTED_MS = 60_000
 
 const TOOLS = ['bash', 'write', 'mcp__context__activate']
 
@@ -134,7 +138,7 @@ class World {
       })
     })
     await ask(`${url}${path}`, { headers: { ...JSON_TYPE, ...headers(`random${this.#session}`) }, body: JSON.stringify(body(steps.flatMap((step) => written[this.#format](step, 1)))) })
-    await isNoted
+    await deadline(isNoted, NOTED_MS, () => 'the gateway has not noted a request')
     const rolls = ledger.sessions.reduce((sum, one) => sum + one.rolls.length, 0)
     const hasRolled = rolls !== this.#rolls
     this.#rolls = rolls
