@@ -10,17 +10,20 @@ import type { SecretPlace, StoreOptions } from '../../index.js'
 import { defaultFilesystemId } from '../filesystem.ts'
 import { exitHelp } from './exit.ts'
 import { LARGE_BYTES, size } from '../inspect/names.ts'
-import { inStore, reading, STORE_HELP } from './store.ts'
+import { inStore, journalFor, reading, STORE_HELP } from './store.ts'
 import { counted, countOf, out, plain } from './terminal.ts'
 import { leftovers, withFolder } from './unfinished.ts'
 import type { Leftover } from './unfinished.ts'
+import { unsentJournals } from './unsent.ts'
+import type { Unsent } from './unsent.ts'
 
 export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
 Checks a store: compares every version with the hash it was stored with, shows
 how large the store is and what takes up the space, and lists objects that no
 session uses. Also names the files with texts that a killed command left behind,
-and what is wrong among the forms of the gateway. Changes nothing.
+what is wrong among the forms of the gateway, and journals of XTDB databases
+with writes that wait. Changes nothing.
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)
@@ -42,6 +45,8 @@ interface Findings {
   leftovers: Leftover[]
   /** Problems among the gateway's forms. */
   forms: Stray[]
+  /** Other journals of XTDB databases on this machine that have what their databases lack. */
+  journals: Unsent[]
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number
   byType: Record<string, { objects: number; versions: number; bytes: number }>
@@ -84,6 +89,7 @@ async function check(options: StoreOptions, name: string, top: number, isJson: b
     filesystemId: defaultFilesystemId(),
     leftovers: leftovers([...(options.kind === 'sqlite' ? [dirname(name)] : []), process.cwd()]),
     forms: strayForms(formsFolder(options), damages.length > 0 ? undefined : await sessionsOf(options)),
+    journals: await unsentJournals(options.kind === 'xtdb' ? journalFor(options) : undefined),
     damages,
     sessions: contents.sessions,
     byType: byType(contents.objects),
@@ -147,7 +153,7 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
   return sums
 }
 
-function print({ store, files, filesystemId, leftovers: left, forms, damages, sessions, byType: types, orphans, largest }: Findings): void {
+function print({ store, files, filesystemId, leftovers: left, forms, journals, damages, sessions, byType: types, orphans, largest }: Findings): void {
   out(plain(`store      ${store}`))
   for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
   if (filesystemId !== null) out(`host       filesystem ID ${filesystemId}`)
@@ -158,6 +164,11 @@ function print({ store, files, filesystemId, leftovers: left, forms, damages, se
   if (forms.length > 0) {
     out(`forms      of what the gateway remembers, ${forms.length === 1 ? 'one file is' : `${forms.length} files are`} not as it should be:`)
     for (const { path, bytes, why } of forms) out(plain(`           ${size(bytes).padStart(9)}  ${path}: ${why}`))
+  }
+  if (journals.length > 0) {
+    out('journals   writes wait for databases that no session has opened since; open one with the same nodes, or with the')
+    out('           file as its journal:')
+    for (const { path, queued } of journals) out(plain(`           ${counted(queued, 'transaction')} in ${path}`))
   }
   if (damages.length === 0) out('integrity  every version matches the hash it was stored with')
   else {

@@ -45,8 +45,13 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
 export function ownedStoreOf(text: string | undefined): NamedStore {
   const { options, name } = storeOf(text)
   if (options.kind !== 'xtdb') return { options, name }
-  const journal = process.env['CONTEXT_XTDB_JOURNAL'] ?? journalOf(options.url, dirname(defaultStorePath()), options.urls)
+  const journal = journalFor(options)
   return { options: existsSync(journal) ? { ...options, journal } : options, name }
+}
+
+/** This machine's journal of an XTDB database, whether it is there or not. */
+export function journalFor({ url, urls }: { url: string; urls?: string[] }): string {
+  return process.env['CONTEXT_XTDB_JOURNAL'] || journalOf(url, dirname(defaultStorePath()), urls)
 }
 
 /** Opens a store for one piece of work. */

@@ -1,0 +1,44 @@
+/** Journals of XTDB databases on this machine that have what their databases lack. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { journals } from '../place.ts'
+import { inStore } from './store.ts'
+import { withFolder } from './unfinished.ts'
+
+/** A journal, and how many of its transactions wait. */
+export interface Unsent {
+  path: string
+  queued: number
+}
+
+/** The journals beside the default store with something that waits, except the one at this path. Changes nothing. */
+export async function unsentJournals(except?: string): Promise<Unsent[]> {
+  const found: Unsent[] = []
+  for (const path of journals().filter((journal) => journal !== except)) {
+    // One that is damaged, or of a newer version, is not what is asked about here.
+    const queued = await queuedIn(path).catch(() => 0)
+    if (queued > 0) found.push({ path, queued })
+  }
+  return found
+}
+
+async function queuedIn(path: string): Promise<number> {
+  const sent = sentOf(`${path}.progress`)
+  return withFolder(async (folder) => {
+    const file = join(folder, 'journal.jsonl')
+    await inStore({ kind: 'sqlite', path, readOnly: true }, (store) => store.export(file))
+    const waiting = new Set<number>()
+    for (const line of readFileSync(file, 'utf8').split('\n')) {
+      const number = line === '' ? undefined : (JSON.parse(line) as { tx_id?: number }).tx_id
+      if (number !== undefined && number > sent) waiting.add(number)
+    }
+    return waiting.size
+  })
+}
+
+/** The journal's newest transaction that its database has. */
+function sentOf(hint: string): number {
+  if (!existsSync(hint)) return 0
+  const { sent } = JSON.parse(readFileSync(hint, 'utf8')) as { sent?: unknown }
+  return typeof sent === 'number' ? sent : 0
+}
