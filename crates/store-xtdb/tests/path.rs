@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use context_model::error::ErrorCode;
+use context_model::id::{ObjectId, SessionId};
+use context_model::session::Sets;
+use context_store::conformance::given::put;
 use context_store::{AsOf, Store};
 use fleet::gate::{Act, Gate};
 use fleet::{Machine, PATIENCE, assert_once, file, open, text, there};
@@ -236,4 +239,36 @@ async fn such_answers_are_unavailable_where_nothing_else_can_answer() {
             assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{noise:?}: {error}");
         }
     }
+}
+
+/// A session that can't be looked up is not a new one: away, and away while it is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_can_not_be_looked_up_is_not_taken_for_a_new_one() {
+    let Pair { node: _node, gate, one, other } = Pair::start().await;
+    let session = SessionId::new("s").unwrap();
+    let id = ObjectId::session(&session);
+    put(&*other.store, Sets::default().document(&session)).await;
+    other.store.flush().await.unwrap();
+    one.put("/known", "known").await;
+    one.store.flush().await.unwrap();
+    gate.set(|_, _, _| Act::Say(502, "text/html", "<h1>Bad gateway</h1>".to_owned()));
+    for _ in 0..2 {
+        let error = one.store.get(&id, AsOf::default()).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+        assert!(error.to_string().contains("another one has it"), "{error}");
+    }
+    // Everything else goes on.
+    one.put("/known", "more").await;
+    assert_eq!(text(&*one.store, "/known").await.as_deref(), Some("more"));
+    assert_eq!(text(&*one.store, "/unknown").await, None);
+    let chat = ObjectId::chat(&session);
+    assert_eq!(one.store.get(&chat, AsOf::default()).await.unwrap(), None);
+    gate.open();
+    one.store.flush().await.unwrap();
+    assert!(one.store.get(&id, AsOf::default()).await.unwrap().is_some());
+    let new = ObjectId::session(&SessionId::new("new").unwrap());
+    assert_eq!(one.store.get(&new, AsOf::default()).await.unwrap(), None);
+    // One that the journal has is opened at any time.
+    gate.set(|_, _, _| Act::Say(502, "text/html", "<h1>Bad gateway</h1>".to_owned()));
+    assert!(one.store.get(&id, AsOf::default()).await.unwrap().is_some());
 }

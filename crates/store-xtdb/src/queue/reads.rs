@@ -7,7 +7,10 @@ use context_model::object::ObjectType;
 
 use super::shared::Shared;
 use crate::areas::Area;
-use context_store::{AsOf, Outline, Result, Store, Version};
+use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
+
+/// How the IDs of sessions' own documents begin.
+const SESSION: &str = "session:";
 
 impl Shared {
     pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
@@ -27,7 +30,16 @@ impl Shared {
             return self.journal.get(id, at).await;
         }
         self.meet(std::slice::from_ref(id)).await?;
-        self.journal.get(id, at).await
+        let found = self.journal.get(id, at).await?;
+        if found.is_none() && id.as_str().starts_with(SESSION) && self.reachable().is_none() {
+            // Whoever takes it for a new one writes one over that of another machine.
+            return Err(StoreError::Unavailable(format!(
+                "{id} is not on this machine, and XTDB at {} can't be asked whether another one has it; try again once it \
+                 answers",
+                self.urls()
+            )));
+        }
+        Ok(found)
     }
 
     pub(super) async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
