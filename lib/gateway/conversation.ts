@@ -359,9 +359,7 @@ export class Conversation {
     if (this.#opened === undefined) {
       const opening = (this.#opened = this.#start())
       // A failure may pass: the next request tries again.
-      opening.catch(() => {
-        if (this.#opened === opening) this.#opened = undefined
-      })
+      opening.catch(() => (this.#opened = this.#opened === opening ? undefined : this.#opened))
     }
     return this.#opened
   }
@@ -388,8 +386,7 @@ export class Conversation {
         if (this.#beginning.length === 0) onRoll(this.id, receipt)
         else this.#receipts.push(receipt)
       },
-      ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }),
-      ...(now === undefined ? {} : { now }),
+      ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }), ...(now === undefined ? {} : { now }),
     })
     return { manager, projection }
   }

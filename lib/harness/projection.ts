@@ -31,7 +31,6 @@ export type { ProjectedModel, ProjectionOptions } from './options.ts'
 
 /** The time limit of a call, in milliseconds. */
 const LIMIT_MS = 30_000
-
 /** The ID of a shortened text of a user or the model. */
 const SAID = /^[0-9a-f]{11}$/
 
@@ -259,8 +258,7 @@ export class Projection {
 
   #late(pass: Promise<unknown>): void {
     this.#isLate = true
-    const end = (): void => void (this.#isLate = false)
-    pass.then(end, end)
+    void pass.catch(() => {}).finally(() => (this.#isLate = false))
   }
 
   #warn(error: unknown): void {
