@@ -243,7 +243,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /**
-   * Returns the versions of an object, oldest first; none for an unknown object. All of them, or a part: with `limit` and
+   * Returns the versions of an object, oldest first (by valid time, then by transaction); none for an unknown object. All of them, or a part: with `limit` and
    * `after` a long history is read piece by piece, and only what is asked for is held in memory.
    *
    * The documents share what they have in common, such as the turns of a chat, so treat them as read-only.

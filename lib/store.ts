@@ -103,13 +103,13 @@ export class Store extends native.Store implements AsyncDisposable {
     return calling(() => super.find(name))
   }
 
-  /** Returns the version of an object that holds now, or held after a transaction; null if there is no such version or transaction. */
+  /** Returns the version of an object that holds now, or the one that a transaction wrote; null if there is no such version. */
   override async get(id: string, txId?: number | null): Promise<Version | null> {
     return crossed(await calling(() => super.get(id, txId)))
   }
 
   /**
-   * Returns the versions of an object, oldest first, or a part of them; none for an unknown object. The documents share what
+   * Returns the versions of an object, oldest first (by valid time, then by transaction), or a part of them; none for an unknown object. The documents share what
    * they have in common, so treat them as read-only.
    */
   override async history(id: string, part?: HistoryPart | null): Promise<Version[]> {

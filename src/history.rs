@@ -30,24 +30,49 @@ pub fn content_hash(env: &Env, payload: String) -> napi::Result<String> {
     Ok(hash::content_hash(&payload).to_string())
 }
 
-/// The history of an object as texts, which lib/json.ts reads: what transactions after this one wrote, at most so many versions,
-/// but all of a transaction.
+/// Where a part of a history begins.
+struct Start {
+    /// The valid time and transaction of the version before it.
+    after: Option<(Timestamp, TxId)>,
+    /// Without that version: the last transaction that is left out.
+    tx: TxId,
+}
+
+impl Start {
+    fn covers(&self, valid_time: Timestamp, tx: TxId) -> bool {
+        Some((valid_time, tx)) > self.after && tx > self.tx
+    }
+}
+
+/// The history of an object as texts, which lib/json.ts reads: what follows the version that a transaction wrote, at most so
+/// many versions, but all that one transaction wrote for one time. After a transaction that wrote no version of the object:
+/// what later ones wrote.
 pub async fn of(
     store: &dyn Store,
     id: &ObjectId,
-    mut after: TxId,
+    after: TxId,
     mut most: usize,
 ) -> Result<Vec<String>, Coded> {
+    let before = store.version(id, after).await?;
+    let mut start = match before {
+        Some(before) => Start { after: Some((before.valid_time, before.tx_id)), tx: TxId(0) },
+        None => Start { after: None, tx: after },
+    };
     if let Some(entries) = store.history_as_changes(id).await?
-        && let Some(pages) = pages(entries, after, most)?
+        && let Some(pages) = pages(entries, &start, most)?
     {
         return Ok(pages);
     }
     let (mut pages, mut last) = (Vec::new(), None);
     while most > 0 {
-        let page = store.history_page(id, after, most.min(PAGE)).await?;
+        let mut page = store.history_part(id, start.after, most.min(PAGE)).await?;
         let Some(newest) = page.last() else { break };
-        (after, most) = (newest.tx_id, most.saturating_sub(page.len()));
+        start.after = Some((newest.valid_time, newest.tx_id));
+        page.retain(|version| version.tx_id > start.tx);
+        most = most.saturating_sub(page.len());
+        if page.is_empty() {
+            continue;
+        }
         let mut steps = Vec::with_capacity(page.len());
         for version in page {
             steps.push(step(last.as_ref(), &version));
@@ -58,10 +83,9 @@ pub async fn of(
     Ok(pages)
 }
 
-/// The pages of a history that is given as changes: what transactions after this one wrote, at most so many versions, but
-/// all of a transaction. `None` if one of its versions does not follow the one before, so that it must be given version by
+/// The pages of a history that is given as changes: at most so many versions, but all of a transaction. `None` if one of its versions does not follow the one before, so that it must be given version by
 /// version.
-fn pages(entries: Vec<Entry>, after: TxId, most: usize) -> Result<Option<Vec<String>>, Coded> {
+fn pages(entries: Vec<Entry>, start: &Start, most: usize) -> Result<Option<Vec<String>>, Coded> {
     let (mut pages, mut steps, mut count, mut last) = (Vec::new(), Vec::new(), 0, TxId(0));
     let mut growing: Option<Growing> = None;
     for entry in entries {
@@ -79,7 +103,7 @@ fn pages(entries: Vec<Entry>, after: TxId, most: usize) -> Result<Option<Vec<Str
             }
             _ => return Ok(None),
         };
-        let Some(growing) = growing.as_ref().filter(|_| tx_id > after) else { continue };
+        let Some(growing) = growing.as_ref().filter(|_| start.covers(valid_time, tx_id)) else { continue };
         let times =
             json!({ "txId": tx_id.0, "txTime": tx_time.to_string(), "validTime": valid_time.to_string() });
         steps.push(growing.step(changed.filter(|_| count > 0), times));

@@ -7,7 +7,7 @@ use context_engine::{find_objects, search_store, source_path};
 use context_model::id::ObjectId;
 use context_secrets::{self as secrets, SecretPlace};
 use context_store::sessions::{self, SessionSummary};
-use context_store::{AsOf, Hit, KnownAt, Outline};
+use context_store::{AsOf, Hit, Outline};
 use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
@@ -70,8 +70,8 @@ impl Store {
             let sessions = sessions::of_objects(store, &ids).await?;
             let mut found = Vec::with_capacity(hits.len());
             for (one, outline) in hits {
-                let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(one.tx_id)) };
-                let time = store.get(&one.id, at).await?.map(|version| version.valid_time.to_string());
+                let time =
+                    store.version(&one.id, one.tx_id).await?.map(|version| version.valid_time.to_string());
                 let session = sessions.get(&one.id).map(AsRef::as_ref);
                 found.push(js::StoreHit { time, ..hit(one, outline, session)? });
             }
@@ -118,15 +118,11 @@ impl Store {
         tx_id: Option<f64>,
     ) -> Result<PromiseRaw<'e, Option<String>>> {
         self.life.call(env, move |opened| async move {
-            let tx = tx_id.map(convert::tx).transpose()?;
-            // As of a transaction that is still to come, the store would give the latest version.
-            if let Some(tx) = tx
-                && tx > opened.store.latest_tx().await?
-            {
-                return Ok(None);
-            }
-            let known = tx.map(KnownAt::Tx);
-            let found = opened.store.get(&ObjectId::new(id), AsOf { valid_time: None, known }).await?;
+            let (id, tx) = (ObjectId::new(id), tx_id.map(convert::tx).transpose()?);
+            let found = match tx {
+                Some(tx) => opened.store.version(&id, tx).await?,
+                None => opened.store.get(&id, AsOf::default()).await?,
+            };
             found.map(|version| json::version(&version)).transpose()
         })
     }

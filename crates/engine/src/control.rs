@@ -20,7 +20,7 @@ use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
-use context_store::{AsOf, KnownAt, Version};
+use context_store::{AsOf, Version};
 use serde_json::{Map, Value};
 use tracing::instrument;
 
@@ -289,14 +289,13 @@ impl Inner {
             Err(refusal) => return Ok(refusal),
         };
         let label = format!("{}@{tx}", render::word(name));
-        let newest = self.store().latest_tx().await?;
-        if tx > newest {
-            let message = format!("{label} does not exist: the store's newest transaction is {newest}");
-            return Ok(refuse(id, ErrorCode::UnknownObject, message));
-        }
-        let at = AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
-        let Some(version) = self.recorded(&id, at).await? else {
-            let message = format!("{label} does not exist: the object's first version is newer");
+        let Some(version) = self.recorded_by(&id, tx).await? else {
+            let newest = self.store().latest_tx().await?;
+            let message = if tx > newest {
+                format!("{label} does not exist: the store's newest transaction is {newest}")
+            } else {
+                format!("{label} does not exist: that transaction wrote no version of this object")
+            };
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         };
         match content_part(&version, part) {

@@ -260,10 +260,23 @@ impl Inner {
         recorded::version(&self.client, id, at).await
     }
 
-    /// The text of a file's latest version, or of the version as of a transaction.
+    /// The version that a transaction wrote, as it was before secrets were taken out.
+    pub async fn recorded_by(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        recorded::written_by(&self.client, id, tx).await
+    }
+
+    /// The text of a file's latest version, or of the version that a transaction wrote; if it wrote none, of the version as
+    /// of that transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
+        let written = match tx {
+            Some(tx) => self.recorded_by(id, tx).await?,
+            None => None,
+        };
         let at = AsOf { known: tx.map(KnownAt::Tx), valid_time: None };
-        let version = self.recorded(id, at).await?;
+        let version = match written {
+            Some(version) => Some(version),
+            None => self.recorded(id, at).await?,
+        };
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 

@@ -12,7 +12,7 @@ use context_model::time::{Timestamp, TxId};
 use context_model::{path, render};
 use context_session::Session;
 use context_session::error::{EngineError, Result};
-use context_store::{AsOf, Filter, Hit, KnownAt, Outline, Search, Store, Version, transfer};
+use context_store::{AsOf, Filter, Hit, Outline, Search, Store, Version, transfer};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -127,7 +127,7 @@ impl Engine {
         Ok(self.inner.store().get(&id, at).await?.map(|version| version.document))
     }
 
-    /// All versions of an object in the order in which they were written; none for an unknown object.
+    /// All versions of an object, oldest first: by valid time, then by transaction; none for an unknown object.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn history(&self, name: &str) -> Result<Vec<Version>> {
         let id = self.object(name)?;
@@ -141,17 +141,14 @@ impl Engine {
     /// engine and imports never do, its number means the newest one.
     ///
     /// # Errors
-    /// `UNKNOWN_OBJECT` if one of the versions or transactions does not exist; `INVALID_ARGUMENT` if only the hash of one is stored;
+    /// `UNKNOWN_OBJECT` if one of the transactions wrote no version of the object; `INVALID_ARGUMENT` if only the hash of one is stored;
     /// what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
         let id = self.object(name)?;
-        let newest = self.inner.store().latest_tx().await?;
         let mut texts = Vec::with_capacity(2);
         for tx in [from, to] {
-            let at = AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
-            // As of a transaction that is still to come, the store would give the latest version.
-            let version = if tx > newest { None } else { self.inner.store().get(&id, at).await? };
+            let version = self.inner.store().version(&id, tx).await?;
             let version = version.ok_or_else(|| EngineError::Unknown(format!("{name}@{tx}")))?;
             let document = version.document;
             if document.content().is_none() && document.source_hash().is_some() {

@@ -7,6 +7,7 @@
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::source::Source;
+use context_model::time::TxId;
 use context_secrets::is_redacted;
 use context_session::blocking::blocking;
 use context_session::client::Client;
@@ -22,6 +23,17 @@ use super::reading::{self, FileState};
 /// Errors of the store.
 pub async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
     match client.store().get(id, at).await? {
+        Some(version) => Ok(Some(restored(client, version).await?)),
+        None => Ok(None),
+    }
+}
+
+/// The same for the version that a transaction wrote.
+///
+/// # Errors
+/// Errors of the store.
+pub async fn written_by(client: &Client, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+    match client.store().version(id, tx).await? {
         Some(version) => Ok(Some(restored(client, version).await?)),
         None => Ok(None),
     }

@@ -31,6 +31,37 @@ pub(super) fn page(
     let places = find.query_map(params![id.as_str(), number(after)], |row| row.get::<_, i64>(0))?;
     let mut places = places.collect::<rusqlite::Result<Vec<_>>>()?;
     places.sort_unstable();
+    read_page(moment, id, &places, (most, most_bytes), |last, row| last.tx_id == row.tx())
+}
+
+/// The same by valid time and transaction: the versions behind this place.
+pub(super) fn part(
+    moment: &Connection,
+    id: &ObjectId,
+    after: Option<(Timestamp, TxId)>,
+    limits: (usize, usize),
+) -> Result<Vec<Version>> {
+    let (valid_time, tx) = after.map_or((i64::MIN, -1), |(time, tx)| (time.millis(), number(tx)));
+    let mut find = moment.prepare_cached(
+        "SELECT v.seq FROM versions v JOIN objects o USING (object)
+         WHERE o.object_id = ? AND (v.valid_from, v.tx_id) > (?, ?) ORDER BY v.valid_from, v.tx_id, v.seq",
+    )?;
+    let places = find.query_map(params![id.as_str(), valid_time, tx], |row| row.get::<_, i64>(0))?;
+    let places = places.collect::<rusqlite::Result<Vec<_>>>()?;
+    read_page(moment, id, &places, limits, |last, row| {
+        (last.valid_time, last.tx_id) == (row.times().1, row.tx())
+    })
+}
+
+/// The versions at the first of these places: at most so many versions and about so many bytes, but all that belong
+/// together.
+fn read_page(
+    moment: &Connection,
+    id: &ObjectId,
+    places: &[i64],
+    (most, most_bytes): (usize, usize),
+    is_together: impl Fn(&Version, &Row<'_>) -> bool,
+) -> Result<Vec<Version>> {
     let mut fetch = moment.prepare_cached(&select(TextColumn::Fetched, "WHERE v.seq = ?"))?;
     let mut versions: Vec<Version> = Vec::new();
     let mut chains: HashMap<i64, usize> = HashMap::new();
@@ -45,7 +76,7 @@ pub(super) fn page(
             return Err(row.damaged());
         }
         let is_full = versions.len() >= most || bytes >= most_bytes;
-        if is_full && versions.last().is_some_and(|last| last.tx_id != row.tx()) {
+        if is_full && versions.last().is_some_and(|last| !is_together(last, &row)) {
             break;
         }
         // The first patched version of a chain is built from its base, each later one from the one before.

@@ -105,7 +105,7 @@ fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
     })
 }
 
-/// All versions of an object in the order of their transactions.
+/// All versions of an object, oldest first.
 pub(super) fn history(connection: &Connection, id: &ObjectId) -> Result<Vec<Version>> {
     let mut versions: Vec<Version> = Vec::new();
     let mut places = std::collections::HashMap::new();
@@ -128,15 +128,25 @@ pub(super) fn history(connection: &Connection, id: &ObjectId) -> Result<Vec<Vers
     Ok(versions)
 }
 
-/// The versions of an object as they were written.
+/// The versions of an object as they were written, oldest first.
 pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
+    // The chain of the version before, and its place in it.
+    let mut last = None;
     each(connection, id, |row, text| {
-        let change = match row.patch(connection)? {
-            Some(patch) => Change::Patch(patch),
-            None => Change::Document(row.document(connection, text)?),
+        let place = (row.base.unwrap_or(row.seq), row.depth.unwrap_or(0));
+        let before = last.replace(place);
+        let follows = before.is_some_and(|(chain, depth)| (chain, depth + 1) == place);
+        let (change, erased) = match (row.base, row.patch(connection)?) {
+            (Some(_), Some(patch)) if follows => (Change::Patch(patch), row.erased()?),
+            // A version of another chain, which arrived later, lies between it and what it changes.
+            (Some(base), Some(_)) => {
+                let (document, erased) = materialise(connection, base, &row)?;
+                (Change::Document(document), erased)
+            }
+            _ => (Change::Document(row.document(connection, text)?), row.erased()?),
         };
-        let ((tx_time, valid_time), erased) = (row.times(), row.erased()?);
+        let (tx_time, valid_time) = row.times();
         entries.push(Entry { change, tx_id: row.tx(), tx_time, valid_time, erased });
         Ok(())
     })?;
@@ -309,18 +319,18 @@ fn resolve(connection: &Connection, known: KnownAt) -> Result<Option<(i64, i64)>
     }
 }
 
-/// Calls back with each row of an object and its text, in the order of the transactions.
+/// Calls back with each row of an object and its text, oldest first.
 fn each(
     connection: &Connection,
     id: &ObjectId,
     mut then: impl FnMut(Row<'_>, Option<StoredText>) -> Result<()>,
 ) -> Result<()> {
     // The row numbers are sorted and not the rows, which may be large.
-    let sql = "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ?";
+    let sql = "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ?
+         ORDER BY v.valid_from, v.tx_id, v.seq";
     let mut places = connection.prepare_cached(sql)?;
-    let mut places: Vec<i64> =
+    let places: Vec<i64> =
         places.query_map([id.as_str()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    places.sort_unstable();
     let mut statement = connection.prepare_cached(&AT_PLACE[TextColumn::Fetched as usize])?;
     for place in places {
         let mut rows = statement.query([place])?;

@@ -116,6 +116,21 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn history_part(
+        &self,
+        id: &ObjectId,
+        after: Option<(Timestamp, TxId)>,
+        most: usize,
+    ) -> Result<Vec<Version>> {
+        let id = id.clone();
+        self.pool()?
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                page::part(&moment, &id, after, (most, PAGE_BYTES))
+            })
+            .await
+    }
+
     async fn history_as_changes(&self, id: &ObjectId) -> Result<Option<Vec<Entry>>> {
         let id = id.clone();
         self.pool()?

@@ -270,9 +270,19 @@ impl Pair {
         for id in &ids {
             let history = model.history(id).await.unwrap();
             assert_eq!(history, sqlite.history(id).await.unwrap());
+            let place = |version: &context_store::Version| (version.valid_time, version.tx_id);
+            assert!(history.iter().map(place).is_sorted());
             for (n, version) in history.iter().enumerate() {
                 if history.get(n + 1).is_some_and(|next| next.tx_id == version.tx_id) {
                     continue;
+                }
+                for store in self.stores() {
+                    let written = store.version(id, version.tx_id).await.unwrap().unwrap();
+                    assert_eq!(written.tx_id, version.tx_id);
+                    let of_tx = history.iter().rfind(|one| one.tx_id == version.tx_id);
+                    assert_eq!(Some(&written), of_tx);
+                    let part = store.history_part(id, Some(place(version)), usize::MAX).await.unwrap();
+                    assert_eq!(part, history[n + 1..]);
                 }
                 let known = Some(KnownAt::Tx(version.tx_id));
                 let at = AsOf { valid_time: Some(version.valid_time), known };

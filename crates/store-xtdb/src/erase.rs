@@ -259,7 +259,10 @@ impl XtdbClient {
         let (mut count, mut is_changed) = (0, false);
         let mut rest: Vec<(Value, Timestamp)> = Vec::new();
         let mut before: Option<(Document, StoredForm, Timestamp)> = None;
-        for (version, known) in self.meanwhile(writer, self.marked_history(id)).await? {
+        let mut versions = self.meanwhile(writer, self.marked_history(id)).await?;
+        // They are put back as they were written, so that one that was dated back does not begin to hold earlier.
+        versions.sort_by_key(|(version, _)| (version.tx_id, version.valid_time));
+        for (version, known) in versions {
             let less = gone.taken_out_of(&version.document, whole);
             is_changed |= less.is_some();
             let is_new = less.is_some() || (whole && known.is_none());

@@ -179,6 +179,10 @@ impl Store for XtdbStore {
         XtdbClient::outlines(self.open()?, ids).await
     }
 
+    async fn version(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        self.open()?.version(id, tx).await
+    }
+
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         self.open()?.history(id).await
     }

@@ -10,6 +10,7 @@ use context_model::patch;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
+use super::areas::Area;
 use super::cache::Head;
 use super::erasures::Erasures;
 use super::form::StoredForm;
@@ -315,6 +316,14 @@ fn draft(
 
 pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
     one.content_hash() == other.content_hash() && one.source_hash() == other.source_hash()
+}
+
+/// The area of what a write creates or changes; `None` where only the stored object tells.
+pub(super) fn area_of(write: &Write) -> Option<Area> {
+    match write {
+        Write::Put { document, .. } => Some(Area::of(document)),
+        Write::Patch { id, .. } => Area::of_id(id),
+    }
 }
 
 /// The object that a write changes.

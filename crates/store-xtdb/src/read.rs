@@ -34,7 +34,18 @@ impl XtdbClient {
         Ok(self.find(id, at).await?.map(|head| (*head.version).clone()))
     }
 
-    /// The same, with the form in which XTDB has it.
+    /// The version that a transaction wrote; the latest of them, if it wrote several.
+    pub(super) async fn version(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        if id.as_str().is_empty() || self.latest().await?.is_none_or(|latest| latest.id < tx) {
+            return Ok(None);
+        }
+        let places = self.history_places(id, tx).await?.into_iter();
+        let place = places.filter(|place| place.tx.id == tx).max_by_key(|place| place.valid_time);
+        let Some(place) = place else { return Ok(None) };
+        Ok(self.at(id, place).await?.map(|head| (*head.version).clone()))
+    }
+
+    /// As [`XtdbClient::get`], with the form in which XTDB has it.
     pub(super) async fn find(&self, id: &ObjectId, at: AsOf) -> Result<Option<Head>> {
         let Some(place) = self.place(id, at).await? else { return Ok(None) };
         if let Some(head) = self.cache(|cache| cache.at(id, place)) {

@@ -17,7 +17,7 @@ use super::wire::{Coordinates, is_of, number};
 use context_store::{Result, Version};
 
 impl XtdbClient {
-    /// All versions in the order of their transactions. Times are requested in EDN, because XTDB's JSON truncates them to
+    /// All versions, oldest first. Times are requested in EDN, because XTDB's JSON truncates them to
     /// seconds, and documents in JSON, because EDN does not tell keys from strings.
     pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         Ok(self.marked_history(id).await?.into_iter().map(|(version, _)| version).collect())
@@ -60,6 +60,7 @@ impl XtdbClient {
         versions.sort_by_key(|(v, _)| (v.tx_id, v.valid_time));
         // Another client's put with an end time repeats the version that it interrupts.
         versions.dedup_by(|(a, _), (b, _)| a.tx_id == b.tx_id && a.document == b.document);
+        versions.sort_by_key(|(v, _)| (v.valid_time, v.tx_id));
         Ok(versions)
     }
 

@@ -93,7 +93,7 @@ async fn an_erased_text_is_in_no_answer_and_the_rest_is_as_it_was() {
     }
     let versions = store.history(file("/versions", "").id()).await.unwrap();
     let contents: Vec<_> = versions.iter().map(|v| v.document.content()).collect();
-    assert_eq!(contents, [Some("one"), None, Some("three"), Some("four"), Some("back"), None]);
+    assert_eq!(contents, [Some("back"), Some("one"), None, Some("three"), Some("four"), None]);
     let chat = store.get(&ObjectId::chat(&session("s")), AsOf::default()).await.unwrap().unwrap();
     assert_eq!(chat.document.field("turns").unwrap()[11]["user"], json!("the key is [erased], use it"));
     assert_eq!(chat.document.field("turns").unwrap()[12]["user"], json!(question(13)));

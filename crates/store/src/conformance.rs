@@ -13,6 +13,7 @@ use crate::OwnedStore;
 
 mod forgetting;
 pub mod given;
+mod order;
 mod owning;
 mod reading;
 mod searching;
@@ -68,6 +69,8 @@ pub const CHECKS: &[Check] = checks![
     reading::patched_documents_are_read_as_of_any_point,
     reading::a_patch_holds_from_its_valid_time_on,
     reading::a_history_in_pages_is_the_whole_history,
+    order::a_transaction_names_the_version_that_it_wrote,
+    order::a_journal_keeps_its_sense_when_an_older_version_arrives_later,
     reading::many_objects_come_in_the_order_asked_for,
     reading::outlines_have_no_content,
     reading::outlines_of_patched_documents_have_the_scalar_fields,

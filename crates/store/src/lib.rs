@@ -30,12 +30,14 @@ mod owner;
 mod query;
 pub mod redacted;
 pub mod sessions;
+mod transaction;
 pub mod transfer;
 
 pub use error::StoreError;
 pub use owner::Erased;
 pub use owner::{Erase, ErasedCount, OwnedStore};
 pub use query::{Filter, Hit, Search};
+pub use transaction::{Receipt, Transaction, Write};
 
 /// The result of every call of a store.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -90,14 +92,32 @@ pub trait Store: Send + Sync {
     /// As [`Store::get`].
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>>;
 
-    /// All versions of an object in the order of their transactions.
+    /// The version of an object that a transaction wrote, whatever its valid time is; `None` if it wrote none. If it wrote
+    /// several, the latest of them.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn version(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        let Some(before) = tx.0.checked_sub(1) else { return Ok(None) };
+        // As a rule nothing was dated back, so that the version that holds as of the transaction is the one.
+        let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(tx)) };
+        match self.get(id, at).await? {
+            Some(version) if version.tx_id != tx => {}
+            found => return Ok(found),
+        }
+        let found = self.history_page(id, TxId(before), 1).await?.into_iter();
+        Ok(found.filter(|version| version.tx_id == tx).max_by_key(|version| version.valid_time))
+    }
+
+    /// All versions of an object, oldest first: in the order of their valid times, among equal ones of their transactions.
+    /// So the order is the same on every machine, in whatever order the versions arrived there.
     ///
     /// # Errors
     /// As [`Store::get`].
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>>;
 
-    /// A part of [`Store::history`]: the versions written by transactions after this one, up to a given number, fewer
-    /// if they are large; empty at the end. The versions of one transaction are never split.
+    /// The versions of an object in the order of their transactions: those written by transactions after this one, up to a
+    /// given number, fewer if they are large; empty at the end. The versions of one transaction are never split.
     ///
     /// Memory use follows the size of the part, while a growing document's whole history takes the square of its
     /// length.
@@ -107,8 +127,28 @@ pub trait Store: Send + Sync {
     async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
         let mut versions = self.history(id).await?;
         versions.retain(|version| version.tx_id > after);
+        versions.sort_by_key(|version| version.tx_id);
         let last = versions.get(most.max(1) - 1).map(|version| version.tx_id);
         versions.retain(|version| last.is_none_or(|last| version.tx_id <= last));
+        Ok(versions)
+    }
+
+    /// A part of [`Store::history`], in its order: the versions behind this valid time and transaction, up to a given number,
+    /// fewer if they are large; empty at the end. Versions that share both times are never split.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn history_part(
+        &self,
+        id: &ObjectId,
+        after: Option<(Timestamp, TxId)>,
+        most: usize,
+    ) -> Result<Vec<Version>> {
+        let place = |version: &Version| Some((version.valid_time, version.tx_id));
+        let mut versions = self.history(id).await?;
+        versions.retain(|version| place(version) > after);
+        let last = versions.get(most.max(1) - 1).map(place);
+        versions.retain(|version| last.is_none_or(|last| place(version) <= last));
         Ok(versions)
     }
 
@@ -122,7 +162,8 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
-    /// The versions of an object as they were written, in the order of their transactions.
+    /// The versions of an object as they were written, in the order of [`Store::history`]. A version that was written as a
+    /// patch is one here if it follows the version that it changes; otherwise it is whole.
     ///
     /// Made for exports: unlike the answer of [`Store::history`], which has each version of a patched document
     /// whole, this one grows with what was written.
@@ -255,7 +296,7 @@ pub struct Entry {
 pub enum Change {
     /// A whole document.
     Document(Document),
-    /// A change of the version that was the latest one before.
+    /// A change of the version before it.
     Patch(Patch),
 }
 
@@ -285,64 +326,6 @@ pub struct Outline {
     pub tx_id: TxId,
     /// From when on the version holds.
     pub valid_time: Timestamp,
-}
-
-/// Writes that are applied together or not at all, in their order.
-#[derive(Clone, Debug, Default)]
-pub struct Transaction {
-    /// The writes. One object may be written several times; each write makes a version.
-    pub writes: Vec<Write>,
-    /// The conditions that must hold before the first write: the transaction of an object's latest version (as returned
-    /// by [`Store::get`] without bounds), `None` for an object that does not exist.
-    pub expected: Vec<(ObjectId, Option<TxId>)>,
-}
-
-/// One write.
-#[derive(Clone, Debug)]
-pub enum Write {
-    /// A whole document.
-    Put {
-        /// The document.
-        document: Document,
-        /// When it begins to hold; if `None`, at the transaction's time.
-        valid_time: Option<Timestamp>,
-    },
-    /// A change of the latest version, stored as such; the result is the latest version.
-    Patch {
-        /// The object.
-        id: ObjectId,
-        /// The change of its payload. It costs what the change costs, with one exception: in a store that was just
-        /// opened, the first change that reaches deeper than top-level fields and lists reads the document.
-        patch: Patch,
-        /// From when on it holds; where it is `None`, the transaction's time, or the latest version's valid
-        /// time if that is later.
-        valid_time: Option<Timestamp>,
-    },
-}
-
-impl Write {
-    /// A whole document that holds from the transaction on.
-    #[must_use]
-    pub fn put(document: Document) -> Self {
-        Self::Put { document, valid_time: None }
-    }
-
-    /// A change of the latest version that holds from the transaction's time on.
-    #[must_use]
-    pub fn patch(id: ObjectId, patch: Patch) -> Self {
-        Self::Patch { id, patch, valid_time: None }
-    }
-}
-
-/// The outcome of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// The transaction's number; the newest one if nothing was written.
-    pub tx_id: TxId,
-    /// The transaction's time.
-    pub tx_time: Timestamp,
-    /// For each write, whether it made a version (`false`: equal to the latest one).
-    pub written: Vec<bool>,
 }
 
 /// A point in valid and transaction time. Among the versions that the store knew, the one with the newest valid time

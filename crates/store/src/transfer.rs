@@ -11,14 +11,15 @@
 //!   missing.
 //! - Only the versions of one object are in memory at a time, never the whole file.
 
+mod batch;
 mod format;
 mod lists;
 mod place;
 mod rules;
 
-use std::collections::HashSet;
 use std::io::{BufRead, Seek, SeekFrom, Write};
 
+use batch::{ImportBatch, repeated};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -29,13 +30,7 @@ use format::{Exported, Reading, Writing};
 pub use place::{Target, open};
 use serde_json::Value;
 
-use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Transaction, Write as StoreWrite};
-
-/// How many writes an import puts into one transaction at most.
-const WRITES_A_TRANSACTION: usize = 64;
-
-/// How many bytes of lines an import puts into one transaction at most. A longer line gets its own transaction.
-const BYTES_A_TRANSACTION: usize = 1 << 20;
+use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Write as StoreWrite};
 
 /// The objects of a session in the order of an export: its prompt, its index, its chat and itself.
 ///
@@ -120,47 +115,19 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;
     let mut object: Option<Object> = None;
-    let mut batch = ImportBatch::default();
+    let (mut batch, mut run) = (ImportBatch::default(), Vec::new());
     while let Some((version, bytes)) = reading.next()? {
-        if batch.is_full(bytes) || batch.objects.contains(&version.object) {
-            summary.written += batch.flush(store).await?;
-        }
         let object = Object::at(&mut object, store, &version).await?;
-        if let Some(write) = object.missing(version)? {
-            batch.objects.insert(object.id.clone());
-            batch.writes.push(write);
-            batch.bytes += bytes;
+        let id = object.id.clone();
+        let Some(write) = object.missing(version)? else { continue };
+        if !repeated(&run, &write) {
+            summary.written += batch.take(&mut run, store).await?;
         }
+        run.push((id, write, bytes));
     }
+    summary.written += batch.take(&mut run, store).await?;
     summary.written += batch.flush(store).await?;
     Ok(summary)
-}
-
-/// Writes that wait for their transaction. At most one version of each object, so that a transaction number identifies
-/// one version, as it did in the store that the file comes from.
-#[derive(Default)]
-struct ImportBatch {
-    writes: Vec<StoreWrite>,
-    bytes: usize,
-    objects: HashSet<ObjectId>,
-}
-
-impl ImportBatch {
-    fn is_full(&self, more: usize) -> bool {
-        self.writes.len() >= WRITES_A_TRANSACTION
-            || (self.bytes > 0 && self.bytes + more > BYTES_A_TRANSACTION)
-    }
-
-    async fn flush(&mut self, store: &dyn Store) -> Result<u64> {
-        self.bytes = 0;
-        self.objects.clear();
-        if self.writes.is_empty() {
-            return Ok(0);
-        }
-        let writes = std::mem::take(&mut self.writes);
-        let receipt = store.transact(Transaction { writes, expected: Vec::new() }).await?;
-        Ok(receipt.written.iter().filter(|written| **written).count() as u64)
-    }
 }
 
 /// The hashes and the time that identify a version in any store.
@@ -229,6 +196,14 @@ impl Object {
             self.theirs.push(stored.change.clone(), stored.valid_time)?;
             self.common += 1;
             return Ok(None);
+        }
+        if valid_time < stored.valid_time
+            && matches!(stored.change, Change::Document(_))
+            && stored.change == version.change
+        {
+            // An interrupted import wrote the last of equal versions, and not yet this one (see `repeated`).
+            self.mine.push(version.change.clone(), valid_time)?;
+            return Ok(Some(self.write(version.change, valid_time)));
         }
         let is_same = stored.valid_time == valid_time && stored.change == version.change;
         let mine = self.mine.push(version.change.clone(), valid_time)?;

@@ -67,7 +67,10 @@ async fn a_version_of_a_transaction_that_is_none_does_not_exist() {
         unknown(&format!("ID@987654321987 does not exist: the store's newest transaction is {newest}"))
     );
     assert!(!say(newest + 1).await.0);
-    assert_eq!(say(0).await, unknown("ID@0 does not exist: the object's first version is newer"));
+    assert_eq!(
+        say(0).await,
+        unknown("ID@0 does not exist: that transaction wrote no version of this object")
+    );
     let version = |asked: TxId, which: &str, text: &str| {
         (
             true,

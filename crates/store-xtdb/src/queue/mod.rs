@@ -33,7 +33,7 @@ use tokio::task::JoinHandle;
 
 use super::areas::Area;
 use super::connection::shown_url;
-use super::plan::id_of;
+use super::plan::{area_of, id_of};
 use super::wire::check;
 use super::{XtdbOptions, XtdbStore};
 use context_store::{
@@ -265,6 +265,11 @@ impl Store for QueuedStore {
         self.shared.outlines(ids).await
     }
 
+    async fn version(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        self.shared.check_open()?;
+        self.shared.journal.version(id, tx).await
+    }
+
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         self.shared.check_open()?;
         self.shared.bring_history(id).await?;
@@ -277,6 +282,19 @@ impl Store for QueuedStore {
             self.shared.bring_history(id).await?;
         }
         self.shared.journal.history_page(id, after, most).await
+    }
+
+    async fn history_part(
+        &self,
+        id: &ObjectId,
+        after: Option<(Timestamp, TxId)>,
+        most: usize,
+    ) -> Result<Vec<Version>> {
+        self.shared.check_open()?;
+        if after.is_none() {
+            self.shared.bring_history(id).await?;
+        }
+        self.shared.journal.history_part(id, after, most).await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
@@ -367,14 +385,6 @@ impl Drop for QueuedStore {
         for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
-    }
-}
-
-/// The area of what a write creates or changes; `None` where only the stored object tells.
-fn area_of(write: &Write) -> Option<Area> {
-    match write {
-        Write::Put { document, .. } => Some(Area::of(document)),
-        Write::Patch { id, .. } => Area::of_id(id),
     }
 }
 

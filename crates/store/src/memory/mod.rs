@@ -90,7 +90,7 @@ impl Store for MemoryStore {
         let state = self.state()?;
         let mut versions: Vec<Version> = Vec::new();
         let mut places = HashMap::new();
-        for row in state.objects.get(id).into_iter().flatten() {
+        for row in &state.oldest_first(id) {
             let MemoryRow { written, .. } = &state.rows[*row];
             // Each patch is applied once: the version that it changes precedes it in the answer.
             let document = match written {
@@ -133,16 +133,18 @@ impl Store for MemoryStore {
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         let state = self.state()?;
-        let entry = |row: &usize| {
-            let MemoryRow { written, tx_id, valid_time, erased } = &state.rows[*row];
+        let mut last = None;
+        let entry = |row: usize| {
+            let MemoryRow { written, tx_id, valid_time, erased } = &state.rows[row];
+            let before = last.replace(row);
             let change = match written {
-                RowForm::Document(document) => Change::Document(document.clone()),
-                RowForm::Patch(_, patch, _) => Change::Patch(patch.clone()),
+                RowForm::Patch(_, patch, changed) if before == Some(*changed) => Change::Patch(patch.clone()),
+                _ => Change::Document(state.document(row)?),
             };
             let erased = erased.as_ref().map(|(mark, _)| mark.clone());
-            Entry { change, tx_id: *tx_id, tx_time: state.time(*tx_id), valid_time: *valid_time, erased }
+            Ok(Entry { change, tx_id: *tx_id, tx_time: state.time(*tx_id), valid_time: *valid_time, erased })
         };
-        Ok(state.objects.get(id).into_iter().flatten().map(entry).collect())
+        state.oldest_first(id).into_iter().map(entry).collect()
     }
 
     async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {

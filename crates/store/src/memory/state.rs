@@ -82,6 +82,13 @@ impl MemoryState {
             .max_by_key(|row| (self.rows[*row].valid_time, *row))
     }
 
+    /// The rows of an object by valid time, among equal ones in the order in which they were written.
+    pub(super) fn oldest_first(&self, id: &ObjectId) -> Vec<usize> {
+        let mut rows = self.objects.get(id).cloned().unwrap_or_default();
+        rows.sort_by_key(|row| (self.rows[*row].valid_time, *row));
+        rows
+    }
+
     pub(super) fn document(&self, mut row: usize) -> Result<Document> {
         let mut patches = Vec::new();
         loop {

@@ -1,0 +1,69 @@
+//! What an import writes at once.
+
+use std::collections::HashSet;
+
+use context_model::id::ObjectId;
+
+use super::Result;
+use crate::{Store, Transaction, Write as StoreWrite};
+
+/// How many writes an import puts into one transaction at most.
+const WRITES_A_TRANSACTION: usize = 64;
+
+/// How many bytes of lines an import puts into one transaction at most. A longer line gets its own transaction.
+const BYTES_A_TRANSACTION: usize = 1 << 20;
+
+/// A write of an import, with its object and the bytes of its line.
+pub(super) type ImportWrite = (ObjectId, StoreWrite, usize);
+
+/// Returns whether a write repeats the document of the one before it. A store does not write what holds already at that
+/// time, so that the last of such versions has to be written first.
+pub(super) fn repeated(run: &[ImportWrite], write: &StoreWrite) -> bool {
+    match (run.last(), write) {
+        (Some((_, StoreWrite::Put { document: before, .. }, _)), StoreWrite::Put { document, .. }) => {
+            before == document
+        }
+        _ => false,
+    }
+}
+
+/// Writes that wait for their transaction. At most one version of each object, so that a transaction number identifies
+/// one version, as it did in the store that the file comes from.
+#[derive(Default)]
+pub(super) struct ImportBatch {
+    writes: Vec<StoreWrite>,
+    bytes: usize,
+    objects: HashSet<ObjectId>,
+}
+
+impl ImportBatch {
+    /// Takes over writes, the last one first, and flushes where the limits ask for it.
+    pub(super) async fn take(&mut self, run: &mut Vec<ImportWrite>, store: &dyn Store) -> Result<u64> {
+        let mut written = 0;
+        while let Some((id, write, bytes)) = run.pop() {
+            if self.is_full(bytes) || self.objects.contains(&id) {
+                written += self.flush(store).await?;
+            }
+            self.objects.insert(id);
+            self.writes.push(write);
+            self.bytes += bytes;
+        }
+        Ok(written)
+    }
+
+    fn is_full(&self, more: usize) -> bool {
+        self.writes.len() >= WRITES_A_TRANSACTION
+            || (self.bytes > 0 && self.bytes + more > BYTES_A_TRANSACTION)
+    }
+
+    pub(super) async fn flush(&mut self, store: &dyn Store) -> Result<u64> {
+        self.bytes = 0;
+        self.objects.clear();
+        if self.writes.is_empty() {
+            return Ok(0);
+        }
+        let writes = std::mem::take(&mut self.writes);
+        let receipt = store.transact(Transaction { writes, expected: Vec::new() }).await?;
+        Ok(receipt.written.iter().filter(|written| **written).count() as u64)
+    }
+}
