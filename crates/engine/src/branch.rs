@@ -150,18 +150,23 @@ impl Inner {
         times: Option<[Timestamp; 2]>,
     ) -> Result<(Version, Version)> {
         let ids = [ObjectId::session(session), ObjectId::chat(session)];
-        let mut places = Vec::new();
         // A transaction later than the newest belongs to another store, for instance one that was removed.
         if tx <= self.store().latest_tx().await? {
-            places.push(AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None });
-        }
-        let newest = times.and_then(|times| times.into_iter().max());
-        places.extend(newest.map(|time| AsOf { known: None, valid_time: Some(time) }));
-        for at in places {
+            let at = AsOf { known: Some(KnownAt::Tx(tx)), valid_time: None };
             let mut found = self.store().get_many(&ids, at).await?.into_iter().flatten();
             if let (Some(point), Some(chat)) = (found.next(), found.next())
                 && times.is_none_or(|times| times == [point.valid_time, chat.valid_time])
             {
+                return Ok((point, chat));
+            }
+        }
+        if let Some(times) = times {
+            let mut found = Vec::new();
+            for (id, time) in ids.iter().zip(times) {
+                let at = AsOf { known: None, valid_time: Some(time) };
+                found.extend(self.store().get(id, at).await?.filter(|version| version.valid_time == time));
+            }
+            if let Ok([point, chat]) = <[Version; 2]>::try_from(found) {
                 return Ok((point, chat));
             }
         }

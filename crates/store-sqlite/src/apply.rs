@@ -13,8 +13,8 @@ use super::form::NewText;
 use super::pack::Skeleton;
 use super::prepare::{PatchWrite, Prepared, PreparedWrite, PutWrite, body_of};
 use super::read;
-use super::row::Row;
-use super::{brought, erase, index};
+use super::row::{Row, TextColumn};
+use super::{brought, erase, index, past};
 use context_store::backend::erasing::Gone;
 use context_store::backend::shape::{ContentChange, PatchFit, PayloadShape, touches_content};
 use context_store::backend::{self, Heads, envelope_differs, patch_time, unknown};
@@ -135,14 +135,23 @@ impl Open<'_> {
 
     fn patch(&mut self, write: &PatchWrite) -> Result<bool> {
         let known = self.known(&write.id)?.ok_or_else(|| unknown(&write.id))?;
-        let latest = read::latest_form(self.connection, &write.id)?.ok_or_else(|| unknown(&write.id))?;
+        let latest = match write.of {
+            Some(tx) => past::form_of(self.connection, &write.id, tx)?,
+            None => past::latest_form(self.connection, &write.id)?.ok_or_else(|| unknown(&write.id))?,
+        };
         let wanted = self.dated(&write.id, write.valid_time)?;
         let valid_time = patch_time(wanted, self.tx_time, latest.valid_time)?;
         let mut shape = latest.shape;
-        let mut head = self.heads.take(&write.id, latest.seq.unsigned_abs());
+        let mut head = match write.of {
+            Some(_) => None,
+            None => self.heads.take(&write.id, latest.seq.unsigned_abs()),
+        };
         let fit = shape.apply(&write.operations)?;
         if fit == PatchFit::Deep && head.is_none() {
-            let before = read::get(self.connection, &write.id, AsOf::default())?;
+            let text = TextColumn::Fetched;
+            let before = read::at_place(self.connection, &write.id, latest.seq, text, |row, sql| {
+                read::version(self.connection, row, sql)
+            })?;
             head = before.map(|version| Value::Object(version.document.into_parts().3));
         }
         if let Some(payload) = &mut head {
@@ -183,7 +192,7 @@ impl Open<'_> {
         row.nested = Some(Cow::Owned(nested.to_string()));
         self.insert(known.object, &row, &body.digest, Some(&patch.digest))?;
         let seq = row.seq;
-        if let Some(payload) = head {
+        if let Some(payload) = head.filter(|_| write.of.is_none()) {
             self.heads.keep(&write.id, seq.unsigned_abs(), payload);
         }
         Ok(true)

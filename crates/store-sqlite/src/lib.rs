@@ -42,6 +42,7 @@ mod migrate;
 mod negative_cache;
 mod pack;
 mod page;
+mod past;
 mod pool;
 mod prepare;
 mod prune;

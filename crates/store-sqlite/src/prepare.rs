@@ -53,6 +53,8 @@ pub(super) struct PatchWrite {
     pub operations: Value,
     pub skeleton: Skeleton,
     pub valid_time: Option<Timestamp>,
+    /// The transaction of the version that it changes; `None` for the latest one.
+    pub of: Option<TxId>,
     /// True if something in it is forgotten, and was masked.
     pub is_masked: bool,
 }
@@ -89,7 +91,14 @@ impl PreparedWrite {
             Write::Patch { id, patch, valid_time } => {
                 let operations = serde_json::to_value(&patch).map_err(unwritable)?;
                 let skeleton = Skeleton::of(operations.to_string());
-                Ok(Self::Patch(PatchWrite { id, operations, skeleton, valid_time, is_masked: false }))
+                Ok(Self::Patch(PatchWrite {
+                    id,
+                    operations,
+                    skeleton,
+                    valid_time,
+                    of: None,
+                    is_masked: false,
+                }))
             }
         }
     }
@@ -138,9 +147,16 @@ impl PreparedWrite {
                     return Ok(None);
                 }
                 let skeleton = Skeleton::of(operations.to_string());
-                let PatchWrite { id, valid_time, .. } = patch;
-                let (id, valid_time) = (id.clone(), *valid_time);
-                Ok(Some(Self::Patch(PatchWrite { id, operations, skeleton, valid_time, is_masked: true })))
+                let PatchWrite { id, valid_time, of, .. } = patch;
+                let (id, valid_time, of) = (id.clone(), *valid_time, *of);
+                Ok(Some(Self::Patch(PatchWrite {
+                    id,
+                    operations,
+                    skeleton,
+                    valid_time,
+                    of,
+                    is_masked: true,
+                })))
             }
         }
     }

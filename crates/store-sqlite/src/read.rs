@@ -12,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 use super::error::Result;
 use super::form::{self, StoredText};
 use super::row::{LENGTH, Row, TextColumn, content, select};
-use context_store::backend::shape::PayloadShape;
 use context_store::{AsOf, Change, Entry, Erased, Filter, KnownAt, Outline, StoreError, Version};
 
 /// The order in which the first row is the version that is valid.
@@ -212,38 +211,8 @@ pub(super) fn hashes(
     }
 }
 
-/// The facts that a patch needs about the version that it changes.
-pub(super) struct LatestForm {
-    pub seq: i64,
-    pub shape: PayloadShape,
-    pub base: i64,
-    pub depth: i64,
-    pub content: Option<(i64, Digest)>,
-    pub valid_time: Timestamp,
-}
-
-/// The form of an object's latest version.
-pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<LatestForm>> {
-    at_point(connection, id, AsOf::default(), TextColumn::Left, |row, _| {
-        let mut shape = PayloadShape::of(&row.fields(connection)?);
-        if let Some(nested) = row.nested.as_deref() {
-            shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
-        }
-        shape.has_text = row.text_hash.is_some();
-        let key = row.digest(row.text_hash)?;
-        Ok(LatestForm {
-            seq: row.seq,
-            shape,
-            base: row.base.unwrap_or(row.seq),
-            depth: row.depth.unwrap_or(0),
-            content: row.content.zip(key),
-            valid_time: row.times().1,
-        })
-    })
-}
-
 /// Finds the row at a point of the two times and reads it.
-fn at_point<T>(
+pub(super) fn at_point<T>(
     connection: &Connection,
     id: &ObjectId,
     at: AsOf,
@@ -251,18 +220,33 @@ fn at_point<T>(
     then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     let valid = at.valid_time.map_or(i64::MAX, Timestamp::millis);
-    let mut statement;
-    let mut rows = match at.known {
-        None => {
-            statement = connection.prepare_cached(&AT_VALID_TIME[text as usize])?;
-            statement.query(params![id.as_str(), valid])?
-        }
-        Some(known) => {
-            let Some(seq) = locate(connection, id, valid, known)? else { return Ok(None) };
-            statement = connection.prepare_cached(&AT_PLACE[text as usize])?;
-            statement.query([seq])?
-        }
-    };
+    if let Some(known) = at.known {
+        let Some(seq) = locate(connection, id, valid, known)? else { return Ok(None) };
+        return at_place(connection, id, seq, text, then);
+    }
+    let mut statement = connection.prepare_cached(&AT_VALID_TIME[text as usize])?;
+    one(connection, id, statement.query(params![id.as_str(), valid])?, then)
+}
+
+/// Reads the row at a place in the history.
+pub(super) fn at_place<T>(
+    connection: &Connection,
+    id: &ObjectId,
+    seq: i64,
+    text: TextColumn,
+    then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut statement = connection.prepare_cached(&AT_PLACE[text as usize])?;
+    one(connection, id, statement.query([seq])?, then)
+}
+
+/// Reads the first of these rows, which must be one of this object.
+fn one<T>(
+    connection: &Connection,
+    id: &ObjectId,
+    mut rows: rusqlite::Rows<'_>,
+    then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
     let Some(sql) = rows.next()? else { return Ok(None) };
     let row = Row::read(connection, sql)?;
     if row.object_id != id.as_str() {

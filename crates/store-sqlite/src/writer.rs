@@ -326,6 +326,11 @@ impl Writer {
     pub fn set_local(&self, name: &str, value: &str) -> Result<()> {
         self.write(|connection| set_local(connection, name, value))
     }
+
+    /// Sets many values of the `local` table to the same.
+    pub fn set_locals(&self, names: &[String], value: &str) -> Result<()> {
+        self.write(|connection| names.iter().try_for_each(|name| set_local(connection, name, value)))
+    }
 }
 
 /// Sets a value of the `local` table within the current transaction.

@@ -11,7 +11,6 @@
 //! - A document's `content_hash` is that of the version and not of the patch. So a resolved version is checked like a whole
 //!   one, and a reader that does not know patches refuses the document.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use context_model::canonical::MAX_DEPTH;
@@ -124,8 +123,8 @@ pub(crate) fn growth(before: &Document, document: &Document) -> usize {
     patch.map_or_else(|| document_length(document), |text| text.len() + ENVELOPE)
 }
 
-/// The change of a growing object.
-fn between(before: &Document, document: &Document) -> Option<Patch> {
+/// The change of a growing object; `None` for any other one.
+pub(crate) fn between(before: &Document, document: &Document) -> Option<Patch> {
     let same = before.object_type() == document.object_type() && document.source().is_none();
     let hashes = before.source_hash() == document.source_hash();
     if !same || !hashes || document.object_type().is_content() || before.content() != document.content() {
@@ -141,6 +140,7 @@ fn between(before: &Document, document: &Document) -> Option<Patch> {
 }
 
 /// A version as XTDB returned it.
+#[derive(Clone)]
 pub(crate) enum Given {
     /// A whole document.
     Whole(Document),
@@ -248,30 +248,6 @@ pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<
         }
     }
     Ok(None)
-}
-
-/// The documents of a history that have been resolved so far, by their content hashes.
-#[derive(Default)]
-pub(crate) struct ResolvedValues(HashMap<Digest, usize>);
-
-impl ResolvedValues {
-    /// Resolves the next version of a history. `place` is its position in the result.
-    pub fn next<'a>(
-        &mut self,
-        given: Given,
-        place: usize,
-        at: impl Fn(usize) -> &'a Document,
-    ) -> Result<Document> {
-        let document = match given {
-            Given::Whole(document) => document,
-            Given::Changed(changed) => match self.0.get(&changed.of()) {
-                Some(before) => changed.resolve(at(*before).clone())?.0,
-                None => return Err(changed.lost()),
-            },
-        };
-        self.0.insert(document.content_hash(), place);
-        Ok(document)
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Histories, and versions that are stored as changes and resolved with the versions before them.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
-use super::form::{Given, ResolvedValues, StoredForm, resolve};
+use super::form::{Given, StoredForm, resolve};
 use super::http::{Format, NodeRequest};
 use super::inner::XtdbClient;
 use super::mark::Mark;
@@ -15,6 +17,9 @@ use super::parallel::in_parallel;
 use super::read::{at_place, version};
 use super::wire::{Coordinates, is_of, number};
 use context_store::{Result, Version};
+
+/// How many versions of a history are kept whole, for those that are changes of them.
+const KEPT_WHOLE: usize = 8;
 
 impl XtdbClient {
     /// All versions, oldest first. Times are requested in EDN, because XTDB's JSON truncates them to
@@ -25,43 +30,40 @@ impl XtdbClient {
 
     /// The same with the marks of erased versions.
     pub(super) async fn marked_history(&self, id: &ObjectId) -> Result<Vec<(Version, Option<Mark>)>> {
-        let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
-        if id.as_str().is_empty() {
-            return Ok(Vec::new());
+        let mut past = self.past(id).await?;
+        let mut versions = Vec::new();
+        while let Some(version) = past.next()? {
+            versions.push(version);
         }
-        let places = self.history_places(id, at.id).await?;
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
-        let request = self.history_request(id, at.id, Format::Json).with("with-docs", true);
+        Ok(versions)
+    }
+
+    /// All versions, one after the other.
+    pub(super) async fn past(&self, id: &ObjectId) -> Result<Past> {
+        let places = self.places_of(id).await?;
+        let Some(at) = places.iter().map(|place| place.tx.id).max() else { return Ok(Past::new(Vec::new())) };
+        let request = self.history_request(id, at, Format::Json).with("with-docs", true);
         let answer = self.nodes.send(&request).await?;
         let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
         if rows.len() != places.len() {
             return Err(answer.strange("a history of another length"));
         }
-        let mut versions: Vec<(Version, Option<Mark>)> = Vec::with_capacity(rows.len());
-        let mut resolved = ResolvedValues::default();
-        for (mut row, place) in rows.into_iter().zip(places) {
-            // Another client's deletion has no document; a version of ours always has one.
-            match row.get_mut("doc").map(Value::take) {
-                None | Some(Value::Null) => {}
-                Some(value) => {
-                    let is_there = row["txId"].as_u64().is_none_or(|tx| number(tx) == place.tx.id);
-                    if !is_of(&value, id.as_str()) || !is_there {
-                        return Err(answer.strange("a version of something else"));
-                    }
-                    let mark = Mark::take(&mut value.clone());
-                    let known = |place: usize| &versions[place].0.document;
-                    let document = resolved.next(Given::read(value)?, versions.len(), known)?;
-                    versions.push((version(document, place, mark.as_ref()), mark));
-                }
+        for (row, place) in rows.iter().zip(&places) {
+            let is_there = row["txId"].as_u64().is_none_or(|tx| number(tx) == place.tx.id);
+            let document = row.get("doc").filter(|document| !document.is_null());
+            if document.is_some_and(|document| !is_of(document, id.as_str()) || !is_there) {
+                return Err(answer.strange("a version of something else"));
             }
         }
-        versions.sort_by_key(|(v, _)| (v.tx_id, v.valid_time));
-        // Another client's put with an end time repeats the version that it interrupts.
-        versions.dedup_by(|(a, _), (b, _)| a.tx_id == b.tx_id && a.document == b.document);
-        versions.sort_by_key(|(v, _)| (v.valid_time, v.tx_id));
-        Ok(versions)
+        Ok(Past::new(rows.into_iter().zip(places).collect()))
+    }
+
+    /// The coordinates of all versions that this client could read now.
+    pub(super) async fn places_of(&self, id: &ObjectId) -> Result<Vec<Coordinates>> {
+        match self.latest().await? {
+            Some(at) if !id.as_str().is_empty() => self.history_places(id, at.id).await,
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The version at these coordinates, given its document. A whole document, or the change of a version that this client
@@ -149,5 +151,62 @@ impl XtdbClient {
         let request = self.read("entity", accept).with("eid", id).with("history", true);
         let request = request.with("sort-order", "asc").with("with-corrections", true);
         at_place(request, None, at)
+    }
+}
+
+/// The versions of an object, oldest first, of which only the last few are in memory as whole documents.
+pub(crate) struct Past {
+    rows: std::vec::IntoIter<(Value, Coordinates)>,
+    /// The last versions, newest last.
+    documents: VecDeque<Document>,
+    /// All versions so far as XTDB has them.
+    seen: Vec<Given>,
+    /// The hash of the last version so far of each transaction.
+    written: HashMap<TxId, Digest>,
+}
+
+impl Past {
+    /// The history with these rows of XTDB, by valid time and transaction.
+    pub(crate) fn new(rows: Vec<(Value, Coordinates)>) -> Self {
+        let (documents, seen, written) = (VecDeque::new(), Vec::new(), HashMap::new());
+        Self { rows: rows.into_iter(), documents, seen, written }
+    }
+
+    /// The next version and its mark.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT` for a version that can't be built.
+    pub(crate) fn next(&mut self) -> Result<Option<(Version, Option<Mark>)>> {
+        for (mut row, place) in self.rows.by_ref() {
+            // Another client's deletion has no document; a version of ours always has one.
+            let Some(value) = row.get_mut("doc").map(Value::take).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            let mark = Mark::take(&mut value.clone());
+            let given = Given::read(value)?;
+            let document = match &given {
+                Given::Whole(document) => document.clone(),
+                Given::Changed(changed) => {
+                    let before = self.documents.iter().rev().find(|one| one.content_hash() == changed.of());
+                    match before {
+                        Some(before) => changed.clone().resolve(before.clone())?.0,
+                        // Several clients wrote at the same time, and their versions lie between each other.
+                        None => resolve(changed.clone(), self.seen.clone())?.ok_or_else(|| changed.lost())?.0,
+                    }
+                }
+            };
+            self.seen.push(given);
+            let hash = document.content_hash();
+            if self.documents.len() == KEPT_WHOLE {
+                self.documents.pop_front();
+            }
+            self.documents.push_back(document.clone());
+            // Another client's put with an end time repeats the version that it interrupts.
+            if self.written.insert(place.tx.id, hash) == Some(hash) {
+                continue;
+            }
+            return Ok(Some((version(document, place, mark.as_ref()), mark)));
+        }
+        Ok(None)
     }
 }

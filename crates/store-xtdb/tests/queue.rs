@@ -72,7 +72,7 @@ async fn what_the_journal_has_arrives_in_order_and_once() {
     assert_eq!((store.state().queued, store.state().is_connected), (0, true));
     let remote = direct(&node).await;
     let mut expected: Vec<String> = (1..=40).map(|n| n.to_string()).collect();
-    expected.push("back".into());
+    expected.insert(0, "back".into());
     assert_eq!(texts(&*remote, "/a").await, expected);
     assert_eq!(latest(&*remote, "/a").await.unwrap(), "40");
     assert_eq!(texts(&*remote, "/b").await, ["1", "2"]);

@@ -260,7 +260,7 @@ impl Node {
             "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
             "query" => {
                 let edn = parameters.get("query-edn").map_or(body, String::as_str);
-                (200, data.query(edn, until).to_string())
+                (200, data.query(edn, valid, until).to_string())
             }
             _ => (404, json!({ "error": endpoint }).to_string()),
         }
@@ -353,9 +353,8 @@ impl Data {
     }
 
     /// The few queries that a store has, told by what is in them.
-    fn query(&self, edn: &str, until: usize) -> Value {
+    fn query(&self, edn: &str, end: Timestamp, until: usize) -> Value {
         let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
-        let end = Timestamp::from_millis(i64::MAX);
         let mut ids: Vec<&str> = self.puts.iter().map(|put| put.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();

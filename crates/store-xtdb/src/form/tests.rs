@@ -5,6 +5,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::resolve::Past;
+use crate::wire::{Coordinates, Tx};
+use context_model::time::TxId;
 
 fn chat(turns: usize) -> Document {
     let (id, kind, source, mut payload) = Document::chat(&SessionId::new("s").unwrap()).into_parts();
@@ -45,13 +48,14 @@ fn every_version_is_resolved_from_what_stands_before_it() {
     let sent = sent(120);
     let whole = sent.iter().filter(|value| value.get(PATCH).is_none()).count();
     assert!((2..60).contains(&whole), "{whole} whole documents");
-    let mut documents: Vec<Document> = Vec::new();
-    let mut resolved = ResolvedValues::default();
+    let row = |(n, value): (usize, &Value)| {
+        let tx = Tx { id: TxId(n as u64 + 1), time: at(n) };
+        (json!({ "doc": value }), Coordinates { valid_time: at(n), tx })
+    };
+    let mut past = Past::new(sent.iter().enumerate().map(row).collect());
     for (n, value) in sent.iter().enumerate() {
-        let document =
-            resolved.next(Given::read(value.clone()).unwrap(), n, |place| &documents[place]).unwrap();
-        assert_eq!(document, chat(n));
-        documents.push(document);
+        let (version, _) = past.next().unwrap().unwrap();
+        assert_eq!((version.document, version.valid_time), (chat(n), at(n)));
         if let Given::Changed(wanted) = Given::read(value.clone()).unwrap() {
             let since = usize::try_from(wanted.since().millis()).unwrap();
             assert!(sent[since].get(PATCH).is_none());

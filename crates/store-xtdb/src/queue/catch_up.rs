@@ -11,7 +11,7 @@ use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
 use crate::areas::{Area, AreaChanges, AreaPosition};
-use context_store::{AsOf, Outline, Result, Store, StoreError};
+use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 
 /// In so short a time, no node is stopped, restored and started: an area that was asked for since then is that of the same
 /// database.
@@ -105,6 +105,9 @@ impl Shared {
             self.status().behind = (wanted.len() - done) as u64;
             let objects = batch.iter().map(|(tx, id, kind)| (id.clone(), *kind, Some(*tx))).collect();
             let versions = remote.versions_after(objects, since).await?;
+            // Of chats and sessions only the latest version comes.
+            let growing = versions.iter().flatten();
+            self.lacks_past(growing.filter(|version| !version.document.object_type().is_content())).await?;
             self.bring_in(versions).await?;
             self.went_well();
             // Everything that is left was changed only by this transaction or later ones.
@@ -172,7 +175,9 @@ impl Shared {
                     }
                     is_changed = true;
                     let versions = remote.get_many(&other, AsOf::default()).await?.into_iter().flatten();
-                    self.bring_in(versions.map(|version| vec![version]).collect()).await
+                    let latest: Vec<Version> = versions.collect();
+                    self.lacks_past(latest.iter()).await?;
+                    self.bring_in(latest.into_iter().map(|version| vec![version]).collect()).await
                 })
                 .await;
             self.tolerate(done)?;

@@ -115,43 +115,15 @@ impl Shared {
                 .filter(|(_, version)| version.is_none())
                 .map(|(id, _)| id.clone())
                 .collect();
-            self.bring_in(versions.into_iter().flatten().map(|version| vec![version]).collect()).await?;
+            let latest: Vec<Version> = versions.into_iter().flatten().collect();
+            self.lacks_past(latest.iter()).await?;
+            self.bring_in(latest.into_iter().map(|version| vec![version]).collect()).await?;
             let mut status = self.status();
             ids = way.end(&mut status);
             let absent = absent.into_iter().filter(|id| !ids.contains(id));
             status.absent.extend(absent.map(|id| (id, Instant::now())));
         }
         Ok(())
-    }
-
-    /// Fetches all versions of an object that XTDB has and the journal lacks.
-    pub(super) async fn bring_history(&self, id: &ObjectId) -> Result<()> {
-        let Some(remote) = self.reachable() else { return Ok(()) };
-        let brought = self
-            .bounded(async {
-                loop {
-                    let way = InTransit::begin(self, vec![id.clone()]);
-                    let known = self.journal.outlines(std::slice::from_ref(id)).await?;
-                    let kind = match known.into_iter().next().flatten() {
-                        Some(outline) => outline.object_type,
-                        None => match remote.get(id, AsOf::default()).await? {
-                            Some(version) => version.document.object_type(),
-                            None => return Ok(()),
-                        },
-                    };
-                    let versions = if kind.is_content() {
-                        vec![remote.history(id).await?]
-                    } else {
-                        remote.versions_after(vec![(id.clone(), kind, None)], TxId(0)).await?
-                    };
-                    self.bring_in(versions).await?;
-                    if way.end(&mut self.status()).is_empty() {
-                        return Ok(());
-                    }
-                }
-            })
-            .await;
-        self.tolerate(brought)
     }
 
     /// The IDs that match: first those in the journal, in its order, then those that are only in XTDB.
@@ -247,7 +219,7 @@ impl Shared {
 
     /// Returns whether the journal has the n-th version like this one. Of an erased version it may have the original,
     /// or one that it has erased itself; both stay as they are.
-    async fn has(&self, version: &Version, n: usize) -> Result<bool> {
+    pub(super) async fn has(&self, version: &Version, n: usize) -> Result<bool> {
         if version.erased.is_none() {
             return Ok(self.journal.count_like(version, TxId(u64::MAX)).await? >= n);
         }
@@ -291,14 +263,14 @@ impl Shared {
 
 /// Objects that are on their way from XTDB, which the journal may lack. Others' changes to them that are heard of meanwhile
 /// must not be passed over as those of objects that nobody here knows.
-struct InTransit<'a> {
+pub(super) struct InTransit<'a> {
     shared: &'a Shared,
     /// How often changes had been heard of when it began.
     ids: Vec<(ObjectId, u64)>,
 }
 
 impl<'a> InTransit<'a> {
-    fn begin(shared: &'a Shared, ids: Vec<ObjectId>) -> Self {
+    pub(super) fn begin(shared: &'a Shared, ids: Vec<ObjectId>) -> Self {
         let mut status = shared.status();
         let begin = |id: ObjectId| {
             let meeting = status.meeting.entry(id.clone()).or_default();
@@ -311,7 +283,7 @@ impl<'a> InTransit<'a> {
     }
 
     /// Ends it. Returns the objects whose changes were heard of meanwhile.
-    fn end(mut self, status: &mut QueueStatus) -> Vec<ObjectId> {
+    pub(super) fn end(mut self, status: &mut QueueStatus) -> Vec<ObjectId> {
         leave(status, std::mem::take(&mut self.ids))
     }
 }

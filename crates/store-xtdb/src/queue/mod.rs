@@ -12,6 +12,8 @@
 //!   sends it twice.
 //! - One process at a time sends for a journal: the one that holds a lock, which is released when it ends.
 //! - An unreachable node delays a reader once, by one time limit, and not at each read.
+//! - What another machine wrote before is fetched when a read needs it. If it can't be, the read fails with
+//!   `STORE_UNAVAILABLE` instead of giving a part as the whole.
 //! - Versions are identified by object, valid time and content, whoever wrote them and even if several share a
 //!   millisecond. So nothing is stored twice.
 //! - No turn waits for others' changes for longer than a moment. They are fetched in the background, in batches, and the
@@ -27,7 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -46,6 +48,7 @@ mod catch_up;
 mod contact;
 mod forward;
 mod owner;
+mod past;
 mod pending;
 mod progress;
 mod reads;
@@ -57,7 +60,7 @@ mod status;
 pub use status::QueueState;
 
 use progress::Progress;
-use shared::{Shared, WaitingCaller};
+use shared::{Shared, WaitingCaller, silent};
 use standing::Writer;
 use status::{JournalWrite, QueueStatus};
 
@@ -272,7 +275,7 @@ impl Store for QueuedStore {
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         self.shared.check_open()?;
-        self.shared.bring_history(id).await?;
+        self.shared.know_past(id).await?;
         self.shared.journal.history(id).await
     }
 
@@ -292,14 +295,14 @@ impl Store for QueuedStore {
     ) -> Result<Vec<Version>> {
         self.shared.check_open()?;
         if after.is_none() {
-            self.shared.bring_history(id).await?;
+            self.shared.know_past(id).await?;
         }
         self.shared.journal.history_part(id, after, most).await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         self.shared.check_open()?;
-        self.shared.bring_history(id).await?;
+        self.shared.know_past(id).await?;
         self.shared.journal.journal(id).await
     }
 
@@ -386,10 +389,6 @@ impl Drop for QueuedStore {
             task.abort();
         }
     }
-}
-
-fn silent(options: &XtdbOptions) -> StoreError {
-    StoreError::Unavailable(format!("no XTDB node answers in time at {}", shared::urls(options)))
 }
 
 fn beside(journal: &std::path::Path, extension: &str) -> PathBuf {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 
+use super::past::is_past;
 use super::shared::Shared;
 use crate::areas::Area;
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
@@ -14,6 +15,9 @@ const SESSION: &str = "session:";
 
 impl Shared {
     pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        if is_past(at) {
+            return Ok(self.get_past(std::slice::from_ref(id), at).await?.pop().flatten());
+        }
         if let Some(version) = self.journal.get(id, at).await? {
             let area = Area::of(&version.document);
             match version.document.object_type() {
@@ -43,6 +47,9 @@ impl Shared {
     }
 
     pub(super) async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        if is_past(at) {
+            return self.get_past(ids, at).await;
+        }
         let found = self.journal.get_many(ids, at).await?;
         let missing = missing(ids, &found);
         let files = found.iter().flatten().map(|version| &version.document);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use context_model::id::ObjectId;
 use context_model::object::Document;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::status::short;
@@ -15,6 +15,7 @@ use crate::areas::{Area, AreaChanges, AreaPosition};
 use crate::form::growth;
 use crate::parallel::in_parallel;
 use crate::read::Changed;
+use crate::resolve::Past;
 use crate::wire::document_length;
 use crate::write::Late;
 use context_store::{Result, Transaction, Version, Write};
@@ -61,6 +62,17 @@ impl XtdbStore {
     /// Versions of many objects that were written after a transaction, one list for each object.
     pub(super) async fn versions_after(&self, ids: Vec<Changed>, since: TxId) -> Result<Vec<Vec<Version>>> {
         self.open()?.versions_after(ids, since).await
+    }
+
+    /// From when on each version of an object holds, oldest first.
+    pub(super) async fn valid_times(&self, id: &ObjectId) -> Result<Vec<Timestamp>> {
+        let places = self.open()?.places_of(id).await?;
+        Ok(places.into_iter().map(|place| place.valid_time).collect())
+    }
+
+    /// All versions of an object, oldest first.
+    pub(super) async fn past(&self, id: &ObjectId) -> Result<Past> {
+        self.open()?.past(id).await
     }
 
     /// This writer's mark, as XTDB has it now.

@@ -185,6 +185,10 @@ pub(super) fn urls(options: &XtdbOptions) -> String {
     options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
 }
 
+pub(super) fn silent(options: &XtdbOptions) -> StoreError {
+    StoreError::Unavailable(format!("no XTDB node answers in time at {}", urls(options)))
+}
+
 /// A caller that waits for everything to be sent, until this is dropped.
 pub(super) struct WaitingCaller<'a>(&'a Shared);
 

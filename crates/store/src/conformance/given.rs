@@ -43,7 +43,8 @@ pub fn file_in(filesystem: &str, path: &str, text: Option<&str>) -> Document {
     )
 }
 
-pub(super) fn toolcall(id: &str, session: &SessionId, content: &str) -> Document {
+/// A tool call of a session, with its output.
+pub fn toolcall(id: &str, session: &SessionId, content: &str) -> Document {
     Document::toolcall(
         ObjectId::new(id),
         &ObjectId::chat(session),
