@@ -11,6 +11,7 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use context_model::{path, render};
 use context_session::Session;
+use context_session::catalog::Meta;
 use context_session::error::{EngineError, Result};
 use context_store::{AsOf, Filter, Hit, Outline, Search, Store, Version, transfer};
 use serde_json::Value;
@@ -112,6 +113,20 @@ impl Engine {
     pub async fn point_times(&self) -> Result<[Timestamp; 2]> {
         self.inner.check_open()?;
         self.inner.times().await
+    }
+
+    /// The files of the session's index that this client can't reach now, in the order in which they entered: on another machine,
+    /// inside a sandbox, or on a drive that was not mounted at the last look. Their latest version is the last known state.
+    pub async fn orphaned(&self) -> Result<Vec<ObjectId>> {
+        let state = self.inner.lock().await?;
+        let session = &state.session;
+        let is_orphaned = |id: &&ObjectId| {
+            let source = session.catalog.get(id).and_then(Meta::file);
+            source.is_some_and(|source| {
+                self.inner.tracking.is_orphaned(id) || self.inner.client.paths.is_out_of_reach(source)
+            })
+        };
+        Ok(session.sets.index().iter().filter(is_orphaned).cloned().collect())
     }
 
     /// The latest version of an object, by full ID or handle; `None` if there is none.
@@ -270,7 +285,12 @@ impl Inner {
         let tool = latest.payload.get("tool").and_then(Value::as_str).map(str::to_owned);
         let name = handle.as_deref().unwrap_or(id.as_str());
         let version = if is_latest { String::new() } else { format!("@{tx_id}") };
+        let is_foreign = match &latest.source {
+            Some(Source::Filesystem(file)) => self.client.paths.is_foreign(file),
+            _ => false,
+        };
         let what = match (&path, &tool) {
+            (Some(path), _) if is_foreign => render::orphaned(&format!("path={}", render::text(path))),
             (Some(path), _) => format!("path={}", render::text(path)),
             (None, Some(tool)) => format!("tool={}", render::word(tool)),
             (None, None) => format!("type={}", latest.object_type.as_str()),

@@ -77,22 +77,39 @@ impl FileReader {
             return Ok(ObservedFile::of(place, FileState::of_bytes(bytes, self.limit(need)), None));
         }
         let (file_reader, path) = (self.clone(), place.agent_path.clone());
-        blocking(&path, move || file_reader.read_now(place, need)).await
+        let seen = blocking(&path, move || file_reader.read_now(place, need)).await?;
+        // If it can't be kept, a later process may take an unmounted drive for an empty folder.
+        if let Err(error) = self.tracking.drives.save(&self.client).await {
+            tracing::debug!(%error, "the drives could not be noted");
+        }
+        Ok(seen)
     }
 
     /// Reads a file on this thread.
     pub fn read_now(&self, place: Place, need: ReadFor) -> ObservedFile {
         let (since, limit) = (self.client.newest(), self.limit(need));
         let state = self.attach(&place).map_or_else(identity, |path| self.read(path, limit));
-        ObservedFile::of(place, state, Some(since))
+        let is_reached = state != FileState::Unreachable;
+        let seen = ObservedFile::of(place, state, Some(since));
+        self.tracking.looked(&seen.id, is_reached);
+        seen
     }
 
     /// Reads a file at a path without symbolic links. A file whose directory has disappeared is gone if what is left of
     /// its path is on the file system that had it; with that file system itself it is only out of reach.
     fn read(&self, path: &Utf8Path, limit: u64) -> FileState {
-        match reading::read(path, limit) {
+        let state = match reading::read(path, limit) {
             FileState::Unreachable if self.has_lost_its_folder(path) => FileState::Gone,
             state => state,
+        };
+        match state {
+            FileState::Gone if self.tracking.drives.is_away(path) => FileState::Unreachable,
+            state => {
+                if state.is_file() {
+                    self.tracking.drives.saw(path);
+                }
+                state
+            }
         }
     }
 
@@ -100,7 +117,7 @@ impl FileReader {
     /// the place of one of its parents.
     fn has_lost_its_folder(&self, path: &Utf8Path) -> bool {
         let Some(left) = nearest_directory(path) else { return false };
-        match self.tracking.device_of_parent(path) {
+        match self.tracking.drives.device_of_parent(path) {
             Some(device) => context_platform::device(left.as_std_path()) == Some(device),
             // Nobody has seen it there in this process, but the session's own folders are in their places.
             None => self.client.paths.is_in_session(left),

@@ -1,8 +1,10 @@
 //! Files: reading them, deciding what a look means, tracking them, and comparing those of a session with the disk.
 //!
 //! Whatever waits for a disk here does so on a thread that may wait. A version goes into a transaction under construction
-//! ([`index::prepare`]); all that is written here is the note of stamps ([`stamps::StampNote`]).
+//! ([`index::prepare`]); all that is written here are the notes of stamps ([`stamps::StampNote`]) and of drives
+//! ([`drives::Drives`]).
 
+pub mod drives;
 pub mod index;
 pub mod many;
 pub mod observed;

@@ -70,6 +70,7 @@ pub async fn compare_all(
         }
     }
     let stamps = note.read(client).await?;
+    file_reader.tracking.drives.read(client).await?;
     let shares = files.len().div_ceil(READERS).max(16);
     let mut readers = Vec::new();
     for share in files.chunks(shares) {
@@ -93,6 +94,7 @@ pub async fn compare_all(
         found.fresh.extend(part.fresh);
     }
     note.add(client, &stamps, std::mem::take(&mut found.fresh)).await?;
+    file_reader.tracking.drives.save(client).await?;
     Ok(found)
 }
 

@@ -1,7 +1,7 @@
 //! The tracker of a session's files: what it tracks, who listens, and which files are waiting for a
 //! look.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use context_session::client::Client;
 use context_session::paths::Paths;
 use context_watch::{NotifyTracker, SharedTracker, Sink, Touch, Tracker, TrackerOptions, WatchError};
 
+use super::drives::Drives;
 use super::observed::file_id;
 use super::pending::PendingReads;
 use super::stamps::Stamp;
@@ -54,6 +55,8 @@ pub struct Tracking {
     pace: u64,
     tracker: Mutex<Option<Arc<dyn Tracker>>>,
     attached: Arc<Attached>,
+    /// The drives on which the files were seen.
+    pub drives: Drives,
     /// The listeners that hear of each change of a file.
     pub listeners: Listeners,
     /// Warnings that came before anybody listened.
@@ -61,6 +64,8 @@ pub struct Tracking {
     pending: Mutex<PendingReads>,
     /// When the next look at resting files is scheduled.
     wakes: Mutex<Option<Instant>>,
+    /// The files that the last look did not reach.
+    orphaned: Mutex<HashSet<ObjectId>>,
 }
 
 /// The tracked files, and the listeners called before a file is read. Kept apart from the tracker, so that the
@@ -68,8 +73,6 @@ pub struct Tracking {
 #[derive(Default)]
 pub struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
-    /// The device of each directory that had a file of the session when it was looked at.
-    devices: Mutex<HashMap<Utf8PathBuf, u64>>,
     /// Files of which only the path was seen so far, with their stamps at that time: nobody has looked at them.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
     /// The listeners called before a file is read.
@@ -84,10 +87,12 @@ impl Tracking {
             pace,
             tracker: Mutex::default(),
             attached: Arc::default(),
+            drives: Drives::default(),
             listeners: Listeners::default(),
             early: Mutex::default(),
             pending: Mutex::default(),
             wakes: Mutex::default(),
+            orphaned: Mutex::default(),
         }
     }
 
@@ -151,23 +156,8 @@ impl Tracking {
         self.attach(path, source);
     }
 
-    /// The device on which a file's directory was when this process looked there; `None` if it never found it.
-    pub fn device_of_parent(&self, path: &Utf8Path) -> Option<u64> {
-        locked(&self.attached.devices).get(path.parent()?).copied()
-    }
-
-    fn note_device(&self, path: &Utf8Path) {
-        let Some(parent) = path.parent() else { return };
-        if locked(&self.attached.devices).contains_key(parent) {
-            return;
-        }
-        if let Some(device) = context_platform::device(parent.as_std_path()) {
-            locked(&self.attached.devices).insert(parent.to_owned(), device);
-        }
-    }
-
     fn attach(&self, path: &Utf8Path, source: &FilesystemSource) {
-        self.note_device(path);
+        self.drives.look_at(path);
         let Some(tracker) = locked(&self.tracker).clone() else { return };
         if locked(&self.attached.files).insert(path.to_owned(), source.clone()).is_some() {
             return;
@@ -176,6 +166,21 @@ impl Tracking {
             Ok(_) | Err(WatchError::Closed) => {}
             Err(error) => tracing::warn!(%error, "a file is not watched"),
         }
+    }
+
+    /// Notes whether a look has reached a file.
+    pub fn looked(&self, id: &ObjectId, is_reached: bool) {
+        let mut orphaned = locked(&self.orphaned);
+        if !is_reached {
+            orphaned.insert(id.clone());
+        } else if !orphaned.is_empty() {
+            orphaned.remove(id);
+        }
+    }
+
+    /// Returns whether the last look has not reached a file.
+    pub fn is_orphaned(&self, id: &ObjectId) -> bool {
+        locked(&self.orphaned).contains(id)
     }
 
     /// The binding of the tracked file at a path on disk.

@@ -19,6 +19,13 @@ pub fn file_line(id: &ObjectId, display_path: &str, file_type: &str, char_count:
     )
 }
 
+/// The pool line of a file on a filesystem that the client can't reach, such as that of another machine: a file with the same
+/// path may be within reach.
+#[must_use]
+pub fn orphaned(file_line: &str) -> String {
+    format!("{file_line} state=orphaned")
+}
+
 /// The pool line of a tool call.
 #[must_use]
 pub fn toolcall_line(id: &ObjectId, tool: &str, status: Status) -> String {

@@ -190,6 +190,17 @@ impl Paths {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
     }
 
+    /// Returns whether a binding is of a filesystem that is neither the agent's own nor one of the client's, such as that of
+    /// another machine.
+    pub fn is_foreign(&self, source: &FilesystemSource) -> bool {
+        self.mounts.reverse(source).is_none() && !self.is_ours(source)
+    }
+
+    /// Returns whether the client has no place for the files of a binding's filesystem: inside a sandbox, or elsewhere.
+    pub fn is_out_of_reach(&self, source: &FilesystemSource) -> bool {
+        self.mounts.reverse(source).is_none() && !(self.shares_unmapped && self.is_ours(source))
+    }
+
     /// Returns whether a path is on a network share that this session has no other business with.
     fn is_elsewhere(&self, path: &str) -> bool {
         share(path).is_some_and(|share| !self.shares.contains(&share.to_lowercase()))

@@ -11,7 +11,7 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::render;
 use context_model::time::TxId;
-use context_session::catalog::Catalog;
+use context_session::catalog::{Catalog, Meta};
 use context_session::client::Client;
 use context_session::error::Result;
 use context_session::{Session, SessionWrite};
@@ -187,7 +187,13 @@ impl View {
         }
         if self.pool.as_ref().is_none_or(|pool| pool.catalog != catalog.changes()) {
             let display = |source: &_| client.paths.display(source);
-            let lines: Vec<String> = sets.pool().iter().filter_map(|id| catalog.line(id, display)).collect();
+            let line = |id: &ObjectId| {
+                let line = catalog.line(id, display)?;
+                let source = catalog.get(id).and_then(Meta::file);
+                let is_foreign = source.is_some_and(|source| client.paths.is_foreign(source));
+                Some(if is_foreign { render::orphaned(&line) } else { line })
+            };
+            let lines: Vec<String> = sets.pool().iter().filter_map(line).collect();
             self.pool = Some(PoolSection { catalog: catalog.changes(), text: lines.join("\n") });
         }
         if self.active.as_ref().is_none_or(|active| active.catalog != catalog.changes()) {

@@ -8,6 +8,8 @@ mod chat;
 mod clients;
 mod compacted;
 mod conversation;
+#[cfg(target_os = "linux")]
+mod drives;
 mod edits;
 mod ended;
 mod evidence;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::bench::Backend::{Memory, Sqlite};
 #[cfg(unix)]
 use crate::bench::not_run;
-use crate::bench::{Backend, Bench, FILESYSTEM, refused, tool};
+use crate::bench::{Backend, Bench, FILESYSTEM, refused, search, tool};
 
 fn mount(agent: &str, canonical: &str) -> MountMapping {
     MountMapping {
@@ -315,4 +315,45 @@ async fn a_name_in_a_sandbox_that_is_a_path_to_windows_leads_nowhere() {
         assert!(message.contains("can't be reached"), "{path}: {message}");
     }
     assert_eq!(boxed.index_file("a", None, None).await.unwrap().action, Action::Created);
+}
+
+/// A session that goes on at another machine: its files there are others, and those of the first one are out of reach.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_with_one_path_on_two_machines_are_told_apart() {
+    let bench = Bench::new(Sqlite);
+    let path = bench.write("a.txt", "zebra here");
+    let at = |machine: &str| Options { filesystem_id: Some(machine.into()), ..bench.options("s") };
+    let here = Engine::open(at("here")).await.unwrap();
+    let first = here.index_file(&path, None, None).await.unwrap().id;
+    assert_eq!(here.orphaned().await.unwrap(), []);
+    let line = format!("id={first} type=file path={path} file_type=txt char_count=10");
+    assert!(lines(&here).await.ends_with(&line), "{}", lines(&here).await);
+    here.close().await.unwrap();
+
+    bench.write("a.txt", "zebra there");
+    let there = Engine::open(at("there")).await.unwrap();
+    let second = there.index_file(&path, None, None).await.unwrap().id;
+    assert_ne!(first, second);
+    assert_eq!(bench.contents(&first).await, [Some("zebra here".to_owned())]);
+    let shown = lines(&there).await;
+    assert!(shown.contains(&format!("{line} state=orphaned\n")), "{shown}");
+    assert!(
+        shown.contains(&format!("id={second} ")) && shown.matches("state=orphaned").count() == 1,
+        "{shown}"
+    );
+    assert_eq!(there.orphaned().await.unwrap(), std::slice::from_ref(&first));
+    let hits = there.search(&search("zebra", Some("s"))).await.unwrap();
+    let marked =
+        |id: &ObjectId| hits.iter().find(|hit| hit.id == *id).unwrap().shown.contains(" state=orphaned ");
+    assert_eq!([marked(&first), marked(&second)], [true, false]);
+    there.close().await.unwrap();
+
+    // Back where it began, it is the other way around.
+    let here = Engine::open(at("here")).await.unwrap();
+    assert_eq!(here.orphaned().await.unwrap(), std::slice::from_ref(&second));
+    // Inside a sandbox only the agent sees its files: the client can't reach them, and they are the agent's own.
+    let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let inside = boxed.index_file("/etc/hosts", Some(b"own".to_vec()), None).await.unwrap().id;
+    assert_eq!(boxed.orphaned().await.unwrap(), [inside]);
+    assert!(!lines(&boxed).await.contains("state=orphaned"));
 }
