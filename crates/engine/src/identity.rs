@@ -4,16 +4,19 @@
 use std::collections::HashMap;
 
 use context_knowledge::passage::adorns;
+use context_model::excerpt::is_excerpt_of;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
 use context_session::Session;
-use context_session::catalog::MetaKind;
+use context_session::catalog::{MetaKind, is_handle_of};
+use context_session::client::Client;
 use context_session::error::Result;
+use context_session::refresh;
 use context_store::AsOf;
 
 use crate::engine::{Inner, State};
-use crate::job::fingerprint;
+use crate::job::{CallObject, names_of};
 use crate::results::Taking;
 
 /// The recorded calls under each call ID that several have, as far as they were asked for.
@@ -85,19 +88,20 @@ impl Inner {
             }
             return Ok(Some(object));
         }
-        let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
-        if let Some(object) = expected(state, input, &marked) {
+        let [plain, marked, own] = names_of(input, &self.client.chat_id);
+        if let Some(object) = expected(state, input, [&marked, &own]) {
             return Ok(Some(object));
         }
         let is_free = |state: &State, id: &ObjectId| {
             state.session.sets.index().contains(id) && !state.request.segments.knows(id)
         };
-        if is_free(state, &marked) {
-            return Ok(Some(marked));
+        for marked in [marked, own] {
+            if is_free(state, &marked) {
+                return Ok(Some(marked));
+            }
         }
         if taking.record && !taking.again {
             // A repeated call ID means another call, unless it is the very same call.
-            let plain = ObjectId::toolcall(call_id);
             if !is_free(state, &plain) {
                 return Ok(None);
             }
@@ -153,14 +157,17 @@ impl Inner {
 
 /// Of the objects that were recorded for results that have not come yet, the one that this result is of. A harness may have cut
 /// the output since, and a hook may have changed the arguments, but another tool's output it is not.
-fn expected(state: &mut State, input: &Toolcall, marked: &ObjectId) -> Option<ObjectId> {
+fn expected(state: &mut State, input: &Toolcall, marked: [&ObjectId; 2]) -> Option<ObjectId> {
     let State { request, session, .. } = state;
     let waiting = request.received.get_mut(&input.id)?;
     let is_same_tool = |id: &ObjectId| match session.catalog.get(id).map(|meta| &meta.kind) {
         Some(MetaKind::Toolcall { tool, .. }) => *tool == input.tool || input.tool == UNKNOWN_TOOL,
         _ => false,
     };
-    let at = waiting.iter().position(|id| id == marked).or_else(|| waiting.iter().position(is_same_tool))?;
+    let at = waiting
+        .iter()
+        .position(|id| marked.contains(&id))
+        .or_else(|| waiting.iter().position(is_same_tool))?;
     let object = waiting.remove(at);
     if waiting.is_empty() {
         request.received.remove(&input.id);
@@ -193,6 +200,56 @@ fn likeness(document: &Document, input: &Toolcall, is_only: bool) -> Option<Like
 /// Returns whether what is left of an output has a line of it: its longest one, because a host may have added some words.
 fn has_line_of(output: &str, left: &str) -> bool {
     left.lines().max_by_key(|line| line.len()).is_none_or(|line| output.contains(line))
+}
+
+/// The object that a call becomes. Its ID is the harness's own, verbatim, unless the store has another call under it, or an
+/// equal one of a session that has nothing to do with this one.
+pub(crate) async fn object_of(
+    client: &Client,
+    session: &mut Session,
+    input: &Toolcall,
+) -> Result<CallObject> {
+    let names = names_of(input, &client.chat_id);
+    for id in &names {
+        // The cheap query first: most calls are new.
+        if client.store().outlines(std::slice::from_ref(id)).await? == [None] {
+            return Ok(CallObject { id: id.clone(), is_new: true });
+        }
+        let Some(stored) = client.store().get(id, AsOf::default()).await? else { continue };
+        let document = &stored.document;
+        let is_own =
+            session.sets.index().contains(id) || document.text("chat_ref") == Some(client.chat_id.as_str());
+        if (is_own && is_same(document, input)) || is_left_of(document, input) {
+            return known(client, session, id.clone()).await;
+        }
+    }
+    let [.., own] = names;
+    known(client, session, own).await
+}
+
+async fn known(client: &Client, session: &mut Session, id: ObjectId) -> Result<CallObject> {
+    refresh::learn(client, session, [id.clone()]).await?;
+    let is_new = session.catalog.get(&id).is_none();
+    Ok(CallObject { id, is_new })
+}
+
+fn is_same(document: &Document, input: &Toolcall) -> bool {
+    is_content(document, &input.content)
+        && document.text("tool") == Some(&input.tool)
+        && document.text("status") == Some(input.status.as_str())
+        && is_args(document, &input.args)
+}
+
+/// Returns whether a harness has only our short form of a recorded output left: an excerpt of it, or the line that names it.
+/// Recording that would lose the output.
+fn is_left_of(document: &Document, input: &Toolcall) -> bool {
+    let reference = |text: &str| {
+        let handle = text.strip_prefix("toolcall_ref id=").and_then(|rest| rest.split(' ').next());
+        handle.is_some_and(|handle| is_handle_of(handle, document.id()))
+    };
+    document.text("tool") == Some(&input.tool)
+        && (reference(&input.content)
+            || document.content().is_some_and(|whole| is_excerpt_of(&input.content, whole)))
 }
 
 #[cfg(test)]

@@ -217,10 +217,22 @@ pub(crate) fn correct(jobs: &mut [Job], written: &[(ObjectId, bool)]) {
 }
 
 /// Distinguishes two calls with the same ID.
-pub(crate) fn fingerprint(input: &Toolcall) -> Digest {
+fn fingerprint(input: &Toolcall) -> Digest {
     let Toolcall { tool, args, content, status, .. } = input;
     let what = json!({ "tool": tool, "args": args, "content": content, "status": status.as_str() });
     Digest::of(canonical::to_string(&what).as_bytes())
+}
+
+/// The objects that a call may have become, the likeliest first: under its call ID; under this ID with a mark, because another
+/// call has it; and with a mark of its session, because an equal call of a session that has nothing to do with it has that one.
+pub(crate) fn names_of(input: &Toolcall, chat: &ObjectId) -> [ObjectId; 3] {
+    let call = fingerprint(input);
+    let own = Digest::of(format!("{call} {chat}").as_bytes());
+    [
+        ObjectId::toolcall(&input.id),
+        ObjectId::repeated_toolcall(&input.id, &call),
+        ObjectId::repeated_toolcall(&input.id, &own),
+    ]
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
-use context_secrets::{is_args, is_content};
 use context_session::Session;
 use context_session::catalog::Meta;
 use context_session::client::{Client, Fsync};
@@ -22,14 +21,14 @@ use context_session::commit::{Intent, Work};
 use context_session::error::{EngineError, Result};
 use context_session::paths::Disk;
 use context_session::refresh;
-use context_store::AsOf;
 use serde_json::Value;
 use tokio::sync::oneshot::Receiver;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
+use crate::identity::object_of;
 use crate::inflight::outcome_of;
-use crate::job::{CallObject, Job, Reply, abandoned, answered, correct, depend, fingerprint};
+use crate::job::{CallObject, Job, Reply, abandoned, answered, correct, depend};
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the
@@ -362,26 +361,4 @@ fn add_toolcall(
     } else {
         session.join_turn(id, client.options.window, work);
     }
-}
-
-/// The object that a call becomes. Its ID is the harness's own, verbatim, unless the store has a
-/// different call under it.
-async fn object_of(client: &Client, session: &mut Session, input: &Toolcall) -> Result<CallObject> {
-    let id = ObjectId::toolcall(&input.id);
-    // The cheap query first: most calls are new.
-    if client.store().outlines(std::slice::from_ref(&id)).await? == [None] {
-        return Ok(CallObject { id, is_new: true });
-    }
-    let stored = client.store().get(&id, AsOf::default()).await?;
-    let is_same = stored.as_ref().is_none_or(|stored| {
-        let document = &stored.document;
-        is_content(document, &input.content)
-            && document.text("tool") == Some(&input.tool)
-            && document.text("status") == Some(input.status.as_str())
-            && is_args(document, &input.args)
-    });
-    let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.id, &fingerprint(input)) };
-    refresh::learn(client, session, [id.clone()]).await?;
-    let is_new = session.catalog.get(&id).is_none();
-    Ok(CallObject { id, is_new })
 }

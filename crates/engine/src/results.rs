@@ -26,7 +26,7 @@ use tracing::instrument;
 use crate::engine::{Inner, State};
 use crate::identity::UNKNOWN_TOOL;
 use crate::inserted::is_unsent;
-use crate::job::fingerprint;
+use crate::job::names_of;
 
 /// How messages are taken in.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl Inner {
     ) -> Result<()> {
         let call_id = text_of(message, "toolCallId");
         let text = result_text(message);
-        let input = input_of(state, message, &text);
+        let input = input_of(state, &self.client.chat_id, message, &text);
         let recorded = message.get("recordedArguments").and_then(Value::as_object);
         // Where the engine has other names for the arguments, the record has those of the harness.
         let translated = recorded.map(|args| Toolcall { args: args.clone(), ..input.clone() });
@@ -232,7 +232,7 @@ impl Inner {
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.
-fn input_of(state: &State, message: &Value, text: &str) -> Toolcall {
+fn input_of(state: &State, chat: &ObjectId, message: &Value, text: &str) -> Toolcall {
     let call_id = text_of(message, "toolCallId");
     let mut input = Toolcall {
         status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
@@ -249,8 +249,7 @@ fn input_of(state: &State, message: &Value, text: &str) -> Toolcall {
     // If the store has lost the call, the harness's copy of the output still has our line.
     if let Some((handle, rest)) = handle_before(text) {
         rest.clone_into(&mut input.content);
-        let ids = [ObjectId::toolcall(call_id), ObjectId::repeated_toolcall(call_id, &fingerprint(&input))];
-        if !ids.iter().any(|id| is_handle_of(handle, id)) {
+        if !names_of(&input, chat).iter().any(|id| is_handle_of(handle, id)) {
             text.clone_into(&mut input.content);
         }
     }

@@ -10,12 +10,15 @@
 //! "Chars" are UTF-16 units, as everywhere in this crate. Equal text, equal excerpt.
 
 mod lines;
+mod shown;
 
 use lines::{Class, TextLines};
 use regex::{Regex, RegexBuilder};
 
 use crate::error::ModelError;
 use crate::tokens;
+
+pub use shown::is_excerpt_of;
 
 /// How much of a large output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,15 @@
 //! Content and infrastructure objects and tool call identities (2.4).
 
 use context_model::error::ErrorCode;
+use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::Backend::{Memory, Sqlite};
-use crate::bench::{Backend, answer, call, check, ids, refused, session, tool, user};
+use crate::bench::{Backend, Bench, answer, call, check, ids, refused, session, tool, user};
+use crate::chat::Chat;
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -136,9 +138,14 @@ async fn call_ids_that_come_again_with_another_call_are_kept_apart(
     engine.close().await.unwrap();
     bench.restart().await;
 
-    // The same in a new process, and in another session: the store knows the calls.
+    // The same in a new process, and in a fork: the store knows the calls.
     for session in ["s", "fork"] {
         let engine = bench.open(session).await;
+        if session == "fork" {
+            let from = bench.open("s").await;
+            let (point, times) = (from.point().await.unwrap(), from.point_times().await.unwrap());
+            engine.restore(from.session_id(), point, Some(times)).await.unwrap();
+        }
         let mut ids = Vec::new();
         for content in ["c", "a", "b", "d", "d"] {
             ids.push(record(&engine, content).await);
@@ -202,4 +209,78 @@ async fn what_is_nested_to_the_limit_is_stored_and_read_again() {
     assert!(engine.get(id.as_str()).await.unwrap().is_some());
     assert_eq!(engine.assemble().await.unwrap().chat().count(), 2);
     assert_eq!(bench.store.verify().await.unwrap(), []);
+}
+
+/// Providers repeat call IDs, and short calls come out the same everywhere.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_equal_call_of_another_session_is_another_object(#[values(Memory, Sqlite)] backend: Backend) {
+    let bench = Bench::new(backend);
+    let mut seen = Vec::new();
+    for session in ["one", "two", "three"] {
+        let engine = bench.open(session).await;
+        for (id, output) in [("call_0", "the same"), ("call_0", "again"), ("call_1", "the same")] {
+            let first = engine.record_toolcall(call(id, output)).await.unwrap();
+            let document = bench.latest(&first).await.unwrap();
+            assert_eq!(document.text("chat_ref"), Some(&*format!("chat:{session}")));
+            assert_eq!(document.content(), Some(output));
+            assert_eq!(engine.record_toolcall(call(id, output)).await.unwrap(), first, "within a session");
+            assert_eq!(bench.versions(&first).await.len(), 1);
+            assert!(!seen.contains(&first), "{first}");
+            seen.push(first);
+        }
+        engine.close().await.unwrap();
+    }
+    // A fork has the calls of the session that it comes from.
+    let fork = bench.open("fork").await;
+    let from = bench.open("one").await;
+    let (point, times) = (from.point().await.unwrap(), from.point_times().await.unwrap());
+    fork.restore(from.session_id(), point, Some(times)).await.unwrap();
+    for (n, (id, output)) in
+        [("call_0", "the same"), ("call_0", "again"), ("call_1", "the same")].iter().enumerate()
+    {
+        assert_eq!(fork.record_toolcall(call(id, output)).await.unwrap(), seen[n]);
+    }
+}
+
+/// What a host holds of a long output is our excerpt of it, or the line that names it. A session that has to read the host's
+/// messages, because its own record is not there, must not take that for the output.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_is_not_recorded_again_from_what_is_left_of_it(
+    #[values(Memory, Sqlite)] backend: Backend,
+    #[values("headed", "bare", "reference", "reference with an outcome")] form: &str,
+) {
+    let bench = Bench::new(backend);
+    let whole: String = (0..20_000).map(|n| format!("line {n} of a long output\n")).collect();
+    let mut chat = Chat::new(bench.open("first").await);
+    chat.user("go");
+    chat.advance().await;
+    let args = json!({ "command": "seq 20000" });
+    chat.calls("call_0", "bash", args.clone());
+    let received = chat.engine.receive(tool("call_0", "bash", args, &whole)).await.unwrap();
+    let (id, header) = (ids(["call_0"])[0].clone(), received.header.unwrap());
+    assert_eq!(bench.latest(&id).await.unwrap().content(), Some(&*whole));
+    let excerpt = excerpt(&whole, &Gate::for_tool("bash").unwrap()).unwrap().text;
+    let handle = header.strip_prefix("id=").unwrap();
+    let left = match form {
+        "headed" => format!("{header}\n{excerpt}"),
+        "bare" => excerpt,
+        "reference" => format!("toolcall_ref id={handle} tool=bash status=ok"),
+        _ => format!("toolcall_ref id={handle} tool=bash status=ok -> 20000 lines"),
+    };
+    chat.results("call_0", "bash", &left, Status::Ok);
+    chat.done();
+    chat.engine.close().await.unwrap();
+
+    // Another session gets all of it as new.
+    let mut other = Chat::new(bench.open("second").await);
+    other.messages = chat.messages;
+    let plan = other.engine.resync(other.messages.clone(), 0, &other.call()).await.unwrap();
+    assert_eq!(plan.notices, [""; 0]);
+    let sets = other.engine.session_sets().await.unwrap();
+    assert_eq!(sets.session_index, std::slice::from_ref(&id), "{form}");
+    assert_eq!(bench.versions(&id).await.len(), 1);
+    let activated = other.engine.activate(id.as_str(), None).await.unwrap();
+    assert!(activated.ok, "{}", activated.message);
 }
