@@ -77,6 +77,7 @@ export declare class ContextManager {
   promote(id: string): Promise<SetChange>
   demote(id: string): Promise<SetChange>
   sessionSets(): Promise<SessionSets>
+  orphaned(): Promise<Array<string>>
   assemble(): Promise<Assembled>
   get(id: string): Promise<ObjectDocument | null>
   getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
@@ -91,7 +92,7 @@ export declare class ContextManager {
   reconcile(): Promise<Array<IndexResult>>
   flush(): Promise<undefined>
   pause(): Promise<undefined>
-  close(): Promise<undefined>
+  close(): Promise<StoreState | undefined | null>
   receive(call: Toolcall): Promise<ReceivedResult>
   advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
   look(): Promise<undefined>
@@ -120,7 +121,7 @@ export declare class Store {
   constructor()
   /** Opens the store. */
   start(options: StoreOptions): Promise<undefined>
-  close(): Promise<undefined>
+  close(): Promise<StoreState | undefined | null>
   state(): Promise<StoreState>
   sessions(): Promise<Array<SessionSummary>>
   search(text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>

@@ -31,6 +31,7 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   promote: (m) => m.promote('a'),
   demote: (m) => m.demote('a'),
   sessionSets: (m) => m.sessionSets(),
+  orphaned: (m) => m.orphaned(),
   assemble: (m) => m.assemble(),
   get: (m) => m.get('a'),
   getAsOf: (m) => m.getAsOf('a', {}),

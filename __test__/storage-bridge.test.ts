@@ -10,7 +10,7 @@ import { directory } from './storage/setup.ts'
 async function session(dir: string, sessionId = 's1'): Promise<Session> {
   const store = { kind: 'sqlite', path: join(dir, 'store.db') } as const
   const opened = await Session.open({ sessionId, cwd: dir, store, watch: false })
-  onTestFinished(() => opened.close())
+  onTestFinished(async () => void (await opened.close()))
   return opened
 }
 

@@ -1,5 +1,4 @@
 /** The class `ContextManager`: one open session. */
-import { homedir } from 'node:os'
 import type {
   AsOf,
   Assembled,
@@ -8,7 +7,6 @@ import type {
   IndexedFiles,
   IndexResult,
   ObjectDocument,
-  OpenOptions as NativeOptions,
   Part,
   QueryFilter,
   SearchHit,
@@ -32,10 +30,10 @@ import { noteBirth } from './harness/results.ts'
 import { Projection } from './harness.ts'
 import { crossed, crossedHistory, crossing } from './json.ts'
 import { native } from './native.ts'
-import { checkAsOf, checkHistoryPart, checkOpen, checkPart, checkQuery, checkSearch, shown } from './options.ts'
+import { checkedOptions } from './opening.ts'
+import { checkAsOf, checkHistoryPart, checkPart, checkQuery, checkSearch, shown } from './options.ts'
 import type { OpenOptions } from './options.ts'
 import { guarded } from './listener.ts'
-import { placed } from './place.ts'
 
 /**
  * One open session: it indexes files, records tool calls and turns, keeps the session's sets, renders the context, and gives
@@ -111,6 +109,9 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    * `content` is the whole file as the tool read it; if it is absent, the file is read from disk. Text is hashed as UTF-8,
    * so pass bytes if you have them. A file that is not text is indexed with null content and a `reason`. With `callId`, the
    * ID of the tool call, the call's result counts as exactly what was read here.
+   *
+   * `action` says what this call has written. With `watch` (the default) the session's own tracker often indexes a change first:
+   * then it is `unchanged`, and the listeners of `watch` have heard of the change. React there, or open with `watch: false`.
    *
    * Rejects with `IO` if there is no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
    */
@@ -219,6 +220,15 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /**
+   * Returns the files of the session index that this client can't reach now, in the order in which they entered: on another
+   * machine, inside a sandbox, or on a drive that was not mounted at the last look. They keep their last version, and the model
+   * may still use it. A file that was deleted is not among them.
+   */
+  override orphaned(): Promise<string[]> {
+    return calling(() => super.orphaned())
+  }
+
+  /**
    * Returns the canonical view: system prompt, metadata pool, chat and active content. The same state gives the same bytes.
    * The cost grows with the length of the conversation.
    */
@@ -243,8 +253,8 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /**
-   * Returns the versions of an object, oldest first (by valid time, then by transaction); none for an unknown object. All of them, or a part: with `limit` and
-   * `after` a long history is read piece by piece, and only what is asked for is held in memory.
+   * Returns the versions of an object, oldest first (by valid time, then by transaction); none for an unknown object. With
+   * `limit` and `after` a long history is read piece by piece, and only what is asked for is held in memory.
    *
    * The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
    */
@@ -295,7 +305,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     return calling(() => super.stats())
   }
 
-  /** Returns the state of the session's store: its kind, and for XTDB what is waiting to be sent. */
+  /** Returns the state of the session's store: its kind, and for XTDB what waits to be sent. `close` returns it, too. */
   override storeState(): Promise<StoreState> {
     return calling(() => super.storeState())
   }
@@ -352,11 +362,16 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     return calling(() => super.pause())
   }
 
-  /** Pauses the session and closes the store. Closing twice is fine. */
-  override async close(): Promise<undefined> {
+  /**
+   * Pauses the session and closes the store. Resolves with the store's last state: `queued` says how many transactions the XTDB
+   * database does not have yet. They stay in the journal, and the next session on it sends them. Closing twice is fine, and
+   * resolves with undefined.
+   */
+  override async close(): Promise<StoreState | undefined> {
     this.#isClosed = true
-    await calling(() => super.close())
+    const left = await calling(() => super.close())
     this.#copy?.remove()
+    return left ?? undefined
   }
 
   /** Closes. */
@@ -381,10 +396,4 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     })
     return manager
   }
-}
-
-/** The options with defaults for what the user left open. */
-function checkedOptions(options: OpenOptions): OpenOptions & NativeOptions {
-  checkOpen(options)
-  return { ...options, store: placed(options.store), home: options.home ?? homedir() }
 }

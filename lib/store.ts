@@ -109,8 +109,8 @@ export class Store extends native.Store implements AsyncDisposable {
   }
 
   /**
-   * Returns the versions of an object, oldest first (by valid time, then by transaction), or a part of them; none for an unknown object. The documents share what
-   * they have in common, so treat them as read-only.
+   * Returns the versions of an object, oldest first (by valid time, then by transaction), or a part of them; none for an unknown
+   * object. The documents share what they have in common, so treat them as read-only.
    */
   override async history(id: string, part?: HistoryPart | null): Promise<Version[]> {
     const pages = await calling(() => {
@@ -206,10 +206,11 @@ export class Store extends native.Store implements AsyncDisposable {
     })
   }
 
-  /** Closes the store. Closing twice is fine. */
-  override async close(): Promise<undefined> {
-    await calling(() => super.close())
+  /** Closes the store. Resolves with its last state, as the `close` of a session does. Closing twice is fine. */
+  override async close(): Promise<StoreState | undefined> {
+    const left = await calling(() => super.close())
     this.#copy?.remove()
+    return left ?? undefined
   }
 
   /** Closes. */

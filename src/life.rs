@@ -67,18 +67,20 @@ impl<T: Held> Life<T> {
         prompt_promise(env, run(self.current(), work))
     }
 
-    /// Ends the life, and runs the call that closes what the instance had. Does nothing if it is not open.
-    pub fn end<'e, F>(
+    /// Ends the life, and runs the call that closes what the instance had. If it is not open, does nothing and resolves with
+    /// undefined.
+    pub fn end<'e, F, U>(
         &self,
         env: &'e Env,
         closing: impl FnOnce(T) -> F + Send + 'static,
-    ) -> Result<PromiseRaw<'e, ()>>
+    ) -> Result<PromiseRaw<'e, Option<U>>>
     where
-        F: Future<Output = Outcome<()>> + Send + 'static,
+        F: Future<Output = Outcome<U>> + Send + 'static,
+        U: ToNapiValue + Send + 'static,
     {
-        let Some(held) = self.place().take() else { return PromiseRaw::resolve(env, ()) };
+        let Some(held) = self.place().take() else { return PromiseRaw::resolve(env, None) };
         let span = held.span();
-        promise(env, async move { closing(held).await }.instrument(span))
+        promise(env, async move { closing(held).await.map(Some) }.instrument(span))
     }
 
     pub fn current(&self) -> Outcome<T> {

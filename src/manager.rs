@@ -166,6 +166,11 @@ impl ContextManager {
     }
 
     #[napi]
+    pub fn orphaned<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Vec<String>>> {
+        self.life.call(env, |open| async move { Ok(convert::texts(&open.engine.orphaned().await?)) })
+    }
+
+    #[napi]
     pub fn assemble<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::Assembled>> {
         self.life.call(env, |open| async move { convert::assembled(&open.engine.assemble().await?) })
     }
@@ -295,11 +300,12 @@ impl ContextManager {
     }
 
     #[napi]
-    pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
+    pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Option<js::StoreState>>> {
         self.life.end(env, |open| async move {
             let ended = open.engine.close().await;
             open.opened.store.close().await?;
-            Ok(ended?)
+            ended?;
+            Ok(open.opened.state())
         })
     }
 }

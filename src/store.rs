@@ -42,8 +42,11 @@ impl Store {
     }
 
     #[napi]
-    pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, ()>> {
-        self.life.end(env, |opened| async move { Ok(opened.store.close().await?) })
+    pub fn close<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, Option<js::StoreState>>> {
+        self.life.end(env, |opened| async move {
+            opened.store.close().await?;
+            Ok(opened.state())
+        })
     }
 
     #[napi]

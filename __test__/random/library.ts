@@ -77,8 +77,8 @@ class World {
     this.#back.clear()
   }
 
-  close(): Promise<void> {
-    return this.#manager.close()
+  async close(): Promise<void> {
+    await this.#manager.close()
   }
 
   /** Does what happens beside the conversation. */

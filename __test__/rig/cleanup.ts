@@ -1,6 +1,6 @@
 /** Whatever the rig starts is ended here: processes, servers, folders. Free of any test framework. */
 
-const pending: (() => void | Promise<void>)[] = []
+const pending: (() => unknown)[] = []
 const atExit = new Set<() => void>()
 
 process.on('exit', () => {
@@ -14,7 +14,7 @@ process.on('exit', () => {
 })
 
 /** Registers what {@link cleanUp} has to do; the last registered runs first. */
-export function onCleanUp(step: () => void | Promise<void>): void {
+export function onCleanUp(step: () => unknown): void {
   pending.push(step)
 }
 

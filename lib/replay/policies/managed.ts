@@ -202,8 +202,8 @@ export class Managed implements Policy {
     await this.#take('aside', this.#moment?.at ?? 0)
   }
 
-  close(): Promise<void> {
-    return this.#manager.close()
+  async close(): Promise<void> {
+    await this.#manager.close()
   }
 
   /** Returns what goes out now. */

@@ -62,8 +62,8 @@ export class Sections implements Policy {
     return { blocks: [this.#system, ...pool, ...messages, ...active], fixed: 1 }
   }
 
-  close(): Promise<void> {
-    return this.#manager.close()
+  async close(): Promise<void> {
+    await this.#manager.close()
   }
 }
 

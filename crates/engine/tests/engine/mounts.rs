@@ -317,7 +317,7 @@ async fn a_name_in_a_sandbox_that_is_a_path_to_windows_leads_nowhere() {
     assert_eq!(boxed.index_file("a", None, None).await.unwrap().action, Action::Created);
 }
 
-/// A session that goes on at another machine: its files there are others, and those of the first one are out of reach.
+/// A session that continues on another machine: its files there are others, and those of the first one are out of reach.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_with_one_path_on_two_machines_are_told_apart() {
     let bench = Bench::new(Sqlite);

@@ -198,7 +198,7 @@ impl Shared {
                     let (document, valid_time) = (version.document.clone(), Some(version.valid_time));
                     let writes = vec![Write::Put { document, valid_time }];
                     let transaction = Transaction { writes, expected: vec![(id.clone(), latest)] };
-                    self.journal.bring_in(transaction, &[version.erased.clone()]).await
+                    self.journal.bring_in(transaction, std::slice::from_ref(&version.erased)).await
                 }
             };
             match written {
