@@ -191,7 +191,12 @@ async fn what_stands_between_costs_no_change_and_is_not_taken_for_damage() {
             for error in [
                 one.store.pull().await.err(),
                 one.store.get(&id, AsOf::default()).await.err(),
-                one.store.history(&id).await.err(),
+                // A part of a history is not given as the whole: that is said, and is no damage.
+                one.store
+                    .history(&id)
+                    .await
+                    .err()
+                    .filter(|error| error.code() != ErrorCode::StoreUnavailable),
                 one.store.get_many(std::slice::from_ref(&id), AsOf::default()).await.err(),
                 one.store.outlines(std::slice::from_ref(&id)).await.err(),
             ] {
