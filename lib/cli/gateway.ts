@@ -13,9 +13,9 @@ export const GATEWAY_HELP = `pi-context-manager gateway [options]
 
 Runs a gateway between coding agents and their providers until it is
 interrupted. Give it to an agent as its base URL: the printed address with
-/anthropic, /openai or /gemini, or with the whole address of another provider behind it.
-Add the printed MCP server, or nothing collapses. Its secret stays the same from
-start to start.
+/anthropic, /openai or /gemini, or with the whole address of another provider
+behind it. Add the printed MCP server, or nothing collapses. Its secret stays
+the same from start to start.
 
   --listen [HOST:]PORT  where to listen (default 127.0.0.1:8686); any host but
                         loopback needs --token

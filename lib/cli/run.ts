@@ -19,9 +19,9 @@ import { out, plain, tell, UsageError } from './terminal.ts'
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
 Runs a coding agent so that old tool outputs collapse to references in what
-its model is sent: claude, codex, opencode, gemini, qwen, or any program that reads
-ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a gateway on
-this machine, and its model gets a tool to bring outputs back. Nothing is
+its model is sent: claude, codex, opencode, gemini, qwen, or any program that
+reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a gateway
+on this machine, and its model gets a tool to bring outputs back. Nothing is
 written into its configuration. Terminal, signals and exit code are those of
 the program.
 

@@ -1,7 +1,7 @@
 //! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
 //! refusal of an edit that conflicts with an unseen change.
 
-use context_knowledge::difference::{Comparison, Shown};
+use context_knowledge::difference::{Comparison, ShownChange};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
 use context_knowledge::notices::{Sentences, filled};
@@ -196,7 +196,7 @@ impl Engine {
         };
         let is_beside = old_texts.is_some_and(|texts| comparison.touches_nothing_new(texts));
         let diff = match &shown {
-            Shown::Whole(diff) => diff,
+            ShownChange::Whole(diff) => diff,
             // Until the model has read the file again, it does not know the change: nothing is noted of what it knows.
             partly if is_beside => {
                 let text =
@@ -284,7 +284,8 @@ impl Inner {
         let handle = state.session.handle(object);
         let Some(comparison) = Comparison::of(&old, new) else { return Ok(None) };
         // The lines themselves are served in place of a diff that is long.
-        let Some(Shown::Whole(diff)) = comparison.shown(&format!("in the result id={handle}"), "now") else {
+        let Some(ShownChange::Whole(diff)) = comparison.shown(&format!("in the result id={handle}"), "now")
+        else {
             return Ok(None);
         };
         if diff.len() * DIFF_SHARE > new.len() {
@@ -331,8 +332,15 @@ impl Inner {
 }
 
 /// A difference of which only the beginning is shown, or nothing: in the first of the sentences or in the second.
-fn said_partly(sentences: &Sentences, (begun, large): (&str, &str), path: &str, shown: &Shown) -> String {
-    let Shown::Begun { head, more, added, removed } = shown else { return filled(large, &[("path", path)]) };
+fn said_partly(
+    sentences: &Sentences,
+    (begun, large): (&str, &str),
+    path: &str,
+    shown: &ShownChange,
+) -> String {
+    let ShownChange::Begun { head, more, added, removed } = shown else {
+        return filled(large, &[("path", path)]);
+    };
     let [more, added, removed] = [more, added, removed].map(usize::to_string);
     let counts = [("more", &*more), ("added", &*added), ("removed", &*removed)];
     let rest = filled(sentences.difference_rest, &counts);

@@ -39,7 +39,7 @@ pub fn counted(old: &str, new: &str) -> Option<String> {
 
 /// A difference as it is shown to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum ShownChange {
     /// All of it, as a unified diff.
     Whole(String),
     /// The beginning of the diff, and what it leaves out.
@@ -79,24 +79,24 @@ impl<'t> Comparison<'t> {
     /// Returns the difference as a unified diff with three lines of context, of at most [`MAX_SHOWN`] UTF-16 units and the
     /// two names. `None` if the texts are equal.
     #[must_use]
-    pub fn shown(&self, old_name: &str, new_name: &str) -> Option<Shown> {
+    pub fn shown(&self, old_name: &str, new_name: &str) -> Option<ShownChange> {
         let all = self.diff.unified_diff().context_radius(3).header(old_name, new_name).to_string();
         if all.is_empty() {
             return None;
         }
         let names = utf16_len(old_name) + utf16_len(new_name);
         if utf16_len(&all) <= MAX_SHOWN + names {
-            return Some(Shown::Whole(all));
+            return Some(ShownChange::Whole(all));
         }
         Some(if all.len() * SHARE > self.new.len() {
-            Shown::TooLarge
+            ShownChange::TooLarge
         } else {
             self.begun(&all, MAX_SHOWN + names)
         })
     }
 
     /// The first lines of a diff that have at most so many UTF-16 units together.
-    fn begun(&self, all: &str, units: usize) -> Shown {
+    fn begun(&self, all: &str, units: usize) -> ShownChange {
         let (mut head, mut left) = (String::new(), units);
         let (mut lines, mut changed) = (0, 0);
         for line in all.split_inclusive('\n') {
@@ -113,7 +113,7 @@ impl<'t> Comparison<'t> {
         }
         let count = |tag| self.diff.iter_all_changes().filter(|change| change.tag() == tag).count();
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
-        Shown::Begun { head, more: (added + removed).saturating_sub(changed), added, removed }
+        ShownChange::Begun { head, more: (added + removed).saturating_sub(changed), added, removed }
     }
 
     /// Returns whether texts that an edit replaces can be replaced in the new text by somebody who knows only the old one:
@@ -209,7 +209,7 @@ mod tests {
 
     const NAMES: usize = "then".len() + "now".len();
 
-    fn shown(old: &str, new: &str) -> Option<Option<Shown>> {
+    fn shown(old: &str, new: &str) -> Option<Option<ShownChange>> {
         Some(Comparison::of(old, new)?.shown("then", "now"))
     }
 
@@ -221,12 +221,16 @@ mod tests {
     #[test]
     fn short_difference_is_shown_whole() {
         let all = unified("a\nb\n", "a\nc\n", "then", "now");
-        assert_eq!(shown("a\nb\n", "a\nc\n"), Some(Some(Shown::Whole(all))));
+        assert_eq!(shown("a\nb\n", "a\nc\n"), Some(Some(ShownChange::Whole(all))));
         assert_eq!(shown("a\n", "a\n"), Some(None));
         assert_eq!(shown("", ""), Some(None));
         let (old, new) = ("short\n".to_owned(), numbered("another", 100));
         let all = unified(&old, &new, "then", "now");
-        assert_eq!(shown(&old, &new), Some(Some(Shown::Whole(all))), "whatever its share of the text is");
+        assert_eq!(
+            shown(&old, &new),
+            Some(Some(ShownChange::Whole(all))),
+            "whatever its share of the text is"
+        );
     }
 
     #[test]
@@ -234,7 +238,7 @@ mod tests {
         let kept = numbered("kept", 20_000);
         let old = numbered("old", 600) + &kept + "last\n";
         let new = numbered("new", 800) + &kept + "other\n";
-        let Some(Some(Shown::Begun { head, more, added, removed })) = shown(&old, &new) else {
+        let Some(Some(ShownChange::Begun { head, more, added, removed })) = shown(&old, &new) else {
             panic!("it is longer than what is shown, and shorter than half of the text")
         };
         assert!(head.starts_with("--- then\n+++ now\n@@ -1,603 +1,803 @@\n-old line 0\n"), "{head}");
@@ -245,9 +249,9 @@ mod tests {
 
     #[test]
     fn difference_above_half_of_a_text_is_not_shown() {
-        assert_eq!(shown(&numbered("", 9_000), &numbered("  ", 9_000)), Some(Some(Shown::TooLarge)));
-        assert_eq!(shown("", &numbered("", 9_000)), Some(Some(Shown::TooLarge)));
-        assert_eq!(shown(&numbered("", 9_000), ""), Some(Some(Shown::TooLarge)));
+        assert_eq!(shown(&numbered("", 9_000), &numbered("  ", 9_000)), Some(Some(ShownChange::TooLarge)));
+        assert_eq!(shown("", &numbered("", 9_000)), Some(Some(ShownChange::TooLarge)));
+        assert_eq!(shown(&numbered("", 9_000), ""), Some(Some(ShownChange::TooLarge)));
     }
 
     #[test]
@@ -255,7 +259,9 @@ mod tests {
         let kept = numbered("kept", 20_000);
         let (one, other) = ("\u{1f600}".repeat(3_000), "é".repeat(12_000));
         let (old, new) = (format!("{one}\n{kept}"), format!("{other}\n{kept}"));
-        let Some(Some(Shown::Begun { head, more, .. })) = shown(&old, &new) else { panic!("it is long") };
+        let Some(Some(ShownChange::Begun { head, more, .. })) = shown(&old, &new) else {
+            panic!("it is long")
+        };
         assert!(head.contains("\n+é") && head.contains("... 11602 more chars\n"), "{head}");
         assert!(utf16_len(&head) < 3 * MAX_LINE && more == 0, "{head}");
     }
@@ -306,12 +312,12 @@ mod tests {
             let (old, new) = (repeated(&old, ends) + &kept, repeated(&new, ends) + &kept);
             match shown(&old, &new).flatten() {
                 None => prop_assert_eq!(old, new),
-                Some(Shown::TooLarge) => {}
-                Some(Shown::Whole(all)) => {
+                Some(ShownChange::TooLarge) => {}
+                Some(ShownChange::Whole(all)) => {
                     prop_assert!(utf16_len(&all) <= MAX_SHOWN + NAMES);
                     prop_assert_eq!(all, unified(&old, &new, "then", "now"));
                 }
-                Some(Shown::Begun { head, .. }) => {
+                Some(ShownChange::Begun { head, .. }) => {
                     prop_assert!(utf16_len(&head) <= MAX_SHOWN + NAMES);
                     prop_assert!(head.len() < new.len());
                 }

@@ -22,7 +22,7 @@ use context_store::{AsOf, KnownAt, Result, Version};
 pub(super) const IDS_A_QUERY: usize = 64;
 
 /// An object that was changed, and the first transaction that a list of changes has for it, where there is one.
-pub(super) type Changed = (ObjectId, ObjectType, Option<TxId>);
+pub(super) type ChangedPlace = (ObjectId, ObjectType, Option<TxId>);
 
 impl XtdbClient {
     /// The version of an object. Takes two requests, one if this client knows the document, and one more if the version is
@@ -124,7 +124,7 @@ impl XtdbClient {
     /// them. Of a chat or session only the latest, because the journal would have to store each earlier one whole.
     pub(super) async fn versions_after(
         self: &Arc<Self>,
-        ids: Vec<Changed>,
+        ids: Vec<ChangedPlace>,
         since: TxId,
     ) -> Result<Vec<Vec<Version>>> {
         let at = self.pinned(AsOf::default()).await?;

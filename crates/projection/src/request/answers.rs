@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::aging::{Departure, RipeAt};
 use super::messages::{block_units, blocks_of, message_units, text_of, whole_text};
 use super::prose::KEPT;
-use super::segment::{AnswerCall, Arguments, Form, Prose, Rest, SegmentKind, Short, TextKind};
+use super::segment::{AnswerCall, Arguments, Form, Prose, RestOfAnswer, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
 use super::{Request, prose};
 use crate::need::Stay;
@@ -64,8 +64,9 @@ impl Request {
                     continue;
                 }
                 "thinking" => prose::thinking(number, message, block).map(|prose| {
-                    let stands_in = prose.rest == Rest::Nothing && std::mem::take(&mut is_behind_system);
-                    if stands_in { Prose { rest: Rest::StandIn, ..prose } } else { prose }
+                    let stands_in =
+                        prose.rest == RestOfAnswer::Nothing && std::mem::take(&mut is_behind_system);
+                    if stands_in { Prose { rest: RestOfAnswer::StandIn, ..prose } } else { prose }
                 }),
                 // A blank text leaves with the reasoning beside it: no provider takes it alone.
                 "text" if is_reasoning_alone => continue,

@@ -3,7 +3,7 @@
 use context_model::tokens;
 
 use super::prose::STAND_IN;
-use super::segment::{Form, Rest, Segment, SegmentKind, Short, TextKind};
+use super::segment::{Form, RestOfAnswer, Segment, SegmentKind, Short, TextKind};
 use super::segments::{Segments, size};
 use super::shape::Shape;
 use crate::{Item, Objects, Roll};
@@ -108,7 +108,7 @@ impl Segments {
         if let (Form::Reference, SegmentKind::Prose(prose)) = (form, &mut segment.kind)
             && prose.what == TextKind::Thinking
         {
-            let stands_in = prose.rest == Rest::StandIn;
+            let stands_in = prose.rest == RestOfAnswer::StandIn;
             prose.short = if stands_in { Short::Text(STAND_IN.to_owned()) } else { Short::Nothing };
         }
         segment.form = form;

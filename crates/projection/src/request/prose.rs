@@ -5,7 +5,7 @@ use context_model::{render, tokens};
 use serde_json::{Map, Value};
 
 use super::messages::{blocks_of, text_of, whole_text};
-use super::segment::{Prose, Rest, Short, TextKind};
+use super::segment::{Prose, RestOfAnswer, Short, TextKind};
 
 /// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;
@@ -50,7 +50,7 @@ pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option
     let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
     // Some providers show nothing of the reasoning but its signature.
     let id = said_id(if chars == 0 { signature } else { text });
-    let rest = if stands_alone(message) { Rest::Some } else { Rest::Nothing };
+    let rest = if stands_alone(message) { RestOfAnswer::Some } else { RestOfAnswer::Nothing };
     Some(Prose { block, id, chars, what: TextKind::Thinking, short, line: None, rest })
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Prose
         what: TextKind::Prose,
         short,
         line: has_calls.then_some(line),
-        rest: Rest::Some,
+        rest: RestOfAnswer::Some,
     })
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn users(message: &Value) -> Vec<Prose> {
         }
         let id = said_id(text);
         let short = Short::Text(shortened(text, KEPT_OF_USER, &id));
-        Some(Prose { block, id, chars, what: TextKind::User, short, line: None, rest: Rest::Some })
+        Some(Prose { block, id, chars, what: TextKind::User, short, line: None, rest: RestOfAnswer::Some })
     };
     match message.get("content") {
         Some(Value::String(text)) => one(0, text).into_iter().collect(),

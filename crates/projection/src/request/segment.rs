@@ -87,12 +87,12 @@ pub(crate) struct Prose {
     /// The text that a line keeps of it when the whole answer becomes lines; `None` for nothing.
     pub line: Option<String>,
     /// Whether its answer has anything else.
-    pub rest: Rest,
+    pub rest: RestOfAnswer,
 }
 
 /// What an answer has besides its reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum RestOfAnswer {
     /// A text or calls. Also for prose.
     #[default]
     Some,

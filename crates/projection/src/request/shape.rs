@@ -7,7 +7,7 @@ use context_model::id::ObjectId;
 
 use super::aging::Departure;
 use super::forms::size_in;
-use super::segment::{Form, Line, Rest, SegmentKind, Short, ShownLines};
+use super::segment::{Form, Line, RestOfAnswer, SegmentKind, Short, ShownLines};
 use super::segments::Segments;
 use crate::{Binding, Objects, Policy, Roll};
 
@@ -196,7 +196,7 @@ impl Segments {
             let SegmentKind::Prose(prose) = &self.segments[*place].kind else { return false };
             let is_open = self.is_in_newest_turn(*place) && !self.turn_is_over;
             // An answer that is nothing but reasoning leaves whole: nothing is left that its provider could refuse.
-            let may_leave = prose.short != Short::Whole || prose.rest != Rest::Some;
+            let may_leave = prose.short != Short::Whole || prose.rest != RestOfAnswer::Some;
             self.binding == Binding::Refuses || may_leave && !is_open
         };
         let behind = self.binding.is_strict().then(|| self.ledger.reasoning_from(roll.cut));

@@ -50,7 +50,7 @@ fn every_version_is_resolved_from_what_stands_before_it() {
     assert!((2..60).contains(&whole), "{whole} whole documents");
     let row = |(n, value): (usize, &Value)| {
         let tx = Tx { id: TxId(n as u64 + 1), time: at(n) };
-        (json!({ "doc": value }), Coordinates { valid_time: at(n), tx })
+        (json!({ "doc": value }), Coordinates { valid_time: at(n), tx, is_deletion: false })
     };
     let mut past = Past::new(sent.iter().enumerate().map(row).collect());
     for (n, value) in sent.iter().enumerate() {

@@ -61,7 +61,7 @@ pub use status::QueueState;
 
 use progress::Progress;
 use shared::{Shared, WaitingCaller, silent};
-use standing::Writer;
+use standing::JournalWriter;
 use status::{JournalWrite, QueueStatus};
 
 /// How a queued store is set up.
@@ -126,7 +126,7 @@ impl QueuedStore {
         }
         let journal = SqliteStore::open_shared(&options.journal, options.durability)?;
         let xtdb = options.xtdb;
-        let writer = Writer::of(&journal).await?;
+        let writer = JournalWriter::of(&journal).await?;
         let latest = journal.latest_tx().await?;
         let (sent, _) = watch::channel(TxId(progress.sent().place.tx));
         let shared = Arc::new(Shared {

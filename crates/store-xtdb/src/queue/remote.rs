@@ -14,7 +14,7 @@ use crate::XtdbStore;
 use crate::areas::{Area, AreaChanges, AreaPosition};
 use crate::form::growth;
 use crate::parallel::in_parallel;
-use crate::read::Changed;
+use crate::read::ChangedPlace;
 use crate::resolve::Past;
 use crate::wire::document_length;
 use crate::write::Late;
@@ -60,7 +60,11 @@ impl XtdbStore {
     }
 
     /// Versions of many objects that were written after a transaction, one list for each object.
-    pub(super) async fn versions_after(&self, ids: Vec<Changed>, since: TxId) -> Result<Vec<Vec<Version>>> {
+    pub(super) async fn versions_after(
+        &self,
+        ids: Vec<ChangedPlace>,
+        since: TxId,
+    ) -> Result<Vec<Vec<Version>>> {
         self.open()?.versions_after(ids, since).await
     }
 

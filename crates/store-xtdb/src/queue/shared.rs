@@ -9,7 +9,7 @@ use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 
 use super::progress::Progress;
-use super::standing::Writer;
+use super::standing::JournalWriter;
 use super::status::{QueueStatus, RemoteIds};
 use crate::connection::shown_url;
 use crate::{XtdbOptions, XtdbStore};
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     pub(super) lock_file: PathBuf,
     pub(super) progress: Progress,
     pub(super) status: Mutex<QueueStatus>,
-    pub(super) writer: Mutex<Writer>,
+    pub(super) writer: Mutex<JournalWriter>,
     /// Wakes the reader of the list of objects.
     pub(super) list: Notify,
     /// Wakes the sender.
@@ -149,11 +149,11 @@ impl Shared {
     }
 
     /// The writer that this journal sends as.
-    pub(super) fn writer(&self) -> Writer {
+    pub(super) fn writer(&self) -> JournalWriter {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn become_writer(&self, writer: Writer) {
+    pub(super) fn become_writer(&self, writer: JournalWriter) {
         let before = std::mem::replace(
             &mut *self.writer.lock().unwrap_or_else(PoisonError::into_inner),
             writer.clone(),

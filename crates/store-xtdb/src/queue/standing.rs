@@ -23,7 +23,7 @@ const MOST_RUNS: usize = 16;
 
 /// The writer that a journal sends as.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Writer {
+pub(super) struct JournalWriter {
     pub name: String,
     /// The last runs of the sender: each process that begins to send takes a random name for its run, and notes it here
     /// before it sends. So a mark of a run that is not here was written with another copy of this journal.
@@ -53,7 +53,7 @@ pub(super) enum Standing {
     Lost(JournalPosition),
 }
 
-impl Writer {
+impl JournalWriter {
     /// Reads the writer of a journal, and gives it one the first time.
     pub async fn of(journal: &SqliteStore) -> Result<Self> {
         let noted = journal.note(WRITER).await?.and_then(|text| serde_json::from_str(&text).ok());
@@ -77,7 +77,7 @@ impl Writer {
 impl Shared {
     /// Begins a run of the sender.
     pub(super) async fn begin_run(&self) -> Result<()> {
-        let mut writer = Writer::of(&self.journal).await?;
+        let mut writer = JournalWriter::of(&self.journal).await?;
         let more = writer.runs.len().saturating_sub(MOST_RUNS - 1);
         writer.runs.drain(..more);
         writer.runs.push(random_name()?[..16].to_owned());
@@ -93,7 +93,7 @@ impl Shared {
 
     /// Reads which writer the sending process is.
     pub(super) async fn find_writer(&self) -> Result<()> {
-        let writer = Writer::of(&self.journal).await?;
+        let writer = JournalWriter::of(&self.journal).await?;
         self.become_writer(writer);
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Shared {
         let before = self.writer();
         let sent = Sent { place: self.place(position.tx)?, mark: None };
         let runs = before.runs.last().cloned().into_iter().collect();
-        let writer = Writer { name: random_name()?, runs, sent: sent.clone() };
+        let writer = JournalWriter { name: random_name()?, runs, sent: sent.clone() };
         writer.save(&self.journal).await?;
         self.progress.note_sent(sent)?;
         tracing::info!("another copy of this journal sends under its name, so it takes a new one");
