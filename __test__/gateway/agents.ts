@@ -14,6 +14,7 @@ import type { ScriptedCall } from '../rig/reply.ts'
 import type { ModelRequest } from '../rig/request.ts'
 import type { Addresses } from '../../lib/gateway/programs.ts'
 import { programOf } from '../../lib/gateway/programs.ts'
+import { gemini } from './gemini-cli.ts'
 import { installed } from './installed.ts'
 import type { Installed, ProgramName } from './installed.ts'
 
@@ -172,29 +173,6 @@ function qwen(program: Installed): Agent {
     subagent: (prompt) => ({ name: 'agent', args: { description: 'helps', prompt, subagent_type: 'general-purpose', run_in_background: false } }),
     isMain: (request) => request.tools.length > 4 && !isAsked(request),
     isSubagent: isAsked,
-    hasWhole: (output, text) => output.includes(text),
-  }
-}
-
-function gemini(program: Installed): Agent {
-  return {
-    name: 'gemini',
-    host: 'gemini-cli',
-    program,
-    lines: 240,
-    ownBreaks: 0,
-    // After a resume it sends its history in another form.
-    repeats: false,
-    args: (prompt, goesOn) => [...(goesOn ? ['--resume', 'latest'] : []), '--yolo', '--model', 'gemini-3.1-pro-preview', '-p', prompt],
-    prepare(home, _cwd, url) {
-      mkdirSync(join(home, '.gemini'), { recursive: true })
-      writeFileSync(join(home, '.gemini', 'settings.json'), JSON.stringify({ security: { auth: { selectedType: 'gemini-api-key' } }, privacy: { usageStatisticsEnabled: false }, general: { enableAutoUpdate: false } }))
-      return { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: url, GEMINI_CLI_TRUST_WORKSPACE: 'true', ...this.more }
-    },
-    shell: (command) => ({ name: 'run_shell_command', args: { command } }),
-    read: (file_path) => ({ name: 'read_file', args: { file_path } }),
-    recall: (id) => ({ name: 'mcp_context_activate', args: { id } }),
-    isMain: (request) => request.tools.length > 4,
     hasWhole: (output, text) => output.includes(text),
   }
 }

@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use context_model::id::ObjectId;
-use context_model::{marker, tokens};
+use context_model::{id::ObjectId, marker, tokens};
 
 use super::aging::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
-use crate::need::Stays;
-use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy};
+use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, need::Stays};
 
 /// The segments of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
