@@ -1,6 +1,7 @@
 /** An edit leads from one value to the other, in memory and in the text of a body, and touches nothing else there. */
 import { describe, expect, test } from 'vitest'
 import { applied, appliedItems, cutItems, editOf, itemsOf } from '../../lib/harness/edit.ts'
+import type { EditedItem } from '../../lib/harness/edit.ts'
 import type { JsonEdit } from '../../lib/harness/edit.ts'
 import { argumentsText, spliced } from '../../lib/harness/splice.ts'
 import { shapeNamed } from '../../lib/harness/shapes.ts'
@@ -141,6 +142,15 @@ describe('lists', () => {
   test('a call of one answer is not an edit of another one', () => {
     const answer = (id: string, command: string): object => ({ role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: command } }] })
     expect(itemsOf([answer('a', 'long'), answer('b', 'long')], [answer('b', 'short')]).map((item) => (Array.isArray(item) ? item[0] : item))).toEqual([1])
+  })
+
+  test('the result of a removed call is cut off with its call, also where words of the user stand behind it', () => {
+    const lines = [1, { is: 'a reference, and lines of the calls behind it' }] as const
+    const items: EditedItem[] = [0, lines, [4, { fields: { content: { items: [1] } } }], 5]
+    expect(cutItems(items, 6, 4)).toEqual([0, 1, 2, 3])
+    // An element that only became shorter is none of the removed ones.
+    const shorter: EditedItem = [4, { fields: { content: { items: [[0, { is: 'short' }], 1] } } }]
+    expect(cutItems([0, lines, shorter, 5], 6, 4)).toEqual([0, lines])
   })
 
   test.each([
