@@ -6,7 +6,7 @@ import { shapeNamed } from '../lib/harness/shapes.ts'
 import { engineCall, hostArguments } from '../lib/host-tools/tools.ts'
 import { folder, opened } from './core/setup.ts'
 import type { ContextManager } from '../lib/index.ts'
-import { shapes, written } from './hosts/conversation.ts'
+import { anytimeShapes, shapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
@@ -84,7 +84,7 @@ async function recalled(manager: ContextManager, sent: unknown): Promise<Map<str
   return found
 }
 
-describe.each(shapes)('call IDs that come again: %s', (shape) => {
+describe.each(anytimeShapes)('call IDs that come again: %s', (shape) => {
   const args: Record<string, (words: string) => Record<string, unknown>> = {
     custom: (words) => ({ query: words }),
     bash: (words) => ({ command: words }),

@@ -49,13 +49,14 @@ describe('a directory as toolcall objects', () => {
     expect((await store.sessionSets()).activeSet).toEqual([id])
   })
 
-  test('two sessions of one store share the objects', async () => {
+  test('each session has an object of its own for an output', async () => {
     const contextDir = await directory()
     const dir = await directory()
     await new ContextManager({ contextDir }).saveContext('t', {}, 'shared')
     const [one, two] = [await session(dir, 'one'), await session(dir, 'two')]
-    expect((await indexContextDir(two, contextDir)).indexed).toEqual((await indexContextDir(one, contextDir)).indexed)
-    expect(await one.query({ type: 'toolcall' })).toHaveLength(1)
+    const indexed = [...(await indexContextDir(one, contextDir)).indexed, ...(await indexContextDir(two, contextDir)).indexed]
+    expect(new Set(indexed).size).toBe(2)
+    expect(await one.query({ type: 'toolcall' })).toHaveLength(2)
     expect((await two.sessionSets()).metadataPool).toHaveLength(1)
   })
 

@@ -194,6 +194,12 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
 export const shapes = Object.keys(written) as ShapeName[]
 
 /**
+ * Those in which text may leave, and notices come, at every call. Within a turn of Gemini nothing changes, which
+ * gateway/gemini tests.
+ */
+export const anytimeShapes = shapes.filter((shape) => shape !== 'gemini')
+
+/**
  * Returns what a request shows of each call: the text of its result and its arguments, by the call's ID; the same in
  * every shape.
  */

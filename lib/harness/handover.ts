@@ -1,6 +1,5 @@
 /** The objects that a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
-import { callsOf } from './results.ts'
 import type { Projection } from './projection.ts'
 
 /** A session and the projection of its conversation. */
@@ -48,11 +47,13 @@ async function adopt(
     return (await child.discover([path]))[0]?.id
   }
   if (document.type !== 'toolcall' || typeof document.content !== 'string') return undefined
+  const tool = String(document['tool'])
+  // An equal call of another session would be another object; the line that names one is that one.
   const adopted = await child.recordToolcall({
-    id: callsOf(id).at(-1) ?? id,
-    tool: String(document['tool']),
+    id,
+    tool,
     args: (document['args'] ?? {}) as object,
-    content: document.content,
+    content: `toolcall_ref id=${name} tool=${tool}`,
     status: document['status'] === 'fail' ? 'fail' : 'ok',
   })
   // The child may ask for it, but its text is not in the child's conversation.
