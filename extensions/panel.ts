@@ -74,16 +74,21 @@ class Panel implements Component {
     if (!this.#isDrawn) {
       this.#isDrawn = true
       // What was typed while Pi was drawing is read from the terminal before the second of these.
-      setImmediate(() => setImmediate(() => (this.#isReady = true)))
+      setImmediate(() => setImmediate(() => this.#begin()))
     }
     const filter = this.#isTyping || this.#filter !== '' ? this.#filterLine() : undefined
     const height = this.#tui.terminal.rows - PI_ROWS
     if (this.#over === 'help') return drawHelp(width, height, this.#theme)
     if (this.#over !== undefined) return this.#over.draw(width, height, this.#theme)
-    const view = { rows: this.#rows(), selected: this.#selected, filter, message: this.#message }
+    const view = { rows: this.#rows(), selected: this.#selected, filter, message: this.#message, takesKeys: this.#isReady }
     const { lines, page } = drawScreen(this.#report, view, width, height, this.#theme)
     this.#page = page
     return lines
+  }
+
+  #begin(): void {
+    this.#isReady = true
+    this.#tui.requestRender()
   }
 
   handleInput(data: string): void {
@@ -162,8 +167,9 @@ class Panel implements Component {
       if (action.onRow === true && this.#host.boundary !== undefined) await keep(this.#host, this.#host.boundary)
       this.#report = await makeReport(this.#host, this.#ctx)
       this.#follow(row)
-      this.#message = message
       await showStatus(this.#host, this.#ctx)
+      // Last: a user who reads it may press the next key at once.
+      this.#message = message
     })
   }
 

@@ -24,6 +24,8 @@ export interface View {
   filter: string | undefined
   /** A sentence that says what the last key did; may be empty. */
   message: string
+  /** False until keys do something; then they are named. */
+  takesKeys?: boolean
 }
 
 /** The screen, and how many outputs it shows at once. */
@@ -63,7 +65,8 @@ const FREE = '·'
 export function drawScreen(report: Report, view: View, width: number, height: number, theme: Theme): Screen {
   const border = theme.fg('border', '─'.repeat(Math.max(1, width)))
   const inner = Math.max(1, width - 1)
-  const hints = wrapItems(hintsOf(report), inner, theme.fg('dim', ' · '), theme)
+  const keys = wrapItems(hintsOf(report), inner, theme.fg('dim', ' · '), theme)
+  const hints = view.takesKeys === false ? keys.map(() => '') : keys
   const message = view.message === '' ? [] : wrapTextWithAnsi(view.message, inner)
   const filter = view.filter === undefined ? [] : [`${view.filter}  ${theme.fg('muted', countOf(view))}`]
   const legend = legendLines(report, inner, theme)

@@ -133,7 +133,8 @@ test('an output whose call has become one line is listed with its size and its a
   await terminal.press(KEYS.enter, /big line 1:/)
   await terminal.press('q', /bring back/)
   await terminal.press('b', /returning/)
-  await terminal.press(KEYS.escape, /esc close/)
+  // Not before the other outputs are in the list again: an escape and the next key can be read as one.
+  await terminal.press(KEYS.escape, /# n(?!23)\d+\./)
   await terminal.redraws('q')
   await terminal.press(`three${KEYS.enter}`, /answer 42\./)
   expect(await terminal.close()).toEqual({ code: 0, signal: null })
