@@ -48,12 +48,13 @@ async function adopt(
   }
   if (document.type !== 'toolcall' || typeof document.content !== 'string') return undefined
   const tool = String(document['tool'])
-  // An equal call of another session would be another object; the line that names one is that one.
+  // In one store, an equal call of another session would be another object; the line that names one is that one.
+  const isShared = (await child.get(id))?.content === document.content
   const adopted = await child.recordToolcall({
     id,
     tool,
     args: (document['args'] ?? {}) as object,
-    content: `toolcall_ref id=${name} tool=${tool}`,
+    content: isShared ? `toolcall_ref id=${name} tool=${tool}` : document.content,
     status: document['status'] === 'fail' ? 'fail' : 'ok',
   })
   // The child may ask for it, but its text is not in the child's conversation.
