@@ -1,4 +1,4 @@
-/** The ledger of a branch over long random conversations: no request without us exceeds the window, and a resume goes on with the same bill. */
+/** The ledger of a branch over long random conversations: no request without us exceeds the window, and a resumed ledger continues the same bill. */
 import { describe, expect, test } from 'vitest'
 import { SavingLedger } from '../lib/driver/ledger.ts'
 import type { PromptPrices } from '../lib/driver/ledger.ts'
@@ -106,7 +106,7 @@ describe('when agents compact', () => {
   test.each<[string, string, number, number]>([
     ['all fits', 'uaruar', 10, 0],
     ['an answer stays with its results', 'uararr', 3, 3],
-    ['the cut is at the next message that is no result', 'uaruar', 4, 3],
+    ['the cut moves past results to the next message', 'uaruar', 4, 3],
     ['results alone are too much', 'uarrrr', 2, 1],
   ])('%s', (_name, kinds, keep, first) => {
     expect(firstKept(kinds.length, keep, () => 1, (at) => kinds[at] === 'r')).toBe(first)

@@ -234,7 +234,7 @@ describe('counts that can’t be right', () => {
     ['missing', { cache_read_input_tokens: 5 }],
     ['a split larger than what was written', { ...sound, cache_creation_input_tokens: 10, cache_creation: { ephemeral_1h_input_tokens: 100 } }],
     ['a negative split', { ...sound, cache_creation_input_tokens: 10, cache_creation: { ephemeral_1h_input_tokens: -100 } }],
-  ])('%s: the report says so and goes on', async (_, usage) => {
+  ])('%s: the report says so and continues', async (_, usage) => {
     const file = write(join(temporaryFolder(), 's.jsonl'), [prompt('go'), answer('m1', sound, { model: SONNET }), prompt('on'), answer('m2', usage as Counts, { model: SONNET })])
     const { charges, calls } = await charged(file)
     expect([calls, charges.map(({ isDoubtful }) => isDoubtful)]).toEqual([2, [undefined, true]])

@@ -116,7 +116,7 @@ describe('Gemini', () => {
     expect(all).toBe(3 * 1040)
   })
 
-  test('a second gateway goes on with the form of the first, and a question on the side passes as it is', async () => {
+  test('a second gateway continues the form of the first, and a question on the side passes unchanged', async () => {
     const server = await startModelServer(script(6))
     const place = lasting()
     const upstreams = { anthropic: server.url, gemini: server.url }

@@ -104,7 +104,7 @@ test.each(WAYS)('after a roll and %s the list is as before, and the totals are t
   expect(await listed(rpc)).not.toBe(list)
   await back(rpc, leafId)
   expect(await totals(rpc)).toEqual(sums)
-  // What was undone stays for some turns, whoever asks for a roll.
+  // An undone roll stays undone for some turns, also if the user asks for a roll.
   const untaken = (text: string): string => text.replaceAll(', may collapse', '').replace(/^\/context roll collapses now.*\n/m, '')
   expect(await listed(rpc)).toBe(name === 'an undo' ? untaken(list) : list)
   await rpc.close()

@@ -8,7 +8,7 @@ import { cleanUp } from '../rig/cleanup.ts'
 import { events } from './host.ts'
 import type { Event } from './host.ts'
 import { LIBRARY, runLibrary } from './library.ts'
-import type { Found } from './library.ts'
+import type { Found } from './faults.ts'
 import { formats, GATEWAY, runGateway } from './through.ts'
 
 afterEach(cleanUp)

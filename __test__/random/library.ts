@@ -5,7 +5,9 @@ import { ContextManager } from '../../lib/index.ts'
 import type { StoreOptions } from '../../lib/index.ts'
 import { FILESYSTEM } from '../core/setup.ts'
 import { written } from '../hosts/conversation.ts'
-import { Host } from './host.ts'
+import { firstFault } from './faults.ts'
+import type { Found } from './faults.ts'
+import type { Host } from './host.ts'
 import type { Event } from './host.ts'
 import { fault } from './oracle.ts'
 import type { Recalled } from './oracle.ts'
@@ -15,31 +17,10 @@ const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cach
 /** The events that a host on the library has. */
 export const LIBRARY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork'])
 
-/** Where a run has a fault: after how many events, and what it is. */
-export interface Found {
-  after: number
-  fault: string
-}
-
 /** Runs events. Returns the first fault. `store`: where the sessions are kept; a session in memory does not start anew. */
 export async function runLibrary(events: Iterable<Event>, shape: ShapeName, cwd: string, store: StoreOptions): Promise<Found | undefined> {
-  const host = new Host()
   const world = new World(shape, cwd, store)
-  await world.open()
-  try {
-    let after = 0
-    for (const event of events) {
-      after += 1
-      const isEdited = host.apply(event)
-      await world.apply(event)
-      if (host.steps.length === 0) continue
-      const problem = await world.pass(host, isEdited)
-      if (problem !== undefined) return { after, fault: problem }
-    }
-    return undefined
-  } finally {
-    await world.close()
-  }
+  return firstFault(events, world, (host, isEdited) => world.pass(host, isEdited))
 }
 
 class World {

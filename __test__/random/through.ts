@@ -6,11 +6,12 @@ import type { Seen } from '../gateway/support.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
 import { deadline } from '../rig/cleanup.ts'
-import { Host } from './host.ts'
+import type { Host } from './host.ts'
 import type { Event } from './host.ts'
 import { fault } from './oracle.ts'
 import type { Recalled } from './oracle.ts'
-import type { Found } from './library.ts'
+import { firstFault } from './faults.ts'
+import type { Found } from './faults.ts'
 
 /** The events that a host behind the gateway has. */
 export const GATEWAY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork', 'aside'])
@@ -53,23 +54,8 @@ export const formats = Object.keys(WIRES) as (keyof typeof WIRES)[]
 
 /** Runs events. Returns the first fault. */
 export async function runGateway(events: Iterable<Event>, format: keyof typeof WIRES, place: { store: StoreOptions; formsPath: string }): Promise<Found | undefined> {
-  const host = new Host()
   const world = new World(format, place)
-  await world.open()
-  try {
-    let after = 0
-    for (const event of events) {
-      after += 1
-      const isEdited = host.apply(event)
-      await world.apply(event)
-      if (host.steps.length === 0) continue
-      const problem = await world.pass(host, isEdited, after % RECALLS === 0)
-      if (problem !== undefined) return { after, fault: problem }
-    }
-    return undefined
-  } finally {
-    await world.close()
-  }
+  return firstFault(events, world, (host, isEdited, after) => world.pass(host, isEdited, after % RECALLS === 0))
 }
 
 class World {

@@ -1,4 +1,5 @@
 /** Turns the lines of many sessions into the figures of docs/harm.md. Everything here is arithmetic on recorded lines. */
+import { randomNumbers } from '../../lib/random.ts'
 import type { Line, Nats } from './measure.ts'
 import type { Part } from './chat.ts'
 import { costOf } from './costs.ts'
@@ -80,7 +81,7 @@ export function changeOf(line: Line): number {
 /** The mean over answers, with the fifth and the ninety-fifth percentile of samples of whole sessions. */
 export function bootstrap(runs: readonly { sum: number; count: number }[], samples = SAMPLES): Interval {
   const mean = (some: readonly { sum: number; count: number }[]): number => total(some.map(({ sum }) => sum)) / total(some.map(({ count }) => count))
-  const random = generator(1)
+  const random = randomNumbers(1)
   const means = Array.from({ length: samples }, () => mean(runs.map(() => runs[Math.floor(random() * runs.length)] ?? { sum: 0, count: 0 })))
   means.sort((left, right) => left - right)
   return { value: mean(runs), low: quantile(means, 0.05), high: quantile(means, 0.95) }
@@ -100,15 +101,4 @@ function total(values: readonly number[]): number {
 
 function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
-}
-
-/** Numbers in [0, 1) that are the same at each run (mulberry32). */
-function generator(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
 }

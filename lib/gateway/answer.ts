@@ -177,7 +177,7 @@ function objectAt(text: string, from: number): Fields | undefined {
     else if (!isText && one === '{') depth += 1
     else if (!isText && one === '}') depth -= 1
     if (depth > 0) continue
-    return fieldsIn(text.slice(from + start - 1, at + 1))
+    return eventsIn(text.slice(from + start - 1, at + 1))[0]
   }
   return undefined
 }
@@ -189,15 +189,6 @@ function eventsIn(json: string): Fields[] {
     return Array.isArray(value) ? value.filter(isFields) : isFields(value) ? [value] : []
   } catch {
     return []
-  }
-}
-
-function fieldsIn(json: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(json)
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined
   }
 }
 

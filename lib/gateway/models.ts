@@ -1,11 +1,12 @@
 /** The model that a request is for, as the projection takes it, and what its provider does with reasoning. */
-import { isFields, textOf } from '../harness/message.ts'
+import { isFields } from '../harness/message.ts'
 import type { Fields } from '../harness/message.ts'
 import type { ProjectedModel } from '../harness/projection.ts'
 import { askedOf, askingForDrops, withBindingBeta } from '../models/binding.ts'
 import { modelNamed } from '../models/model.ts'
 import type { ObservedBinding } from '../models/binding.ts'
 import { withValue } from './headers.ts'
+import { lifetimeOf } from './lifetime/markers.ts'
 import type { ModelRequest } from './request.ts'
 
 /** Overrides of the known facts about models, by name. Prices in dollars per million tokens. */
@@ -53,8 +54,5 @@ function windowOf({ model }: ModelRequest): number {
 function asksForHour({ body, messages }: ModelRequest): boolean {
   const blocks = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
   const last = (messages.at(-1) as { content?: unknown } | undefined)?.content
-  return [...blocks(body['system']), ...blocks(last)].some((block) => {
-    const marker = isFields(block) ? block['cache_control'] : undefined
-    return isFields(marker) && textOf(marker['ttl']) === '1h'
-  })
+  return [...blocks(body['system']), ...blocks(last)].some((block) => isFields(block) && lifetimeOf(block['cache_control']) === '1h')
 }

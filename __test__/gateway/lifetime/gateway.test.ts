@@ -76,7 +76,7 @@ describe('the lifetime of what is cached', () => {
     expect(server.refusals).toEqual([])
   })
 
-  test('markers stay where the client has set them over rolls, and each request goes on with the one before', async () => {
+  test('markers stay where the client has set them over rolls, and each request keeps its lifetimes', async () => {
     const server = await provider()
     let now = 0
     const { gateway } = await gatewayTo(server.url, { ...OPEN, now: () => now })

@@ -4,16 +4,9 @@ import { spliced } from '../../../lib/harness/splice.ts'
 import { askedIn, lifetimeEdit } from '../../../lib/gateway/lifetime/markers.ts'
 import type { Choice } from '../../../lib/gateway/lifetime/markers.ts'
 import { markerRefusal, markersOf } from '../../rig/markers.ts'
+import { random } from '../../rig/random.ts'
 
 const marker = (ttl?: string): object => ({ cache_control: { type: 'ephemeral', ...(ttl === undefined ? {} : { ttl }) } })
-
-function generator(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff
-    return (state >>> 8) % below
-  }
-}
 
 /** A body with at most four markers in an order that the API takes, some in results and one for the whole request. */
 function randomBody(next: (below: number) => number): any {
@@ -39,7 +32,7 @@ function randomBody(next: (below: number) => number): any {
 }
 
 test('10,000 random requests keep their markers where they are, and Anthropic takes every choice of lifetimes', () => {
-  const next = generator(7)
+  const next = random(7).below
   for (let n = 0; n < 10_000; n += 1) {
     const body = randomBody(next)
     // A result with a marker inside comes before its own, so some of these bodies are refused as they are.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConversationLifetimes } from '../../../lib/gateway/lifetime/rule.ts'
 import type { LifetimeMoment, LifetimeOption } from '../../../lib/gateway/lifetime/rule.ts'
+import { random } from '../../rig/random.ts'
 
 const MINUTE = 60_000
 const HOUR = { head: '1h', conversation: '1h' } as const
@@ -58,8 +59,7 @@ describe('the rule of lifetimes', () => {
   })
 
   test('a lifetime changes only where its prefix is new, in 2,000 random conversations', () => {
-    let state = 3
-    const next = (below: number): number => ((state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff) >>> 8) % below
+    const next = random(3).below
     for (let n = 0; n < 2_000; n += 1) {
       const own = new ConversationLifetimes('auto')
       const base = { asked: next(2) === 0 ? HOUR : SHORT, isBound: next(2) === 0, systemTokens: 1_000 * next(40), read: 0.05 }

@@ -70,7 +70,8 @@ function ttlEdit(marker: unknown, lifetime: CacheLifetime): JsonEdit | undefined
   return { fields: { ttl: lifetime === '1h' ? { is: '1h' } : null } }
 }
 
-function lifetimeOf(marker: unknown): CacheLifetime | undefined {
+/** What one marker asks for; undefined for a marker that we don't know, and for none. */
+export function lifetimeOf(marker: unknown): CacheLifetime | undefined {
   if (!isFields(marker) || marker['type'] !== 'ephemeral') return undefined
   const ttl = textOf(marker['ttl'])
   return ttl === '1h' ? '1h' : ttl === '' || ttl === '5m' ? '5m' : undefined
