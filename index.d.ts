@@ -56,7 +56,7 @@ export type Content = string | Uint8Array
  */
 export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
-/** The native half of the class `ContextManager` in lib/manager.ts, which documents the methods. */
+/** The native half of the class `ContextManager` in lib/session/manager.ts, which documents the methods. */
 export declare class ContextManager {
   constructor()
   start(options: OpenOptions, file?: string | undefined | null): Promise<undefined>
@@ -115,7 +115,7 @@ export declare class ContextManager {
   exportSession(path: string): Promise<TransferSummary>
 }
 
-/** The native half of the class `Store` in lib/store.ts, which documents the methods. */
+/** The native half of the class `Store` in lib/native/store.ts, which documents the methods. */
 export declare class Store {
   /** An instance that is not open yet. */
   constructor()
@@ -784,7 +784,7 @@ export type StoreOptions =
     durability?: 'process' | 'power'; /**
      * Reads a private copy of the store in the temporary folder, which is removed when it is closed: for a file that
      * can't be written, such as a backup on a read-only disk. What a session writes goes to the copy and is lost;
-     * `import`, `forget`, `prune` and `setLimits` are refused. lib/copy.ts makes the copy.
+     * `import`, `forget`, `prune` and `setLimits` are refused. lib/core/copy.ts makes the copy.
      */
   readOnly?: boolean }
   | { kind: 'xtdb'; /** A node, for instance `http://127.0.0.1:3000`. */

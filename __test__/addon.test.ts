@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
-import { loadAddon } from '../lib/addon.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { loadAddon } from '../lib/native/addon.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 const execute = promisify(execFile)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

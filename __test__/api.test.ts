@@ -4,9 +4,9 @@ import { isAbsolute, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager, defaultStorePath } from '../lib/index.ts'
 import type { IndexResult, StoreOptions, Version } from '../lib/index.ts'
-import { shortName } from '../lib/inspect/names.ts'
+import { shortName } from '../lib/ui/names.ts'
 import { expectedHashes, FILESYSTEM, folder, modelCall, opened, sha256, shown, sqlite, write } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

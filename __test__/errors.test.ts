@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
 import type { ErrorCode } from '../lib/index.ts'
 import { folder, opened, outcome, sqlite } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager, Store } from '../lib/index.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 afterEach(cleanUp)
 

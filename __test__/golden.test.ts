@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ObjectDocument, Toolcall } from '../lib/index.ts'
 import { expectedHashes, folder, opened, sha256 } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { random } from './rig/random.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { random } from '../rig/random.ts'
 
 afterEach(cleanUp)
 

@@ -1,17 +1,17 @@
 /** A host that goes back in its conversation, before a roll: what has collapsed stays so, as the provider has it cached. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ContextManager } from '../lib/index.ts'
-import { Projection } from '../lib/harness.ts'
-import type { ProjectedModel } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ProjectedModel } from '../lib/projection/harness.ts'
 import { folder, opened } from './core/setup.ts'
 import { output } from './hosts/script.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { SOON } from './rig/extension.ts'
-import { random } from './rig/random.ts'
-import { startModelServer } from './rig/model-server.ts'
-import { PlainLoop } from './rig/plain-loop.ts'
-import { lossOf } from './rig/strict.ts'
-import { thinker } from './rig/thinker.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
+import { random } from '../rig/random.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { PlainLoop } from '../rig/plain-loop.ts'
+import { lossOf } from '../rig/strict.ts'
+import { thinker } from '../rig/thinker.ts'
 
 afterEach(cleanUp)
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { folder, opened } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -1,11 +1,11 @@
 /** Whether a provider's cache is dead, however a host counts time: in every shape, and with stamps of every kind. */
 import { afterEach, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
-import type { ShapeName } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
 import { folder, opened } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -1,9 +1,9 @@
 /** What each shape makes of an edit: a text shortened or left out, other arguments, a part or all of it gone. */
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import { describe, expect, test } from 'vitest'
-import type { Shape } from '../lib/harness.ts'
-import type { PartEdit } from '../lib/driver/edits.ts'
-import { shapeNamed } from '../lib/harness/shapes.ts'
+import type { Shape } from '../lib/projection/harness.ts'
+import type { PartEdit } from '../lib/projection/driver/edits.ts'
+import { shapeNamed } from '../lib/projection/shapes.ts'
 import { langchain } from '../lib/hosts/langchain.ts'
 import { opencodeShape } from '../lib/hosts/opencode-shape.ts'
 import { shapes, shown, written } from './hosts/conversation.ts'

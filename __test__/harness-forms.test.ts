@@ -1,14 +1,14 @@
 /** Old reasoning that leaves, words that are shortened and calls that become lines: the same in every shape, and valid. */
 import { createHash } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
-import type { ShapeName } from '../lib/harness.ts'
-import { recall } from '../lib/harness/recall.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
+import { recall } from '../lib/projection/recall.ts'
 import { folder, opened } from './core/setup.ts'
 import { conversation, shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { SOON } from './rig/extension.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
 
 afterEach(cleanUp)
 

@@ -1,14 +1,14 @@
 /** Messages and calls are told apart by what they hold, whatever their fields, IDs and places are called. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
-import { fingerprint, isEqual, keep, likeness } from '../lib/harness/identity.ts'
-import { shapeNamed } from '../lib/harness/shapes.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import { fingerprint, isEqual, keep, likeness } from '../lib/projection/identity.ts'
+import { shapeNamed } from '../lib/projection/shapes.ts'
 import { engineCall, hostArguments } from '../lib/host-tools/tools.ts'
 import { folder, opened } from './core/setup.ts'
 import type { ContextManager } from '../lib/index.ts'
 import { anytimeShapes, shapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

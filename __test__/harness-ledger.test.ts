@@ -1,9 +1,9 @@
 /** What the host handed over last is compared as a whole: any change anywhere in a message is noticed. */
 import { describe, expect, test } from 'vitest'
-import { isEqual, keep } from '../lib/harness/identity.ts'
-import { HostMessages } from '../lib/harness/ledger.ts'
+import { isEqual, keep } from '../lib/projection/identity.ts'
+import { HostMessages } from '../lib/projection/ledger.ts'
 import { conversation, shapes, written } from './hosts/conversation.ts'
-import { random } from './rig/random.ts'
+import { random } from '../rig/random.ts'
 
 /** Every place of a value where something can be changed: what changes it there, and what changes it back. */
 function places(value: any, found: { set(): void; back(): void }[] = []): typeof found {

@@ -1,6 +1,6 @@
 /** Long work lets the event loop go on, and short work waits for nothing. */
 import { expect, test } from 'vitest'
-import { groupsOf, inPieces } from '../lib/harness/pieces.ts'
+import { groupsOf, inPieces } from '../lib/projection/pieces.ts'
 
 /** Keeps the processor busy for that many milliseconds. */
 function busy(ms: number): void {

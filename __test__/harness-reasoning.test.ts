@@ -1,13 +1,13 @@
 /** What must go back with an answer, provider by provider, in the formats in which their answers come. */
 import { expect, test, afterEach } from 'vitest'
-import { Projection } from '../lib/harness.ts'
-import type { ShapeName } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
 import { modelNamed } from '../lib/models/model.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { ReasoningRule } from '../lib/models/rules.ts'
 import { folder, opened } from './core/setup.ts'
 import { output } from './hosts/script.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -5,15 +5,15 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { FILESYSTEM, folder, write } from './core/setup.ts'
 import { anytimeShapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { SOON } from './rig/extension.ts'
-import { commonPrefix } from './rig/meter.ts'
-import { random } from './rig/random.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
+import { commonPrefix } from '../rig/meter.ts'
+import { random } from '../rig/random.ts'
 
 afterEach(cleanUp)
 

@@ -1,12 +1,12 @@
 /** The shapes of messages: how they are told apart, what is refused, what passes untouched, and that all are treated alike. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
-import type { ShapeName } from '../lib/harness.ts'
-import { shapeNamed, shapeOf } from '../lib/harness/shapes.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
+import { shapeNamed, shapeOf } from '../lib/projection/shapes.ts'
 import { folder, opened } from './core/setup.ts'
 import { conversation, shapes, shown, written } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { SOON } from './rig/extension.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
 
 afterEach(cleanUp)
 

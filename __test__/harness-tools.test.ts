@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import type { ShapeName } from '../lib/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
 import { folder, opened } from './core/setup.ts'
 import { anytimeShapes, written } from './hosts/conversation.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { SOON } from './rig/extension.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
 
 afterEach(cleanUp)
 

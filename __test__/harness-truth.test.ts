@@ -1,10 +1,10 @@
 /** What a harness has changed is what is sent, whatever it changed; and a call that fails leaves nothing out of the record. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/harness.ts'
 import type { ContextManager, StoreOptions } from '../lib/index.ts'
 import { folder, opened, sqlite } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { random } from './rig/random.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { random } from '../rig/random.ts'
 
 afterEach(cleanUp)
 

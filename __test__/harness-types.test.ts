@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { folder } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -5,12 +5,12 @@ import { createFauxCore, fauxAssistantMessage, fauxToolCall } from '@earendil-wo
 import type { Message, TranscriptContext } from '@earendil-works/pi-ai'
 import { Type } from 'typebox'
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/harness.ts'
-import type { ProjectionOptions } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ProjectionOptions } from '../lib/projection/harness.ts'
 import type { ContextManager } from '../lib/index.ts'
 import { folder, opened } from './core/setup.ts'
-import { random } from './rig/random.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { random } from '../rig/random.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

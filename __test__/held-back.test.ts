@@ -1,12 +1,12 @@
 /** Why text stays, in words, and through a gateway. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { summaryOf } from '../lib/cli/gateway-summary.ts'
-import { heldStatus, heldText } from '../lib/held-back.ts'
-import type { Held } from '../lib/held-back.ts'
+import { heldStatus, heldText } from '../lib/ui/held-back.ts'
+import type { Held } from '../lib/ui/held-back.ts'
 import { mostHeld } from '../lib/gateway/held.ts'
 import { AnthropicLoop, gatewayTo, long } from './gateway/support.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { startModelServer } from './rig/model-server.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,11 +1,11 @@
 /** The ledger of a branch over long random conversations: no request without us exceeds the window, and a resumed ledger continues the same bill. */
 import { describe, expect, test } from 'vitest'
-import { SavingLedger } from '../lib/driver/ledger.ts'
-import type { PromptPrices } from '../lib/driver/ledger.ts'
-import type { PlainMessage } from '../lib/driver/plain.ts'
-import { plainMessage } from '../lib/driver/size.ts'
+import { SavingLedger } from '../lib/projection/driver/ledger.ts'
+import type { PromptPrices } from '../lib/projection/driver/ledger.ts'
+import type { PlainMessage } from '../lib/projection/driver/plain.ts'
+import { plainMessage } from '../lib/projection/driver/size.ts'
 import { compactionOf, firstKept, piCompaction } from '../lib/models/compaction.ts'
-import { random } from './rig/random.ts'
+import { random } from '../rig/random.ts'
 
 const PRICES: PromptPrices = { input: 3, cacheRead: 0.3, cacheWrite: 3.75, output: 15 }
 const SYSTEM = { own: 8000, plain: 8000 }

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
 import { folder, modelCall, opened, outcome, sqlite, write } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 const execute = promisify(execFile)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

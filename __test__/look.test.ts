@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
 import { cli } from './replay/support.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 afterEach(cleanUp)
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { folder, opened, sqlite, write } from './core/setup.ts'
-import { cleanUp, onCleanUp } from './rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

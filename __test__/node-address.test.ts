@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { placeOf } from '../extensions/place.ts'
 import { storeOf } from '../lib/cli/store.ts'
-import { UsageError } from '../lib/cli/terminal.ts'
-import { addressesIn, nodeOf, shownUrl } from '../lib/node-address.ts'
-import { journalOf } from '../lib/place.ts'
+import { UsageError } from '../lib/ui/terminal.ts'
+import { addressesIn, nodeOf, shownUrl } from '../lib/core/node-address.ts'
+import { journalOf } from '../lib/core/place.ts'
 
 const folders: string[] = []
 

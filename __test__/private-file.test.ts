@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, sy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { PrivateFile, UNFINISHED, writePrivateFile } from '../lib/private-file.ts'
+import { PrivateFile, UNFINISHED, writePrivateFile } from '../lib/core/private-file.ts'
 
 let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'private-file-'))))

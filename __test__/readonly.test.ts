@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { ContextManager, Store } from '../lib/index.ts'
 import { program } from './replay/support.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
-import { byReader } from './rig/process.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { byReader } from '../rig/process.ts'
 
 afterEach(cleanUp)
 

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { packAll } from '../scripts/release/pack.mjs'
 import { checkGlibc, glibcOf, TARGETS } from '../scripts/release/targets.mjs'
-import { GLIBC } from '../lib/addon.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { GLIBC } from '../lib/native/addon.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FILE = readdirSync(ROOT).find((name) => name.endsWith('.node'))!

@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { findPi, isAtLeast, MINIMUM_NODE } from '../pi-runtime/index.mjs'
-import { checkAllToolPairs, checkAppendOnly, checkUserMessages, total } from './rig/checks.ts'
-import { readReference } from './rig/extension.ts'
-import { startModelServer } from './rig/model-server.ts'
-import { cleanUp, createPiHome, messagesOf, onCleanUp, readSession, runPrint, startPrint, startRpc } from './rig/pi.ts'
-import { call, calls, Gate } from './rig/reply.ts'
-import { lastOf, resultsById } from './rig/request.ts'
+import { checkAllToolPairs, checkAppendOnly, checkUserMessages, total } from '../rig/checks.ts'
+import { readReference } from '../rig/extension.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp, createPiHome, messagesOf, onCleanUp, readSession, runPrint, startPrint, startRpc } from '../rig/pi.ts'
+import { call, calls, Gate } from '../rig/reply.ts'
+import { lastOf, resultsById } from '../rig/request.ts'
 
 afterEach(cleanUp)
 

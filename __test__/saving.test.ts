@@ -1,6 +1,6 @@
 /** A saving in words; one that is none says so. */
 import { expect, test } from 'vitest'
-import { compared, difference, savingCell, savingText } from '../lib/saving.ts'
+import { compared, difference, savingCell, savingText } from '../lib/ui/saving.ts'
 
 const tokens = (amount: number): string => `${amount} tokens`
 

@@ -5,12 +5,12 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { Projection, recall } from '../lib/harness.ts'
+import { Projection, recall } from '../lib/projection/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { cli } from './replay/support.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 // @ts-expect-error A program that runs as it is has no types.
-import * as program from './rig/secrets.mjs'
+import * as program from '../rig/secrets.mjs'
 
 afterEach(cleanUp)
 
@@ -18,7 +18,7 @@ const { EACH, ends } = program as { EACH: number; ends: string[] }
 
 /** Records them; with `killAt`, until so many rounds are done. */
 async function record(place: string, redact: boolean, killAt?: number): Promise<void> {
-  const file = fileURLToPath(new URL('./rig/secrets.mjs', import.meta.url))
+  const file = fileURLToPath(new URL('../rig/secrets.mjs', import.meta.url))
   const child = spawn(process.execPath, [file, join(place, 'store', 'context.db'), place, String(redact)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   let told = ''

@@ -3,13 +3,13 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { billsFile } from '../lib/gateway/bills.ts'
-import { shortened } from '../lib/inspect/names.ts'
+import { shortened } from '../lib/ui/names.ts'
 import { ContextManager, Store } from '../lib/index.ts'
 import { folder } from './core/setup.ts'
 import { AnthropicLoop, gatewayTo, long } from './gateway/support.ts'
 import { cli, fixture } from './replay/support.ts'
-import { cleanUp } from './rig/cleanup.ts'
-import { startModelServer } from './rig/model-server.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
 
 afterEach(cleanUp)
 

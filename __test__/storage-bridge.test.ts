@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ContextManager as Session } from '../lib/index.ts'
-import { ContextManager, indexContextDir, storeFileSystem } from '../lib/storage.ts'
+import { ContextManager, indexContextDir, storeFileSystem } from '../lib/storage/index.ts'
 import { directory } from './storage/setup.ts'
 
 /** A session of the main entry, on an SQLite file of the directory. */

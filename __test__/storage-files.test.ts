@@ -2,8 +2,8 @@
 import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ContextManager, type IFileSystem } from '../lib/storage.ts'
-import { random } from './rig/random.ts'
+import { ContextManager, type IFileSystem } from '../lib/storage/index.ts'
+import { random } from '../rig/random.ts'
 import { child, directory, ended, memoryFileSystem } from './storage/setup.ts'
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}_[0-9a-f]{6}_\d{13}_\d+_[0-9a-z]{4}\.json$/

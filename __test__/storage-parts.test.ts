@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { ContextManager } from '../lib/storage.ts'
+import { ContextManager } from '../lib/storage/index.ts'
 import { OutputCache } from '../lib/storage/cache.ts'
 import { atMost } from '../lib/storage/gate.ts'
 import { outputFileName, outputNames } from '../lib/storage/names.ts'
-import { random } from './rig/random.ts'
+import { random } from '../rig/random.ts'
 import { directory } from './storage/setup.ts'
 
 const execute = promisify(execFile)
@@ -90,7 +90,7 @@ test('a package without the native addon saves, finds, loads and clears', async 
   const outputs = join(folder, 'outputs')
   writeFileSync(
     join(folder, 'try.mjs'),
-    `import { ContextManager } from './dist/storage.js'
+    `import { ContextManager } from './dist/storage/index.js'
     const manager = new ContextManager({ contextDir: process.argv[2], cacheBytes: 1000 })
     const path = await manager.saveContext('read', { path: 'needle.txt' }, { text: 'kept' })
     await manager.saveContext('bash', { command: 'ls' }, 'out')

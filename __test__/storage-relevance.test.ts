@@ -1,8 +1,8 @@
 /** Relevance: the document's rule, and a caller's ranker with the rule behind it. */
 import { describe, expect, test } from 'vitest'
 import { keywords, PlainContextManager } from '../benches/storage/plain.ts'
-import { ContextManager, type ContextPointer, type Ranker, type StorageOptions } from '../lib/storage.ts'
-import { random } from './rig/random.ts'
+import { ContextManager, type ContextPointer, type Ranker, type StorageOptions } from '../lib/storage/index.ts'
+import { random } from '../rig/random.ts'
 import { memoryFileSystem } from './storage/setup.ts'
 
 /** An instance with one output for each description, and its pointers. */

@@ -6,7 +6,7 @@ import { basename, join, resolve } from 'node:path'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import golden from '../fixtures/golden/outputs.json' with { type: 'json' }
 import { canonical } from '../benches/storage/plain.ts'
-import { ContextManager, type ContextPointer, type IFileSystem, type StorageOptions } from '../lib/storage.ts'
+import { ContextManager, type ContextPointer, type IFileSystem, type StorageOptions } from '../lib/storage/index.ts'
 import { directory, memoryFileSystem } from './storage/setup.ts'
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]*_[0-9a-f]{6}_\d{13}_\d+_[0-9a-z]{4}\.json$/

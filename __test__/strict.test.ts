@@ -1,12 +1,12 @@
 /** The strict provider itself: what it accepts, what it refuses, and what it reports. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { cleanUp } from './rig/cleanup.ts'
-import { startModelServer } from './rig/model-server.ts'
-import { PlainLoop } from './rig/plain-loop.ts'
-import type { LoopOptions } from './rig/plain-loop.ts'
-import { BINDING_BETA, lossOf } from './rig/strict.ts'
-import type { StrictOptions } from './rig/strict.ts'
-import { thinker } from './rig/thinker.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { PlainLoop } from '../rig/plain-loop.ts'
+import type { LoopOptions } from '../rig/plain-loop.ts'
+import { BINDING_BETA, lossOf } from '../rig/strict.ts'
+import type { StrictOptions } from '../rig/strict.ts'
+import { thinker } from '../rig/thinker.ts'
 
 afterEach(cleanUp)
 

@@ -6,7 +6,7 @@ import * as entry from '../lib/index.ts'
 import { ContextManager, DrivenSession, Store } from '../lib/index.ts'
 import type { Plan, SessionSummary, StoreHit, StoreOptions, Toolcall } from '../lib/index.ts'
 import { folder, opened } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

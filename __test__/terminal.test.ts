@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
 import { program } from './replay/support.ts'
-import { cleanUp, temporaryFolder } from './rig/pi.ts'
-import { inTerminal } from './rig/process.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { inTerminal } from '../rig/process.ts'
 
 afterEach(cleanUp)
 

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ContextManager, IncomingMessage, ModelCall } from '../lib/index.ts'
 import { expectedHashes, folder, opened, sqlite } from './core/setup.ts'
-import { cleanUp } from './rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { ContextManager, WatchEvent } from '../lib/index.ts'
 import { folder, opened, shown, sqlite, write } from './core/setup.ts'
-import { cleanUp, deadline } from './rig/cleanup.ts'
+import { cleanUp, deadline } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -6,10 +6,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { IncomingMessage, ModelCall } from '../index.js'
-import { Projection } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/index.ts'
 import { ContextManager } from '../lib/index.ts'
-import { openRecording, sessionFiles } from '../lib/replay/open.ts'
-import { isCall, isSent } from '../lib/replay/recording.ts'
+import { isCall, isSent, openRecording, sessionFiles } from '../lib/recordings/index.ts'
 import { isOnce, median, notRun, percentile, print, rounds, settled, text } from './figure.ts'
 
 const CALL: ModelCall = {

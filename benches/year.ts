@@ -10,11 +10,10 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { Projection } from '../lib/harness.ts'
+import { Projection } from '../lib/projection/index.ts'
 import { ContextManager } from '../lib/index.ts'
-import { openRecording, sessionFiles } from '../lib/replay/open.ts'
-import { callsOf, isSent } from '../lib/replay/recording.ts'
-import type { Message } from '../lib/replay/recording.ts'
+import { callsOf, isSent, openRecording, sessionFiles } from '../lib/recordings/index.ts'
+import type { Message } from '../lib/recordings/index.ts'
 import { print } from './figure.ts'
 
 const sessions = process.env['CONTEXT_SESSIONS']

@@ -2,11 +2,11 @@
  * The demo's model: an agent whose steps are written down here. It works as agents do, on real files with the real
  * tools; what it is sent decides only how it goes back to an earlier result.
  */
-import { readReference } from '../__test__/rig/extension.ts'
-import { calls } from '../__test__/rig/reply.ts'
-import type { Reply, Script } from '../__test__/rig/reply.ts'
-import { resultsById } from '../__test__/rig/request.ts'
-import type { ModelRequest } from '../__test__/rig/request.ts'
+import { readReference } from '../rig/extension.ts'
+import { calls } from '../rig/reply.ts'
+import type { Reply, Script } from '../rig/reply.ts'
+import { resultsById } from '../rig/request.ts'
+import type { ModelRequest } from '../rig/exchange.ts'
 
 /** The file the agent writes; it exists in the copy only. */
 const SCRATCH = 'REVIEW-NOTES.md'

@@ -1,9 +1,9 @@
 /** The demo's table: what the two runs sent to the model, measured from the recorded requests. */
-import { readReference } from '../__test__/rig/extension.ts'
-import { estimateTokens, total, USUAL_PRICES } from '../__test__/rig/meter.ts'
-import type { Total } from '../__test__/rig/meter.ts'
-import type { ModelRequest } from '../__test__/rig/request.ts'
-import { columns as aligned } from '../lib/columns.ts'
+import { readReference } from '../rig/extension.ts'
+import { estimateTokens, total, USUAL_PRICES } from '../rig/meter.ts'
+import type { Total } from '../rig/meter.ts'
+import type { ModelRequest } from '../rig/exchange.ts'
+import { columns as aligned } from '../lib/ui/index.ts'
 
 /** One run's column. */
 interface Column {

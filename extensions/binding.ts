@@ -3,9 +3,8 @@
  * what Pi's requests ask for, and by what answers have reported.
  */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
-import { askedOf, isBindingRefusal, ObservedBinding, Withheld } from '../lib/models/binding.ts'
-import { rulesOf } from '../lib/models/rules.ts'
-import type { Binding, ModelRules } from '../lib/models/rules.ts'
+import { askedOf, isBindingRefusal, ObservedBinding, rulesOf, Withheld } from '../lib/models/index.ts'
+import type { Binding, ModelRules } from '../lib/models/index.ts'
 import type { SessionTree } from './messages.ts'
 
 type Model = NonNullable<ExtensionContext['model']>

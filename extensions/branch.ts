@@ -4,10 +4,8 @@
  */
 import type { ExtensionContext, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
-import type { Landmark, News, Port, Visible } from '../lib/driver/port.ts'
-import type { PromptUsage, SavingLedger } from '../lib/driver/ledger.ts'
-import type { PlainMessage, RealCompaction } from '../lib/driver/plain.ts'
-import { plainMessage, sizeOf } from '../lib/driver/size.ts'
+import type { Landmark, News, PlainMessage, Port, PromptUsage, RealCompaction, SavingLedger, Visible } from '../lib/projection/index.ts'
+import { plainMessage, sizeOf } from '../lib/projection/index.ts'
 import { entriesAfter, messageOf, messagesOf, NOTICE, points, replacementOf, sameReplacement } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 

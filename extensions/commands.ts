@@ -1,6 +1,6 @@
 /** The user's commands: `/context`, and `/context` with `on`, `off`, `roll`, `undo` or `why`. */
 import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
-import { sentenceOf } from '../lib/errors.ts'
+import { sentenceOf } from '../lib/core/index.ts'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
 import type { StateBefore } from './actions.ts'
 import { tell } from './guard.ts'

@@ -3,8 +3,8 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { CONFIG_DIR_NAME, getAgentDir, SettingsManager } from '@earendil-works/pi-coding-agent'
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
-import { PI_COMPACTION } from '../lib/models/compaction.ts'
-import type { PiCompaction } from '../lib/models/compaction.ts'
+import { PI_COMPACTION } from '../lib/models/index.ts'
+import type { PiCompaction } from '../lib/models/index.ts'
 
 /** The settings of one session. */
 export class CompactionSettings {

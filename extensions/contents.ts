@@ -1,11 +1,11 @@
 /** The texts that the viewer of `/context` shows of an output: as recorded, as the model sees it, and how its file changed. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, ObjectDocument, Version } from '../index.js'
-import { bounded } from '../lib/inspect/difference.ts'
+import { bounded } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import type { Output } from './outputs.ts'
 import type { Report } from './report.ts'
-import { readHeader, referenceId } from '../lib/reference.ts'
+import { readHeader, referenceId } from '../lib/models/index.ts'
 import { textOf } from './results.ts'
 import { money, short } from './shares.ts'
 

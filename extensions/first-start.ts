@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
-import { writePrivately } from '../lib/cli/private.ts'
+import { writePrivately } from '../lib/ui/index.ts'
 import type { StoreOptions } from '../lib/index.ts'
 import { SETTINGS_FILE } from './settings.ts'
 

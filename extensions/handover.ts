@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ToolCallEvent } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, Toolcall } from '../index.js'
-import { namesIn } from '../lib/harness/handover.ts'
-import { writePrivateFile } from '../lib/private-file.ts'
+import { namesIn } from '../lib/projection/index.ts'
+import { writePrivateFile } from '../lib/core/index.ts'
 import { toolOf } from './tools.ts'
 
 /** The variable that names the folder. */

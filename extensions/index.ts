@@ -23,7 +23,7 @@ import type {
 import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
-import { flattened } from '../lib/json.ts'
+import { flattened } from '../lib/core/index.ts'
 import { Handover, handedLine } from './handover.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'

@@ -1,9 +1,8 @@
 /** Converts Pi's session entries to the engine's messages and points, and the engine's edits to Pi's replacements. */
 import type { ContextEditableContent, ContextEditEntry, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
-import { editedContent } from '../lib/driver/edits.ts'
-import { isPoint } from '../lib/driver/port.ts'
-import type { Point } from '../lib/driver/port.ts'
+import { editedContent, isPoint } from '../lib/projection/index.ts'
+import type { Point } from '../lib/projection/index.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'

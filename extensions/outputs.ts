@@ -1,12 +1,12 @@
 /** The outputs of a branch in the usual layout, where they appeared, and what fills the window besides. */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { ContextManager } from '../index.js'
-import { shortName } from '../lib/inspect/names.ts'
+import { shortName } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { NOTICE } from './messages.ts'
 import type { PiMessage } from './messages.ts'
 import { idIn, nameOf, nameOfObject } from './names.ts'
-import { isReference, readHeader, referenceId } from '../lib/reference.ts'
+import { isReference, readHeader, referenceId } from '../lib/models/index.ts'
 
 /** A part of the window, in tokens. */
 export interface Share {

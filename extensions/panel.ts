@@ -2,7 +2,7 @@
 import type { ExtensionCommandContext, KeybindingsManager, Theme } from '@earendil-works/pi-coding-agent'
 import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
-import { sentenceOf } from '../lib/errors.ts'
+import { sentenceOf } from '../lib/core/index.ts'
 import { keep, rollNow, switchRolls, undoRoll } from './actions.ts'
 import type { StateBefore } from './actions.ts'
 import { NOTICE } from './boundary.ts'

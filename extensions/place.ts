@@ -1,8 +1,8 @@
 /** Decides where a session is stored, from the settings and the environment variables. */
 import { stat } from 'node:fs/promises'
 import type { StoreOptions, StoreState } from '../index.js'
-import { LARGE_BYTES } from '../lib/inspect/names.ts'
-import { addressesIn, shownUrl } from '../lib/node-address.ts'
+import { LARGE_BYTES } from '../lib/ui/index.ts'
+import { addressesIn, shownUrl } from '../lib/core/index.ts'
 
 /** An XTDB database, as named in the settings. */
 export interface XtdbPlace {

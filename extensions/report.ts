@@ -1,9 +1,9 @@
 /** The report on what fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, RollReceipt } from '../index.js'
-import type { Held } from '../lib/held-back.ts'
+import type { Held } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
-import { shortName } from '../lib/inspect/names.ts'
+import { shortName } from '../lib/ui/index.ts'
 import { nameOfObject } from './names.ts'
 import { inPlace, isInWindow, learnName } from './outputs.ts'
 import type { BranchLook, Output, Share } from './outputs.ts'

@@ -9,7 +9,7 @@ import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path
 import type { ToolCallEvent, ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import picomatch from 'picomatch'
 import type { ContextManager, Toolcall } from '../index.js'
-import { flattened } from '../lib/json.ts'
+import { flattened } from '../lib/core/index.ts'
 import type { NeverCollapse } from './settings.ts'
 import { toolOf } from './tools.ts'
 

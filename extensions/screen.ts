@@ -10,8 +10,8 @@ import { isInWindow } from './outputs.ts'
 import type { Output } from './outputs.ts'
 import type { Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
-import { wrapped } from '../lib/columns.ts'
-import { callsBack } from '../lib/models/cache-break.ts'
+import { wrapped } from '../lib/ui/index.ts'
+import { callsBack } from '../lib/models/index.ts'
 import { costLine, heldLine, receiptLine, rollHint, savedLine } from './ui.ts'
 
 /** The parts of the screen that are drawn besides the report. */

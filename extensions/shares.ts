@@ -1,6 +1,6 @@
 /** Figures as people read them: tokens and money, and parts that add up to their total (largest remainder method). */
 import type { Plan } from '../index.js'
-import { SavingLedger } from '../lib/driver/ledger.ts'
+import { SavingLedger } from '../lib/projection/index.ts'
 
 /**
  * `total` units, divided in proportion to `weights` into whole numbers that add up to it. Every part with a weight gets at

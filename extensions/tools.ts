@@ -2,7 +2,7 @@
 import type { AgentToolResult, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import { Type } from 'typebox'
 import type { ContextManager, SetChange } from '../index.js'
-import { partOf } from '../lib/harness/recall.ts'
+import { partOf } from '../lib/projection/index.ts'
 
 /** Returns the open engine. Throws a message for the model if there is none. */
 export type Engine = () => ContextManager

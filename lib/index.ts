@@ -4,14 +4,12 @@
  *
  * @module
  */
-export { DrivenSession } from './driven.ts'
-export { defaultFilesystemId } from './filesystem.ts'
-export { Projection } from './harness.ts'
-export type { ProjectedModel, ProjectionOptions, Shape, ShapeName } from './harness.ts'
-export { ContextManager } from './manager.ts'
-export type { OpenOptions } from './options.ts'
-export { defaultStorePath } from './place.ts'
-export { Store } from './store.ts'
+export { defaultFilesystemId, DrivenSession, Store } from './native/index.ts'
+export { Projection } from './projection/index.ts'
+export type { ProjectedModel, ProjectionOptions, Shape, ShapeName } from './projection/index.ts'
+export { ContextManager } from './session/index.ts'
+export type { OpenOptions } from './session/index.ts'
+export { defaultStorePath } from './core/index.ts'
 
 export type {
   AsOf,

@@ -44,7 +44,7 @@ impl Start {
     }
 }
 
-/// The history of an object as texts, which lib/json.ts reads: what follows the version that a transaction wrote, at most so
+/// The history of an object as texts, which lib/core/json.ts reads: what follows the version that a transaction wrote, at most so
 /// many versions, but all that one transaction wrote for one time. After a transaction that wrote no version of the object:
 /// what later ones wrote.
 pub async fn of(

@@ -1,4 +1,4 @@
-//! JSON crosses the border as text, which lib/json.ts writes and reads: V8 does so many times faster than values can be made
+//! JSON crosses the border as text, which lib/core/json.ts writes and reads: V8 does so many times faster than values can be made
 //! one by one, and our side of it is done away from the event loop. A text also keeps what assigning fields would not: an own
 //! field named `__proto__`.
 

@@ -16,7 +16,7 @@ use crate::life::Life;
 use crate::open::{self, Open};
 use crate::types as js;
 
-/// The native half of the class `ContextManager` in lib/manager.ts, which documents the methods.
+/// The native half of the class `ContextManager` in lib/session/manager.ts, which documents the methods.
 #[napi]
 pub struct ContextManager {
     session_id: OnceLock<String>,

@@ -20,7 +20,7 @@ use crate::life::Life;
 use crate::opened::{self, Opened};
 use crate::types as js;
 
-/// The native half of the class `Store` in lib/store.ts, which documents the methods.
+/// The native half of the class `Store` in lib/native/store.ts, which documents the methods.
 #[napi]
 pub struct Store {
     pub(crate) life: Life<Opened>,

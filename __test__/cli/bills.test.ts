@@ -2,10 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { allSessionFiles, openAny } from '../../lib/replay/open.ts'
+import { allSessionFiles, openAny } from '../../lib/recordings/open.ts'
 import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { cli, temporaryFolder } from '../replay/support.ts'
 
 afterEach(cleanUp)

@@ -1,9 +1,9 @@
 /** The help of every command, as a person reads it in a terminal of 80 columns. */
 import { expect, test } from 'vitest'
-import { COMMANDS, overview } from '../../lib/cli/commands.ts'
+import { loaded, overview } from '../../lib/cli/commands.ts'
 import { cli } from '../replay/support.ts'
 
-const HELPS = [['the program', overview()], ...Object.entries(COMMANDS).map(([name, { help }]) => [name, help])] as [string, string][]
+const HELPS = [['the program', overview()], ...Object.entries(await loaded()).map(([name, { help }]) => [name, help])] as [string, string][]
 
 test.each(HELPS)('%s: fits 80 columns, has whole paragraphs, and names the exit codes', (_name, help) => {
   const lines = help.split('\n')
@@ -20,10 +20,10 @@ test.each(HELPS)('%s: fits 80 columns, has whole paragraphs, and names the exit 
 })
 
 test('every option of a command is in its help, and help and --help say the same', async () => {
-  for (const [name, { help, options }] of Object.entries(COMMANDS)) {
+  for (const [name, { help, options }] of Object.entries(await loaded())) {
     expect([name, Object.keys(options).filter((option) => !help.includes(`--${option}`))]).toEqual([name, []])
   }
   for (const args of [['help', 'log'], ['log', '--help'], ['log', '-h']]) {
-    expect(await cli(args)).toEqual({ code: 0, stdout: `${COMMANDS['log']!.help}\n`, stderr: '' })
+    expect(await cli(args)).toEqual({ code: 0, stdout: `${(await loaded())['log']!.help}\n`, stderr: '' })
   }
 })

@@ -5,11 +5,11 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { inStore } from '../../lib/cli/store.ts'
+import { inStore } from '../../lib/native/in-store.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { cli, MAIN, NODE } from '../replay/support.ts'
-import { cleanUp, temporaryFolder } from '../rig/pi.ts'
-import { onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { onCleanUp } from '../../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

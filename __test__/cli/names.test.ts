@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { shortened, shortName } from '../../lib/inspect/names.ts'
-import { nearest } from '../../lib/cli/suggest.ts'
+import { shortened, shortName } from '../../lib/ui/names.ts'
+import { nearest } from '../../lib/ui/suggest.ts'
 import { queryOf } from '../../lib/cli/look.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { cli } from '../replay/support.ts'
-import { recall } from '../../lib/harness/recall.ts'
-import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
+import { recall } from '../../lib/projection/recall.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../../rig/pi.ts'
 
 afterEach(cleanUp)
 

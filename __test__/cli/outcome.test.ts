@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { COMMANDS } from '../../lib/cli/commands.ts'
+import { loaded } from '../../lib/cli/commands.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { cli, program } from '../replay/support.ts'
-import { cleanUp, temporaryFolder } from '../rig/pi.ts'
-import { byReader } from '../rig/process.ts'
+import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { byReader } from '../../rig/process.ts'
 
 afterEach(cleanUp)
 
@@ -167,7 +167,7 @@ test('completion knows every command and option', async () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { code, stdout } = await cli(['completion', shell])
     expect(code).toBe(0)
-    for (const [name, { options }] of Object.entries(COMMANDS)) {
+    for (const [name, { options }] of Object.entries(await loaded())) {
       expect(stdout).toContain(name)
       for (const option of Object.keys(options)) expect(stdout).toContain(option)
     }

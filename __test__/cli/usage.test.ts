@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { sinceOf } from '../../lib/cli/usage.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
 
 afterEach(cleanUp)
 

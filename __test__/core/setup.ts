@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ContextManager } from '../../lib/index.ts'
 import type { ErrorCode, ModelCall, OpenOptions, StoreOptions } from '../../lib/index.ts'
-import { onCleanUp } from '../rig/cleanup.ts'
+import { onCleanUp } from '../../rig/cleanup.ts'
 
 /** The namespace of the files in tests, so that IDs do not depend on the machine. */
 export const FILESYSTEM = 'test-filesystem'

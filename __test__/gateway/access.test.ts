@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 import type { Got } from './support.ts'
 

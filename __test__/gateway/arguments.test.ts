@@ -4,9 +4,9 @@ import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { hiddenArguments } from '../../lib/gateway/hidden.ts'
 import { shapeOf } from '../../lib/gateway/shape.ts'
 import type { ObjectDocument } from '../../lib/index.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import type { ModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import type { ModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long } from './support.ts'
 
 afterEach(cleanUp)

@@ -9,8 +9,8 @@ import { Holdout } from '../../lib/gateway/holdout.ts'
 import { inputCost, plainCost } from '../../lib/gateway/saving.ts'
 import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, gatewayTo, long, startProcess } from './support.ts'
 
 afterEach(cleanUp)

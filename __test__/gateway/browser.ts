@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import type { Readable, Writable } from 'node:stream'
 import { folder } from '../core/setup.ts'
-import { onCleanUp } from '../rig/cleanup.ts'
+import { onCleanUp } from '../../rig/cleanup.ts'
 
 /** The browser's command; undefined where there is none. */
 export const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome'].find((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0)

@@ -10,8 +10,8 @@ import { billsFile } from '../../lib/gateway/bills.ts'
 import { canDecode, codingsOf, decoded } from '../../lib/gateway/coding.ts'
 import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 
 afterEach(cleanUp)

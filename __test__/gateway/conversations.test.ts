@@ -5,9 +5,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { StoreOptions } from '../../index.js'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { folder } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import type { ModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import type { ModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
 
 afterEach(cleanUp)

@@ -1,9 +1,9 @@
 /** A host changes something early in its conversation: that is an edit of it, and not another conversation. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import type { ModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import type { ModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, callTool, gatewayTo, lasting, long } from './support.ts'
 
 afterEach(cleanUp)

@@ -1,16 +1,16 @@
 /** An edit leads from one value to the other, in memory and in the text of a body, and touches nothing else there. */
 import { describe, expect, test } from 'vitest'
-import { applied, appliedItems, cutItems, editOf, itemsOf } from '../../lib/harness/edit.ts'
-import type { EditedItem } from '../../lib/harness/edit.ts'
-import type { JsonEdit } from '../../lib/harness/edit.ts'
-import { argumentsText, spliced } from '../../lib/harness/splice.ts'
-import { shapeNamed } from '../../lib/harness/shapes.ts'
-import { isEdited, read, write } from '../../lib/harness/unit.ts'
-import type { PartEdit } from '../../lib/driver/edits.ts'
+import { applied, appliedItems, cutItems, editOf, itemsOf } from '../../lib/projection/edit.ts'
+import type { EditedItem } from '../../lib/projection/edit.ts'
+import type { JsonEdit } from '../../lib/projection/edit.ts'
+import { argumentsText, spliced } from '../../lib/projection/splice.ts'
+import { shapeNamed } from '../../lib/projection/shapes.ts'
+import { isEdited, read, write } from '../../lib/projection/unit.ts'
+import type { PartEdit } from '../../lib/projection/driver/edits.ts'
 import { written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
-import { random } from '../rig/random.ts'
-import type { Random } from '../rig/random.ts'
+import { random } from '../../rig/random.ts'
+import type { Random } from '../../rig/random.ts'
 
 const NAMES = ['role', 'type', 'id', 'content', 'text', '__proto__', 'constructor', 'a"b\\', 'é\u2028']
 

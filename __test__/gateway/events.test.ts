@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { AnswerReader } from '../../lib/gateway/answer.ts'
 import { Gathered } from '../../lib/gateway/gather.ts'
 import { KEPT_END, Lines, LONGEST_LINE } from '../../lib/gateway/lines.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { AnthropicLoop, gatewayTo, upstream } from './support.ts'
 
 afterEach(cleanUp)

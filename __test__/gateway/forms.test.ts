@@ -10,9 +10,9 @@ import { Forms } from '../../lib/gateway/forms.ts'
 import type { LastForm } from '../../lib/gateway/forms.ts'
 import { chainOf } from '../../lib/gateway/prefix.ts'
 import { folder } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import type { ModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import type { ModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, gatewayTo, long, upstream } from './support.ts'
 
 afterEach(cleanUp)

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { folder } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 import type { Got } from './support.ts'
 

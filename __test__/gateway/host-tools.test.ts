@@ -1,7 +1,7 @@
 /** The hosts' tools under the engine's names, and back. */
 import { describe, expect, test } from 'vitest'
 import { changesOf } from '../../lib/host-tools/changes.ts'
-import { engineCall, hostArguments, hostNamed, hostOfSession, outputAlone, piCall, shownBy, shownLines, withoutLineNumbers } from '../../lib/host-tools.ts'
+import { engineCall, hostArguments, hostNamed, hostOfSession, outputAlone, piCall, shownBy, shownLines, withoutLineNumbers } from '../../lib/host-tools/index.ts'
 
 describe('a shell command that shows a file', () => {
   test.each([

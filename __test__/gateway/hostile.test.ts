@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 import * as zlib from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { folder } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 
 afterEach(cleanUp)

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
 import { folder } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, startProcess, upstream } from './support.ts'
 
 afterEach(cleanUp)

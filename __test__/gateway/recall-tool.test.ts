@@ -2,9 +2,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { readRequest } from '../../lib/gateway/request.ts'
 import { callOf } from '../../lib/gateway/shape.ts'
-import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../../lib/harness/recall.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../../lib/projection/recall.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, gatewayTo, long } from './support.ts'
 
 afterEach(cleanUp)

@@ -9,8 +9,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { lastingSecret } from '../../lib/cli/secret.ts'
 import { programOf } from '../../lib/gateway/programs.ts'
 import { folder } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, gatewayTo, long } from './support.ts'
 
 afterEach(cleanUp)

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { Browser, CHROMIUM } from './browser.ts'
 import { ask, gatewayTo } from './support.ts'
 

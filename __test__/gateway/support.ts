@@ -11,7 +11,7 @@ import { startGateway } from '../../lib/gateway/gateway.ts'
 import type { Gateway, GatewayOptions } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
 import { folder } from '../core/setup.ts'
-import { onCleanUp } from '../rig/cleanup.ts'
+import { onCleanUp } from '../../rig/cleanup.ts'
 
 /** A gateway whose upstreams are a server on this machine. */
 export async function gatewayTo(server: string, options: Partial<GatewayOptions> & { store?: StoreOptions } = {}): Promise<{ gateway: Gateway; warnings: string[] }> {

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import * as zlib from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { folder } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startProcess } from './support.ts'
 
 /** What belongs to one connection, and how a body is sent on it. */

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
 
 afterEach(cleanUp)

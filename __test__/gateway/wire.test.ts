@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { proxyFor } from '../../lib/gateway/upstream.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import type { Seen } from './support.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 

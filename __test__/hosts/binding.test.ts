@@ -1,6 +1,6 @@
 /** Each host with its real package, on a provider that binds its reasoning: nothing is refused, and a running turn loses nothing. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import type { SignedFormat } from './models.ts'
 import { strictSession } from './strict.ts'
 

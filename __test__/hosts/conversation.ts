@@ -1,6 +1,6 @@
 /** One conversation in the words of every shape, so that what they are turned into can be compared. */
-import type { ShapeName } from '../../lib/harness.ts'
-import { random } from '../rig/random.ts'
+import type { ShapeName } from '../../lib/projection/harness.ts'
+import { random } from '../../rig/random.ts'
 
 /** A tool call with its result. */
 export interface Call {

@@ -11,9 +11,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { findRuntime } from '../../pi-runtime/index.mjs'
 import { installHere } from '../../scripts/release/install.mjs'
 import { folder } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import { calls } from '../rig/reply.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { calls } from '../../rig/reply.ts'
 import { output } from './script.ts'
 
 afterEach(cleanUp)

@@ -1,7 +1,7 @@
 /** A host that fetches the tools of a context after its first step, as one does with a child's, is not warned. */
 import { afterEach, expect, test } from 'vitest'
 import { contextFor } from '../../lib/hosts/ai-sdk.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -6,8 +6,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { folder } from '../core/setup.ts'
-import { deadline, onCleanUp } from '../rig/cleanup.ts'
-import type { ModelServer } from '../rig/model-server.ts'
+import { deadline, onCleanUp } from '../../rig/cleanup.ts'
+import type { ModelServer } from '../../rig/model-server.ts'
 
 /** The binary for this machine, which npm has installed; undefined where there is none. */
 export const binary = ((): string | undefined => {

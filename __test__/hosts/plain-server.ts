@@ -1,7 +1,7 @@
 /** A provider of chat completions that does not stream, for clients that are nothing but `fetch`. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { onCleanUp } from '../rig/cleanup.ts'
+import { onCleanUp } from '../../rig/cleanup.ts'
 
 /** A request's body, as far as the tests look at it. */
 interface PlainRequest {

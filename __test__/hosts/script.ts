@@ -1,7 +1,7 @@
 /** The model of the conformance suite: it does what the latest prompt says, one call after the other. */
-import { calls } from '../rig/reply.ts'
-import type { Answer } from '../rig/reply.ts'
-import type { ModelRequest } from '../rig/request.ts'
+import { calls } from '../../rig/reply.ts'
+import type { Answer } from '../../rig/reply.ts'
+import type { ModelRequest } from '../../rig/exchange.ts'
 
 /**
  * `show a b+c` calls the tool `show` with a, then with b and c at once; `bring x` calls `activate`; anything else is

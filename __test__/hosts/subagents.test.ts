@@ -1,10 +1,10 @@
 /** A subagent can bring back what its prompt names, and nothing else of its parent's. */
 import { afterEach, expect, test } from 'vitest'
 import { folder, FILESYSTEM, sqlite } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import { calls } from '../rig/reply.ts'
-import type { ModelRequest } from '../rig/request.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { calls } from '../../rig/reply.ts'
+import type { ModelRequest } from '../../rig/exchange.ts'
 import { drivers } from './drivers.ts'
 import { output } from './script.ts'
 

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { inStore } from '../../lib/cli/store.ts'
+import { inStore } from '../../lib/native/in-store.ts'
 import { folder, opened, sqlite } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { GENEROUS, NATIVE, say, sized } from './sized.ts'
 
 afterEach(cleanUp)

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { folder, sqlite } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { GENEROUS, NATIVE, say, sized } from './sized.ts'
 
 afterEach(cleanUp)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { folder, sqlite, write } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { GENEROUS, NATIVE, say, sized } from './sized.ts'
 
 afterEach(cleanUp)

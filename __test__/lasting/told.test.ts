@@ -13,8 +13,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { Store } from '../../lib/index.ts'
 import { folder, sqlite } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
-import { random } from '../rig/random.ts'
+import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { random } from '../../rig/random.ts'
 import { GENEROUS, NATIVE, say, sized } from './sized.ts'
 
 afterEach(cleanUp)

@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { checkAppendOnly } from '../rig/checks.ts'
-import { cleanUp, messagesOf, readSession, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
+import { checkAppendOnly } from '../../rig/checks.ts'
+import { cleanUp, messagesOf, readSession, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
 import { command, handle, lines, openStore, put, setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)

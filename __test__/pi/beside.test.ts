@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { namesBeside, toolOf, TOOLS } from '../../extensions/tools.ts'
-import { cleanUp, newestSession, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
+import { cleanUp, newestSession, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
 import { command, handle, lines, openStore, put, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Circumstances } from '../../extensions/circumstances.ts'
 import { askedSeconds } from '../../extensions/requests.ts'
 import { DEFAULTS } from '../../extensions/settings.ts'
-import { breaks } from '../rig/checks.ts'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
+import { breaks } from '../../rig/checks.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
 import { lines, OUTPUTS_ONLY, put, setUp } from './support.ts'
 
 afterEach(cleanUp)

@@ -1,11 +1,11 @@
 /** Pi's compaction: by hand, at the threshold, at an overflow, between two prompts and in the middle of a turn. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { checkAllToolPairs, checkAppendOnly, checkToolPairs, checkUserMessages } from '../rig/checks.ts'
-import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import type { Reply } from '../rig/reply.ts'
-import { lastOf, resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
+import { checkAllToolPairs, checkAppendOnly, checkToolPairs, checkUserMessages } from '../../rig/checks.ts'
+import { cleanUp, readSession, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import type { Reply } from '../../rig/reply.ts'
+import { lastOf, resultsById } from '../../rig/request.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
 import { command, lines, notices, OUTPUTS_ONLY, put, setsOf, setUp, shortened, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)

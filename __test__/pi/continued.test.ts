@@ -5,11 +5,11 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { commonPrefix } from '../rig/meter.ts'
-import { cleanUp, startRpc, temporaryFolder } from '../rig/pi.ts'
-import { random } from '../rig/random.ts'
-import { calls } from '../rig/reply.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
+import { commonPrefix } from '../../rig/meter.ts'
+import { cleanUp, startRpc, temporaryFolder } from '../../rig/pi.ts'
+import { random } from '../../rig/random.ts'
+import { calls } from '../../rig/reply.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
 import { handle, lines, put, setUp } from './support.ts'
 
 afterEach(cleanUp)

@@ -3,9 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
 import { command, lines, notices, referring, setUp, TOOLS_AT_ONCE, put } from './support.ts'
 
 afterEach(cleanUp)

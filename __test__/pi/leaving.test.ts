@@ -1,11 +1,11 @@
 /** Old calls become lines in a long turn of the real Pi: requests stay valid, and all of it can be had again. */
 import { afterEach, expect, test } from 'vitest'
-import { checkAllToolPairs, checkAppendOnly, checkToolPairs } from '../rig/checks.ts'
-import { SOON } from '../rig/extension.ts'
-import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { lastOf, resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
+import { checkAllToolPairs, checkAppendOnly, checkToolPairs } from '../../rig/checks.ts'
+import { SOON } from '../../rig/extension.ts'
+import { cleanUp, readSession, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { lastOf, resultsById } from '../../rig/request.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
 import { command, setUp } from './support.ts'
 
 afterEach(cleanUp)

@@ -2,12 +2,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { checkAppendOnly, checkUserMessages } from '../rig/checks.ts'
-import { readReference } from '../rig/extension.ts'
-import { cleanUp, runPrint, startRpc, temporaryFolder } from '../rig/pi.ts'
-import { calls, Gate } from '../rig/reply.ts'
-import { lastOf, resultsById } from '../rig/request.ts'
-import type { Api } from '../rig/request.ts'
+import { checkAppendOnly, checkUserMessages } from '../../rig/checks.ts'
+import { readReference } from '../../rig/extension.ts'
+import { cleanUp, runPrint, startRpc, temporaryFolder } from '../../rig/pi.ts'
+import { calls, Gate } from '../../rig/reply.ts'
+import { lastOf, resultsById } from '../../rig/request.ts'
+import type { Api } from '../../rig/exchange.ts'
 import {
   command,
   header,

@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { FOLDER, installInto } from '../gateway/installed.ts'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
 import { command, handle, lines, put, setUp } from './support.ts'
 
 afterEach(cleanUp)

@@ -1,9 +1,9 @@
 /** `/context` in a terminal: what its keys do, and that it says what is true. */
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { KEYS, startTerminal } from '../rig/terminal.ts'
-import type { PiTerminal } from '../rig/terminal.ts'
+import { cleanUp } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { KEYS, startTerminal } from '../../rig/terminal.ts'
+import type { PiTerminal } from '../../rig/terminal.ts'
 import { lines, put, reference, setUp, TOOLS_AT_ONCE } from './support.ts'
 import type { Setting } from './support.ts'
 

@@ -8,10 +8,10 @@ import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } fro
 import type { SessionTree } from '../../extensions/messages.ts'
 import { billOf, lastAnswer, physicalModel } from '../../extensions/provider.ts'
 import { appendsTools, objectIn } from '../../extensions/recall.ts'
-import { isReference, readHeader } from '../../lib/reference.ts'
+import { isReference, readHeader } from '../../lib/models/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
 import { namesBeside, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
-import { cleanUp, onCleanUp } from '../rig/pi.ts'
+import { cleanUp, onCleanUp } from '../../rig/pi.ts'
 
 afterEach(cleanUp)
 

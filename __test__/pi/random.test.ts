@@ -4,13 +4,13 @@
  */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { breaks, checkToolPairs } from '../rig/checks.ts'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import type { PiRpc } from '../rig/pi.ts'
-import { random } from '../rig/random.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
-import type { Api } from '../rig/request.ts'
+import { breaks, checkToolPairs } from '../../rig/checks.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import type { PiRpc } from '../../rig/pi.ts'
+import { random } from '../../rig/random.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
+import type { Api } from '../../rig/exchange.ts'
 import {
   command,
   header,

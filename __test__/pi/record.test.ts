@@ -3,9 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import type { Answer } from '../rig/reply.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import type { Answer } from '../../rig/reply.ts'
 import { command, lines, notices, openStore, put, setUp } from './support.ts'
 
 afterEach(cleanUp)

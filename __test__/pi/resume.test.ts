@@ -3,12 +3,12 @@ import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { checkAppendOnly } from '../rig/checks.ts'
-import { cleanUp, newestSession, runPrint, startRpc } from '../rig/pi.ts'
-import type { PiRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { lastOf, resultsById } from '../rig/request.ts'
-import type { ModelRequest } from '../rig/request.ts'
+import { checkAppendOnly } from '../../rig/checks.ts'
+import { cleanUp, newestSession, runPrint, startRpc } from '../../rig/pi.ts'
+import type { PiRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { lastOf, resultsById } from '../../rig/request.ts'
+import type { ModelRequest } from '../../rig/exchange.ts'
 import {
   command,
   handle,

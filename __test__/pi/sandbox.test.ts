@@ -4,8 +4,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { defaultFilesystemId } from '../../lib/index.ts'
-import { cleanUp, newestSession, startRpc, temporaryFolder } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
+import { cleanUp, newestSession, startRpc, temporaryFolder } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
 import { openStore, put, sessionIdOf, setUp } from './support.ts'
 
 afterEach(cleanUp)

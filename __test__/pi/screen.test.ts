@@ -11,7 +11,7 @@ import type { Report } from '../../extensions/report.ts'
 import { drawHelp, drawScreen } from '../../extensions/screen.ts'
 import type { View } from '../../extensions/screen.ts'
 import { apportion, percentParts, short, shortParts } from '../../extensions/shares.ts'
-import { random as randomFrom } from '../rig/random.ts'
+import { random as randomFrom } from '../../rig/random.ts'
 
 const theme = {
   fg: (_color: string, text: string) => `\x1b[36m${text}\x1b[39m`,

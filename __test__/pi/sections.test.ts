@@ -1,10 +1,10 @@
 /** The canonical four sections as the layout of the real Pi's requests. */
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, messagesOf, readSession, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
+import { cleanUp, messagesOf, readSession, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
 import { command, handle, lines, openStore, put, setUp } from './support.ts'
 
 afterEach(cleanUp)

@@ -7,7 +7,7 @@ import { MOUNTS_WANTED, pathsOf } from '../../extensions/mounts.ts'
 import { longWait, placeOf, storeLine } from '../../extensions/place.ts'
 import type { XtdbPlace } from '../../extensions/place.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extensions/settings.ts'
-import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
 
 afterEach(cleanUp)
 

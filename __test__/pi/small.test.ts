@@ -3,14 +3,14 @@
  * none of the tools for it.
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import { breaks, checkAppendOnly, total } from '../rig/checks.ts'
-import type { Total } from '../rig/checks.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import { cleanUp, createPiHome, runPrint, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import type { Script } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
-import { HOW_TO_READ } from '../../lib/driver/port.ts'
+import { breaks, checkAppendOnly, total } from '../../rig/checks.ts'
+import type { Total } from '../../rig/checks.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { cleanUp, createPiHome, runPrint, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import type { Script } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
+import { HOW_TO_READ } from '../../lib/projection/driver/port.ts'
 import { command, handle, header, lines, openStore, referring, sessionIdOf, setUp, put } from './support.ts'
 
 afterEach(cleanUp)

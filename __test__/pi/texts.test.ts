@@ -2,14 +2,14 @@
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { flattened } from '../../lib/json.ts'
+import { flattened } from '../../lib/core/json.ts'
 import { bounded, Failures, isPassing } from '../../extensions/guard.ts'
 import { bytesOf, sizeHint } from '../../extensions/place.ts'
 import type { Report } from '../../extensions/report.ts'
 import { short } from '../../extensions/shares.ts'
 import { costLine, receiptLine, reportLines, savedLine } from '../../extensions/ui.ts'
-import { cleanUp, temporaryFolder } from '../rig/pi.ts'
-import { sentenceOf } from '../../lib/errors.ts'
+import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { sentenceOf } from '../../lib/core/errors.ts'
 
 afterEach(cleanUp)
 

@@ -4,11 +4,11 @@
  */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import type { PiRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import type { PiRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
 import { TOOLS } from '../../extensions/tools.ts'
 import { command, lines, notices, OUTPUTS_ONLY, put, setUp, shortened } from './support.ts'
 

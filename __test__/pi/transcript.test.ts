@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
-import { checkAppendOnly, checkUserMessages } from '../rig/checks.ts'
-import { cleanUp, messagesOf, readSession, runPrint, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
+import { checkAppendOnly, checkUserMessages } from '../../rig/checks.ts'
+import { cleanUp, messagesOf, readSession, runPrint, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
 import {
   command,
   handle,

@@ -1,10 +1,10 @@
 /** `/context undo` in the real Pi: what comes back is what the model saw before the roll, and each roll is undone once. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
-import type { PiRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
+import { cleanUp, readSession, startRpc } from '../../rig/pi.ts'
+import type { PiRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
 import { command, lines, openStore, referring, sessionIdOf, setUp, TOOLS_AT_ONCE, put } from './support.ts'
 import type { Setting } from './support.ts'
 

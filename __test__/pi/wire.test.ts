@@ -3,11 +3,11 @@
  * provider refuses.
  */
 import { afterEach, expect, test } from 'vitest'
-import { cleanUp, startRpc } from '../rig/pi.ts'
-import type { Reply } from '../rig/reply.ts'
-import { resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
-import { refusals } from '../rig/valid.ts'
+import { cleanUp, startRpc } from '../../rig/pi.ts'
+import type { Reply } from '../../rig/reply.ts'
+import { resultsById } from '../../rig/request.ts'
+import type { Api, ModelRequest } from '../../rig/exchange.ts'
+import { refusals } from '../../rig/valid.ts'
 import { lines, put, setUp } from './support.ts'
 
 afterEach(cleanUp)

@@ -3,8 +3,8 @@
  * does is a list of events, so that what was found can be repeated without the generator.
  */
 import type { Call, Step } from '../hosts/conversation.ts'
-import { random } from '../rig/random.ts'
-import type { Random } from '../rig/random.ts'
+import { random } from '../../rig/random.ts'
+import type { Random } from '../../rig/random.ts'
 
 /** What happens. `at` is a place in the conversation as a share of its length, so that an event fits whatever came before. */
 export type Event =

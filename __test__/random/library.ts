@@ -1,6 +1,6 @@
 /** A host on the library: a session with a projection, that starts anew, forks, and sends its conversation after each event. */
-import { Projection } from '../../lib/harness.ts'
-import type { ShapeName } from '../../lib/harness.ts'
+import { Projection } from '../../lib/projection/harness.ts'
+import type { ShapeName } from '../../lib/projection/harness.ts'
 import { ContextManager } from '../../lib/index.ts'
 import type { StoreOptions } from '../../lib/index.ts'
 import { FILESYSTEM } from '../core/setup.ts'

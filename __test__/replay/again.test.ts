@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { lookAgain, needsOf, readAgain, searchAgain, seen } from '../../lib/replay/again.ts'
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
-import { Files } from '../../lib/replay/files.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import type { ReplayBlock } from '../../lib/recordings/blocks.ts'
+import { Files } from '../../lib/recordings/files.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -1,9 +1,9 @@
 /** Requests that a provider would refuse that binds reasoning to everything before it. */
 import { describe, expect, test } from 'vitest'
-import { textBlock } from '../../lib/replay/blocks.ts'
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
+import { textBlock } from '../../lib/recordings/blocks.ts'
+import type { ReplayBlock } from '../../lib/recordings/blocks.ts'
 import { BoundReasoning } from '../../lib/replay/bound-reasoning.ts'
-import { openRecording } from '../../lib/replay/open.ts'
+import { openRecording } from '../../lib/recordings/open.ts'
 import { replaySession } from '../../lib/replay/run.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { fixture, options } from './support.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/recordings/blocks.ts'
 import { CACHES, PromptCache } from '../../lib/replay/cache.ts'
 import type { CacheRules } from '../../lib/replay/cache.ts'
 import { block } from './support.ts'

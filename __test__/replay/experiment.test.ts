@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { armNamed, run } from '../../experiments/arm.ts'
-import type { Outcome } from '../../experiments/arm.ts'
-import { reportOf } from '../../experiments/report.ts'
-import { TASKS, tasksNamed } from '../../experiments/tasks.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { armNamed, run } from '../../lab/experiments/arm.ts'
+import type { Outcome } from '../../lab/experiments/arm.ts'
+import { reportOf } from '../../lab/experiments/report.ts'
+import { TASKS, tasksNamed } from '../../lab/experiments/tasks.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { temporaryFolder } from './support.ts'
 
 afterEach(cleanUp)

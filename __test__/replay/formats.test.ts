@@ -3,10 +3,10 @@ import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
-import { openRecording, sessionFiles } from '../../lib/replay/open.ts'
-import { callsOf, LeftOut, textOf } from '../../lib/replay/recording.ts'
-import type { Recording, Step } from '../../lib/replay/recording.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { openRecording, sessionFiles } from '../../lib/recordings/open.ts'
+import { callsOf, LeftOut, textOf } from '../../lib/recordings/recording.ts'
+import type { Recording, Step } from '../../lib/recordings/recording.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { cli, entriesOf, fixture, temporaryFile, temporaryFolder } from './support.ts'
 
 afterEach(cleanUp)

@@ -1,11 +1,11 @@
 /** A recorded session taken in again: on any store, and however often the process ends on the way, the same bytes. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { isCall, isSent } from '../../lib/replay/recording.ts'
-import type { Message } from '../../lib/replay/recording.ts'
+import { isCall, isSent } from '../../lib/recordings/recording.ts'
+import type { Message } from '../../lib/recordings/recording.ts'
 import type { ContextManager, StoreOptions } from '../../lib/index.ts'
-import { Projection } from '../../lib/harness.ts'
+import { Projection } from '../../lib/projection/harness.ts'
 import { folder, opened, sqlite } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { entriesOf, fixture, stepsOf } from './support.ts'
 
 afterEach(cleanUp)

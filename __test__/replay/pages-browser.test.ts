@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { Browser, CHROMIUM } from '../gateway/browser.ts'
 import { cli, fixture, temporaryFolder } from './support.ts'
 

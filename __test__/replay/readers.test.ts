@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { openRecording } from '../../lib/replay/open.ts'
-import { callsOf, isCall, textOf } from '../../lib/replay/recording.ts'
-import type { Step } from '../../lib/replay/recording.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { openRecording } from '../../lib/recordings/open.ts'
+import { callsOf, isCall, textOf } from '../../lib/recordings/recording.ts'
+import type { Step } from '../../lib/recordings/recording.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { entriesOf, fixture, stepsOf, temporaryFile } from './support.ts'
 
 afterEach(cleanUp)

@@ -2,15 +2,15 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { contentsOf } from '../../lib/inspect/contents.ts'
-import { bounded, difference } from '../../lib/inspect/difference.ts'
+import { bounded, changedLines } from '../../lib/ui/changed-lines.ts'
 import { rebuild } from '../../lib/inspect/request.ts'
-import { blocksOf, Calls } from '../../lib/replay/blocks.ts'
-import { isCall } from '../../lib/replay/recording.ts'
-import type { Message } from '../../lib/replay/recording.ts'
-import { SOON, withExtension } from '../rig/extension.ts'
-import { startModelServer } from '../rig/model-server.ts'
-import { cleanUp, createPiHome, startRpc } from '../rig/pi.ts'
-import { calls } from '../rig/reply.ts'
+import { blocksOf, Calls } from '../../lib/recordings/blocks.ts'
+import { isCall } from '../../lib/recordings/recording.ts'
+import type { Message } from '../../lib/recordings/recording.ts'
+import { SOON, withExtension } from '../../rig/extension.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { cleanUp, createPiHome, startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
 import { cli, entriesOf, fixture, stepsOf, temporaryFolder } from './support.ts'
 
 afterEach(cleanUp)
@@ -115,7 +115,7 @@ test.each([
   ['1\n2\n3\n4\n5\n6\n7\n8', '1\n2\n3\n4\nnew\n5\n6\n7\n8', '…\n 3\n 4\n+new\n 5\n 6\n…'],
   ['a\nb\nc\nd', 'b\nc\ne\nd', '-a\n b\n c\n+e\n d'],
 ])('the difference from %j to %j', (before, after, expected) => {
-  expect(difference(before, after)).toBe(expected)
+  expect(changedLines(before, after)).toBe(expected)
 })
 
 /** What `log` and `/context` show of any difference. */
@@ -128,7 +128,7 @@ test.each<[string, string, string, RegExp]>([
   ['a few lines', 'a\nb', 'a\nc', /^ a\n-b\n\+c$/],
   ['nothing', 'a', 'a', /^$/],
 ])('bounded_difference_has_a_limit: %s', (_, before, after, expected) => {
-  const shown = bounded(difference(before, after).split('\n')).join('\n')
+  const shown = bounded(changedLines(before, after).split('\n')).join('\n')
   expect(shown.length).toBeLessThan(40_100)
   expect(shown).toMatch(expected)
 })

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { openRecording } from '../../lib/replay/open.ts'
+import { openRecording } from '../../lib/recordings/open.ts'
 import { fit, survey } from '../../lib/replay/survey.ts'
 import { fixture, temporaryFile } from './support.ts'
-import { cleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 
 afterEach(cleanUp)
 

@@ -1,14 +1,14 @@
 /** Hand-made conversations, and the uses of what a policy hides of them. */
-import { blocksOf, Calls, textBlock } from '../../lib/replay/blocks.ts'
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
+import { blocksOf, Calls, textBlock } from '../../lib/recordings/blocks.ts'
+import type { ReplayBlock } from '../../lib/recordings/blocks.ts'
 import { Reader } from '../../lib/replay/missed/answer.ts'
 import { Meter } from '../../lib/replay/missed/meter.ts'
 import type { OwnPhrases } from '../../lib/replay/missed/phrases.ts'
 import type { MissedUses } from '../../lib/replay/missed/uses.ts'
 import { Vocabulary } from '../../lib/replay/missed/vocabulary.ts'
-import { ratioPrices } from '../../lib/replay/prices.ts'
-import { isCall, isSent } from '../../lib/replay/recording.ts'
-import type { RecordedEntry, Message, Step } from '../../lib/replay/recording.ts'
+import { ratioPrices } from '../../lib/recordings/prices.ts'
+import { isCall, isSent } from '../../lib/recordings/recording.ts'
+import type { RecordedEntry, Message, Step } from '../../lib/recordings/recording.ts'
 import { entriesOf } from './support.ts'
 
 /** The agent's working directory. */

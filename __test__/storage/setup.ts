@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, onTestFinished } from 'vitest'
-import type { IFileSystem } from '../../lib/storage.ts'
+import type { IFileSystem } from '../../lib/storage/index.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -73,13 +73,13 @@ function build(): Promise<string> {
         rewriteRelativeImportExtensions: true, types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')],
         rootDir: ROOT, outDir: out, skipLibCheck: true, declaration: false,
       },
-      files: [join(ROOT, 'lib/storage.ts')],
+      files: [join(ROOT, 'lib/storage/index.ts')],
     }
     await writeFile(join(out, 'tsconfig.json'), JSON.stringify(config))
     await writeFile(join(out, 'package.json'), '{"type":"module"}')
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
     await promisify(execFile)(process.execPath, [tsc, '-p', join(out, 'tsconfig.json')])
-    return join(out, 'lib/storage.js')
+    return join(out, 'lib/storage/index.js')
   })()
   return built
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
 import type { OpenOptions, Version } from '../../lib/index.ts'
-import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
-import { freshNode, tick, withoutXtdb } from '../rig/xtdb.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { freshNode, tick, withoutXtdb } from '../../rig/xtdb.ts'
 
 afterEach(cleanUp)
 

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
 import type { StoreOptions } from '../../lib/index.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
-import { freshNode, withoutXtdb } from '../rig/xtdb.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { freshNode, withoutXtdb } from '../../rig/xtdb.ts'
 
 let before: string | undefined
 beforeEach(() => {

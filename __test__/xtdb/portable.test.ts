@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { inStore } from '../../lib/cli/store.ts'
+import { inStore } from '../../lib/native/in-store.ts'
 import { ContextManager } from '../../lib/index.ts'
 import type { OpenOptions, StoreOptions } from '../../lib/index.ts'
-import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
-import { freshNode, tick, withoutXtdb } from '../rig/xtdb.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { freshNode, tick, withoutXtdb } from '../../rig/xtdb.ts'
 
 afterEach(cleanUp)
 

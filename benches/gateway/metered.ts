@@ -1,6 +1,6 @@
 /** Messages in Anthropic's format as the blocks that replay's meter counts. */
-import { systemBlock } from '../../lib/replay/blocks.ts'
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
+import { systemBlock } from '../../lib/recordings/index.ts'
+import type { ReplayBlock } from '../../lib/recordings/index.ts'
 
 type Fields = Record<string, any>
 

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ContextManager, type IFileSystem } from '../../lib/storage.ts'
+import { ContextManager, type IFileSystem } from '../../lib/storage/index.ts'
 import { PlainContextManager, writeDurably } from './plain.ts'
 
 interface Storage {

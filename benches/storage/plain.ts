@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { open, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ContextPointer, StoredContext } from '../../lib/storage/types.ts'
+import type { ContextPointer, StoredContext } from '../../lib/storage/index.ts'
 
 export class PlainContextManager {
   #pointers: ContextPointer[] = []

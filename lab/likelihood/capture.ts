@@ -1,13 +1,10 @@
 /** Takes the requests of each arm from replay: the blocks that a policy would have sent for each recorded answer. */
 import { basename } from 'node:path'
-import { BlockCache } from '../../lib/replay/policies/block-cache.ts'
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
-import { openRecording } from '../../lib/replay/open.ts'
-import { optionsOf, parse } from '../../lib/cli/replay-options.ts'
-import { replaySession } from '../../lib/replay/run.ts'
-import type { ReplayOptions } from '../../lib/replay/report.ts'
-import { survey } from '../../lib/replay/survey.ts'
-import type { PolicyName } from '../../lib/replay/policies/policy.ts'
+import { BlockCache, replaySession, survey } from '../../lib/replay/index.ts'
+import type { ReplayBlock } from '../../lib/recordings/index.ts'
+import { openRecording } from '../../lib/recordings/index.ts'
+import { optionsOf, parse } from '../../lib/cli/index.ts'
+import type { PolicyName, ReplayOptions } from '../../lib/replay/index.ts'
 import { answerPieces, requestText } from './chat.ts'
 import type { Piece } from './chat.ts'
 

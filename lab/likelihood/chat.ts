@@ -2,7 +2,7 @@
  * Requests and answers as the measuring model reads them: ChatML, with calls and results in the form that Qwen2.5 was
  * trained on. Thinking stands in front of the text, as a model would write it.
  */
-import type { ReplayBlock } from '../../lib/replay/blocks.ts'
+import type { ReplayBlock } from '../../lib/recordings/index.ts'
 
 /** What a piece of an answer is. */
 export type Part = 'thinking' | 'text' | 'calls'

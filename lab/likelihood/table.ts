@@ -1,5 +1,5 @@
 /** Turns the lines of many sessions into the figures of docs/harm.md. Everything here is arithmetic on recorded lines. */
-import { randomNumbers } from '../../lib/random.ts'
+import { randomNumbers } from '../../lib/core/index.ts'
 import type { Line, Nats } from './measure.ts'
 import type { Part } from './chat.ts'
 import { costOf } from './costs.ts'

@@ -1,10 +1,9 @@
 /** The cost of Pi's sessions and the savings on them, by session ID. */
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
-import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
-import { chargesOf } from '../usage/charges.ts'
-import { Sums } from '../usage/sums.ts'
-import type { Sum } from '../usage/sums.ts'
+import { openRecording, piSessionFolder, sessionFiles } from '../recordings/index.ts'
+import { chargesOf, Sums } from '../usage/index.ts'
+import type { Sum } from '../usage/index.ts'
 
 /** Session files of Pi's own folder. */
 export class Bills {

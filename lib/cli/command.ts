@@ -11,3 +11,10 @@ export interface Command {
   /** Runs it; resolves with the exit code. */
   run(args: string[]): Promise<number>
 }
+
+/** A command that is not loaded yet. */
+export interface CommandEntry {
+  /** Its purpose, in a line. */
+  summary: string
+  load(): Promise<Command>
+}

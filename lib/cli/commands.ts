@@ -1,77 +1,92 @@
-/** The commands of the program, in the order of its help. */
-import type { Command } from './command.ts'
-import { completion, COMPLETION_HELP, COMPLETION_OPTIONS } from './completion.ts'
-import { doctor, DOCTOR_HELP, DOCTOR_OPTIONS } from './doctor.ts'
+/** The commands of the program, in the order of its help. A command's code is loaded when it runs. */
+import type { Command, CommandEntry } from './command.ts'
 import { exitHelp } from './exit.ts'
-import { forget, FORGET_HELP, FORGET_OPTIONS } from './forget.ts'
-import { gateway, GATEWAY_HELP, GATEWAY_OPTIONS } from './gateway.ts'
-import { inspect, INSPECT_HELP, INSPECT_OPTIONS } from './inspect.ts'
-import { log, LOG_HELP, LOG_OPTIONS } from './log.ts'
-import { search, SEARCH_HELP, SEARCH_OPTIONS, sessions, SESSIONS_HELP, SESSIONS_OPTIONS, show, SHOW_HELP, SHOW_OPTIONS } from './look.ts'
-import { mcp, MCP_HELP, MCP_OPTIONS } from './mcp.ts'
-import { limits, LIMITS_HELP, LIMITS_OPTIONS, prune, PRUNE_HELP, PRUNE_OPTIONS } from './prune.ts'
-import { replay } from './replay.ts'
-import { REPLAY_HELP, REPLAY_OPTIONS } from './replay-options.ts'
-import { usage, USAGE_HELP, USAGE_OPTIONS } from './usage.ts'
-import { why, WHY_HELP, WHY_OPTIONS } from './why.ts'
-import { run, RUN_HELP, RUN_OPTIONS } from './run.ts'
-import { EXPORT_HELP, EXPORT_OPTIONS, exportCommand, IMPORT_HELP, IMPORT_OPTIONS, importCommand } from './transfer.ts'
 
 /** By name. */
-export const COMMANDS: Readonly<Record<string, Command>> = {
-  run: { summary: 'run a coding agent, and send its model references for old outputs', help: RUN_HELP, options: RUN_OPTIONS, run },
-  gateway: { summary: 'do the same for editors and several agents at once', help: GATEWAY_HELP, options: GATEWAY_OPTIONS, run: gateway },
-  replay: {
-    summary: 'show what it would have saved on your recorded sessions',
-    help: REPLAY_HELP,
-    options: REPLAY_OPTIONS,
-    run: replay,
-  },
-  usage: {
-    summary: 'show what your sessions cost, and what was saved',
-    help: USAGE_HELP,
-    options: USAGE_OPTIONS,
-    run: usage,
-  },
-  why: { summary: 'say what made the provider process a prompt again', help: WHY_HELP, options: WHY_OPTIONS, run: why },
-  sessions: { summary: 'list the sessions of a store', help: SESSIONS_HELP, options: SESSIONS_OPTIONS, run: sessions },
-  search: { summary: 'search all sessions for words', help: SEARCH_HELP, options: SEARCH_OPTIONS, run: search },
-  show: { summary: 'print the text of a file or tool output', help: SHOW_HELP, options: SHOW_OPTIONS, run: show },
-  log: { summary: 'list the versions of an object and what they changed', help: LOG_HELP, options: LOG_OPTIONS, run: log },
-  inspect: {
-    summary: "show a store's contents as a page, or what a call was sent",
-    help: INSPECT_HELP,
-    options: INSPECT_OPTIONS,
-    run: inspect,
-  },
-  export: { summary: 'write a store or a session to a file', help: EXPORT_HELP, options: EXPORT_OPTIONS, run: exportCommand },
-  import: { summary: 'read an exported file into a store', help: IMPORT_HELP, options: IMPORT_OPTIONS, run: importCommand },
-  doctor: {
-    summary: "check a store's integrity and show what takes up space",
-    help: DOCTOR_HELP,
-    options: DOCTOR_OPTIONS,
-    run: doctor,
-  },
-  forget: {
-    summary: 'erase a text, an object, a file or a session for good',
-    help: FORGET_HELP,
-    options: FORGET_OPTIONS,
-    run: forget,
-  },
-  prune: { summary: 'remove old sessions', help: PRUNE_HELP, options: PRUNE_OPTIONS, run: prune },
-  limits: {
-    summary: 'show or set limits beyond which old sessions are removed',
-    help: LIMITS_HELP,
-    options: LIMITS_OPTIONS,
-    run: limits,
-  },
-  mcp: { summary: 'serve sessions of a store to MCP clients, read-only', help: MCP_HELP, options: MCP_OPTIONS, run: mcp },
-  completion: {
-    summary: 'print what completes commands and options in your shell',
-    help: COMPLETION_HELP,
-    options: COMPLETION_OPTIONS,
-    run: (args) => completion(args, COMMANDS),
-  },
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  run: entry('run a coding agent, and send its model references for old outputs', async () => {
+    const { RUN_HELP: help, RUN_OPTIONS: options, run } = await import('./run.ts')
+    return { help, options, run }
+  }),
+  gateway: entry('do the same for editors and several agents at once', async () => {
+    const { GATEWAY_HELP: help, GATEWAY_OPTIONS: options, gateway: run } = await import('./gateway.ts')
+    return { help, options, run }
+  }),
+  replay: entry('show what it would have saved on your recorded sessions', async () => {
+    const { REPLAY_HELP: help, REPLAY_OPTIONS: options } = await import('./replay-options.ts')
+    const { replay: run } = await import('./replay.ts')
+    return { help, options, run }
+  }),
+  usage: entry('show what your sessions cost, and what was saved', async () => {
+    const { USAGE_HELP: help, USAGE_OPTIONS: options, usage: run } = await import('./usage.ts')
+    return { help, options, run }
+  }),
+  why: entry('say what made the provider process a prompt again', async () => {
+    const { WHY_HELP: help, WHY_OPTIONS: options, why: run } = await import('./why.ts')
+    return { help, options, run }
+  }),
+  sessions: entry('list the sessions of a store', async () => {
+    const { SESSIONS_HELP: help, SESSIONS_OPTIONS: options, sessions: run } = await import('./look.ts')
+    return { help, options, run }
+  }),
+  search: entry('search all sessions for words', async () => {
+    const { SEARCH_HELP: help, SEARCH_OPTIONS: options, search: run } = await import('./look.ts')
+    return { help, options, run }
+  }),
+  show: entry('print the text of a file or tool output', async () => {
+    const { SHOW_HELP: help, SHOW_OPTIONS: options, show: run } = await import('./look.ts')
+    return { help, options, run }
+  }),
+  log: entry('list the versions of an object and what they changed', async () => {
+    const { LOG_HELP: help, LOG_OPTIONS: options, log: run } = await import('./log.ts')
+    return { help, options, run }
+  }),
+  inspect: entry("show a store's contents as a page, or what a call was sent", async () => {
+    const { INSPECT_HELP: help, INSPECT_OPTIONS: options, inspect: run } = await import('./inspect.ts')
+    return { help, options, run }
+  }),
+  export: entry('write a store or a session to a file', async () => {
+    const { EXPORT_HELP: help, EXPORT_OPTIONS: options, exportCommand: run } = await import('./transfer.ts')
+    return { help, options, run }
+  }),
+  import: entry('read an exported file into a store', async () => {
+    const { IMPORT_HELP: help, IMPORT_OPTIONS: options, importCommand: run } = await import('./transfer.ts')
+    return { help, options, run }
+  }),
+  doctor: entry("check a store's integrity and show what takes up space", async () => {
+    const { DOCTOR_HELP: help, DOCTOR_OPTIONS: options, doctor: run } = await import('./doctor.ts')
+    return { help, options, run }
+  }),
+  forget: entry('erase a text, an object, a file or a session for good', async () => {
+    const { FORGET_HELP: help, FORGET_OPTIONS: options, forget: run } = await import('./forget.ts')
+    return { help, options, run }
+  }),
+  prune: entry('remove old sessions', async () => {
+    const { PRUNE_HELP: help, PRUNE_OPTIONS: options, prune: run } = await import('./prune.ts')
+    return { help, options, run }
+  }),
+  limits: entry('show or set limits beyond which old sessions are removed', async () => {
+    const { LIMITS_HELP: help, LIMITS_OPTIONS: options, limits: run } = await import('./prune.ts')
+    return { help, options, run }
+  }),
+  mcp: entry('serve sessions of a store to MCP clients, read-only', async () => {
+    const { MCP_HELP: help, MCP_OPTIONS: options, mcp: run } = await import('./mcp.ts')
+    return { help, options, run }
+  }),
+  completion: entry('print what completes commands and options in your shell', async () => {
+    const { completion, COMPLETION_HELP: help, COMPLETION_OPTIONS: options } = await import('./completion.ts')
+    return { help, options, run: async (args) => completion(args, await loaded()) }
+  }),
+}
+
+/** All commands, loaded. */
+export async function loaded(): Promise<Readonly<Record<string, Command>>> {
+  const pairs = Object.entries(COMMANDS).map(async ([name, { load }]) => [name, await load()] as const)
+  return Object.fromEntries(await Promise.all(pairs))
+}
+
+function entry(summary: string, load: () => Promise<Omit<Command, 'summary'>>): CommandEntry {
+  return { summary, load: async () => ({ summary, ...(await load()) }) }
 }
 
 /** The help of the program. */

@@ -2,8 +2,7 @@
 import { parseArgs } from 'node:util'
 import type { Command } from './command.ts'
 import { DONE, exitHelp } from './exit.ts'
-import { suggestion } from './suggest.ts'
-import { painted, UsageError } from './terminal.ts'
+import { painted, suggestion, UsageError } from '../ui/index.ts'
 
 export const COMPLETION_HELP = `pi-context-manager completion SHELL
 

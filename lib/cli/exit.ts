@@ -1,5 +1,5 @@
 /** The exit codes, which are those of grep: the same outcome has the same code in every command. */
-import { NotFound } from './terminal.ts'
+import { NotFound } from '../ui/index.ts'
 
 /** It was done; for commands that look for something: it was found. */
 export const DONE = 0

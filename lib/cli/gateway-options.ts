@@ -1,14 +1,10 @@
 /** Options that `run` and `gateway` share. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { billsFile } from '../gateway/bills.ts'
-import { folderBeside, formsFolder } from '../gateway/form-files.ts'
-import type { GatewayOptions } from '../gateway/gateway.ts'
-import { LIFETIME_OPTIONS } from '../gateway/lifetime/rule.ts'
-import type { LifetimeOption } from '../gateway/lifetime/rule.ts'
-import type { ModelOverrides } from '../gateway/models.ts'
+import { billsFile, folderBeside, formsFolder, LIFETIME_OPTIONS } from '../gateway/index.ts'
+import type { GatewayOptions, LifetimeOption, ModelOverrides } from '../gateway/index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
-import { reasonOf, UsageError } from './terminal.ts'
+import { reasonOf, UsageError } from '../ui/index.ts'
 
 /** The help lines of the shared options. */
 export const SHARED_HELP = `${STORE_HELP}

@@ -1,10 +1,10 @@
 /** A summary of a gateway's work, in a line or two for the terminal. */
-import { heldText } from '../held-back.ts'
-import type { Held } from '../held-back.ts'
-import { hostTitle } from '../host-tools.ts'
-import type { HostName } from '../host-tools.ts'
-import type { BillLedger } from '../gateway/ledger.ts'
-import { accountLine, accountOf, savedShare } from '../gateway/saving.ts'
+import { heldText } from '../ui/index.ts'
+import type { Held } from '../ui/index.ts'
+import { hostTitle } from '../host-tools/index.ts'
+import type { HostName } from '../host-tools/index.ts'
+import type { BillLedger } from '../gateway/index.ts'
+import { accountLine, accountOf, savedShare } from '../gateway/index.ts'
 
 /** The lines; none if no request has gone through. `held`: what is held back where most is, and why. */
 export function summaryOf(ledger: BillLedger, held?: Held): string[] {

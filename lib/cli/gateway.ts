@@ -1,13 +1,13 @@
 /** The command `gateway`: a gateway of its own, for editors and several programs. */
 import { parseArgs } from 'node:util'
-import type { Gateway } from '../gateway/gateway.ts'
-import { mostHeld } from '../gateway/held.ts'
+import type { Gateway } from '../gateway/index.ts'
+import { mostHeld } from '../gateway/index.ts'
 import { exitHelp } from './exit.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
 import { lastingSecret } from './secret.ts'
 import { takeSignals } from './signals.ts'
-import { out, plain, tell, UsageError } from './terminal.ts'
+import { out, plain, tell, UsageError } from '../ui/index.ts'
 
 export const GATEWAY_HELP = `pi-context-manager gateway [options]
 
@@ -39,7 +39,7 @@ export async function gateway(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: GATEWAY_OPTIONS })
   const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
   const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai), ...named('gemini', values.gemini) }
-  const { startGateway } = await import('../gateway/gateway.ts')
+  const { startGateway } = await import('../gateway/index.ts')
   const { secretPath, ...shared } = sharedOptions(values)
   const running = await startGateway({
     ...shared,

@@ -1,14 +1,13 @@
 /** The command `log`. */
 import { parseArgs } from 'node:util'
 import type { Version } from '../../index.js'
-import { bounded, difference } from '../inspect/difference.ts'
-import { shortName, when } from '../inspect/names.ts'
+import { bounded, changedLines, countOf, plain, shortName, shown, when } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { only, textOf, whyOf } from './look.ts'
 import { objectOf, ownerLine, ownerOf } from './objects.ts'
 import { paged } from './pager.ts'
-import { inStore, reading, STORE_HELP } from './store.ts'
-import { countOf, plain, shown } from './terminal.ts'
+import { inStore } from '../native/index.ts'
+import { reading, STORE_HELP } from './store.ts'
 
 export const LOG_HELP = `pi-context-manager log [options] ID|PATH
 
@@ -78,6 +77,6 @@ function sizeOf(version: Version): string {
 function changed(before: Version | undefined, after: Version): string[] {
   const now = textOf(after) ?? ''
   if (before === undefined) return now === '' ? [] : now.replace(/\n$/, '').split('\n').map((line) => `+${line}`)
-  const change = difference(textOf(before) ?? '', now)
+  const change = changedLines(textOf(before) ?? '', now)
   return change === '' ? [] : change.split('\n')
 }

@@ -5,14 +5,13 @@ import type { Command } from './command.ts'
 import { COMMANDS, overview } from './commands.ts'
 import { DONE, exitCodeOf, FAILED } from './exit.ts'
 import { endOnSignals, endWithoutReader } from './signals.ts'
-import { suggestion } from './suggest.ts'
-import { out, plain, tell, UsageError } from './terminal.ts'
+import { out, plain, suggestion, tell, UsageError } from '../ui/index.ts'
 
 /** Runs the program; resolves with the exit code. */
 async function main([name, ...args]: string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const topic = name === 'help' ? args[0] : undefined
-    out(topic === undefined ? overview() : commandOf(topic).help)
+    out(topic === undefined ? overview() : (await commandOf(topic)).help)
     return name === undefined ? FAILED : DONE
   }
   if (name === '--version' || name === '-V' || name === '-v') {
@@ -20,7 +19,7 @@ async function main([name, ...args]: string[]): Promise<number> {
     out(version)
     return DONE
   }
-  const command = commandOf(name)
+  const command = await commandOf(name)
   const end = args.indexOf('--')
   const own = end < 0 ? args : args.slice(0, end)
   if (own.includes('--help') || own.includes('-h')) {
@@ -34,9 +33,9 @@ async function main([name, ...args]: string[]): Promise<number> {
   }
 }
 
-function commandOf(name: string): Command {
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (command !== undefined) return command
+async function commandOf(name: string): Promise<Command> {
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (entry !== undefined) return entry.load()
   const near = suggestion(name, Object.keys(COMMANDS))
   throw new UsageError(`there is no command "${name}"${near === '' ? '; these are the commands:' : near}`, near === '' ? overview() : undefined)
 }

@@ -1,11 +1,11 @@
 /** The command `mcp`. */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { LimitedStore } from '../mcp/store.ts'
 import { exitHelp } from './exit.ts'
 import { ambiguous } from './objects.ts'
-import { inStore, reading, STORE_HELP, storeOf } from './store.ts'
-import { plain, tell, UsageError } from './terminal.ts'
+import { inStore } from '../native/index.ts'
+import { reading, STORE_HELP, storeOf } from './store.ts'
+import { plain, tell, UsageError } from '../ui/index.ts'
 
 export const MCP_HELP = `pi-context-manager mcp --session ID [options]
 
@@ -43,7 +43,7 @@ export async function mcp(args: string[]): Promise<number> {
     return found.length === 1 ? (found[0] as string) : given
   })
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
-  const { serverOf } = await sdk(() => import('../mcp/server.ts'))
+  const { LimitedStore, serverOf } = await sdk(() => import('../mcp/index.ts'))
   const store = new LimitedStore(options, { sessions: whole, folders })
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
   const server = serverOf(store, version)

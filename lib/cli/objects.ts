@@ -1,11 +1,11 @@
 /** The objects, versions and sessions that the names in a command stand for. */
 import { resolve } from 'node:path'
 import type { SessionSummary, StoreOptions } from '../../index.js'
-import { hostOfSession, hostTitle } from '../host-tools.ts'
-import type { HostName } from '../host-tools.ts'
-import { asStored, inStore } from './store.ts'
+import { hostOfSession, hostTitle } from '../host-tools/index.ts'
+import type { HostName } from '../host-tools/index.ts'
+import { asStored, inStore } from '../native/index.ts'
 import type { NamedStore } from './store.ts'
-import { NotFound, UsageError } from './terminal.ts'
+import { NotFound, UsageError } from '../ui/index.ts'
 
 /** The object that an ID, its beginning, a short name or a file's path stands for. Throws {@link NotFound}, {@link UsageError}. */
 export async function objectOf({ options, name: store }: NamedStore, name: string): Promise<string> {

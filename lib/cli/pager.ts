@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { ignoreInterrupts } from './signals.ts'
-import { plain, shown, showsColours, showsLinks } from './terminal.ts'
+import { plain, shown, showsColours, showsLinks } from '../ui/index.ts'
 
 /** Writes lines that are safe for a terminal: plain, painted or escaped. Resolves when more can be written. */
 export type Write = (line: string) => Promise<void>

@@ -1,6 +1,6 @@
 /** Pi's session files, by the IDs of their sessions. */
 import { existsSync } from 'node:fs'
-import { piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { piSessionFolder, sessionFiles } from '../recordings/index.ts'
 import { ambiguous } from './objects.ts'
 
 /** The file of the session that has this ID, or an ID that begins so; undefined if there is none. Throws {@link UsageError}. */

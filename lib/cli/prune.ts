@@ -2,11 +2,11 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Pruned, StoreLimits } from '../../index.js'
-import { forgetForms } from '../gateway/form-files.ts'
-import { size, when } from '../inspect/names.ts'
+import { forgetForms } from '../gateway/index.ts'
+import { out, plain, size, UsageError, when } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
-import { inStore, ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
-import { out, plain, UsageError } from './terminal.ts'
+import { inStore } from '../native/index.ts'
+import { ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
 
 export const PRUNE_HELP = `pi-context-manager prune [options]
 

@@ -1,20 +1,13 @@
 /** The options of the command `replay`. */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { CACHES } from '../replay/cache.ts'
-import type { CacheRules } from '../replay/cache.ts'
-import type { JsonReport } from '../replay/json.ts'
-import { BINDINGS } from '../models/rules.ts'
-import type { Binding } from '../models/rules.ts'
-import type { PriceFactor } from '../models/prices.ts'
-import { POLICY_NAMES } from '../replay/policies/policy.ts'
-import type { PolicyName } from '../replay/policies/policy.ts'
-import type { RecordUse } from '../replay/record.ts'
-import { ratioPrices } from '../replay/prices.ts'
-import type { ReplayOptions } from '../replay/run.ts'
+import { CACHES, POLICY_NAMES } from '../replay/index.ts'
+import type { CacheRules, JsonReport, PolicyName, RecordUse, ReplayOptions } from '../replay/index.ts'
+import { BINDINGS } from '../models/index.ts'
+import type { Binding, PriceFactor } from '../models/index.ts'
+import { ratioPrices } from '../recordings/index.ts'
 import { exitHelp } from './exit.ts'
-import { suggestion } from './suggest.ts'
-import { countOf, numberOf, UsageError } from './terminal.ts'
+import { countOf, numberOf, suggestion, UsageError } from '../ui/index.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 

@@ -1,31 +1,33 @@
 /** The command `replay`. */
 import { statSync, writeFileSync } from 'node:fs'
-import { widthOf } from '../columns.ts'
-import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
-import type { HeldSession } from '../replay/baseline.ts'
-import { JsonWriter } from '../replay/json.ts'
-import type { JsonReport } from '../replay/json.ts'
-import { OwnPhrases } from '../replay/missed/phrases.ts'
-import { leftOutLines } from '../replay/notes.ts'
-import { allSessionFiles, openRecording, piSessionFolder } from '../replay/open.ts'
-import { PageWriter, problemLine } from '../replay/page/report.ts'
-import { LeftOut, NotReplayable } from '../replay/recording.ts'
-import type { Problem } from '../replay/recording.ts'
-import { replaySession } from '../replay/run.ts'
-import type { ReplayOptions, SessionReport } from '../replay/run.ts'
-import { ReplaySums } from '../replay/summary.ts'
-import type { Summary } from '../replay/summary.ts'
-import type { Charged } from '../replay/paid.ts'
-import { survey } from '../replay/survey.ts'
-import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
-import type { Row } from '../replay/table.ts'
-import { otherFolders } from '../usage/agent-folders.ts'
-import { chargesOf } from '../usage/charges.ts'
+import { painted, plain, Progress, showsColours, tell, UsageError, widthOf, writePrivately } from '../ui/index.ts'
+import {
+  baselineOf,
+  COLOURS,
+  compare,
+  JsonWriter,
+  leftOutLines,
+  OwnPhrases,
+  PageWriter,
+  PLAIN,
+  problemLine,
+  readBaseline,
+  replaySession,
+  ReplaySums,
+  rowOf,
+  sessionsTable,
+  sessionTable,
+  summaryTable,
+  survey,
+  verdictLines,
+} from '../replay/index.ts'
+import type { HeldSession, JsonReport, ReplayOptions, Row, SessionReport, Summary } from '../replay/index.ts'
+import { allSessionFiles, LeftOut, NotReplayable, openRecording, piSessionFolder } from '../recordings/index.ts'
+import type { Charged, Problem } from '../recordings/index.ts'
+import { chargesOf, otherFolders } from '../usage/index.ts'
 import { DONE, NONE } from './exit.ts'
-import { writePrivately } from './private.ts'
 import { described, optionsOf, parse, scaleOf } from './replay-options.ts'
 import type { Scale } from './replay-options.ts'
-import { painted, plain, Progress, showsColours, tell, UsageError } from './terminal.ts'
 
 /** Runs the command; resolves with the exit code. Throws a {@link UsageError} for wrong arguments. */
 export async function replay(args: string[]): Promise<number> {

@@ -5,16 +5,13 @@ import { randomBytes } from 'node:crypto'
 import { constants, homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { hostSession } from '../gateway/bills.ts'
-import { programOf } from '../gateway/programs.ts'
-import type { Addresses, Launch, Program } from '../gateway/programs.ts'
-import type { Gateway } from '../gateway/gateway.ts'
-import { mostHeld } from '../gateway/held.ts'
-import { writePrivateFile } from '../private-file.ts'
+import { hostSession, mostHeld, programOf } from '../gateway/index.ts'
+import type { Addresses, Gateway, Launch, Program } from '../gateway/index.ts'
+import { writePrivateFile } from '../core/index.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
 import { takeSignals } from './signals.ts'
-import { out, plain, tell, UsageError } from './terminal.ts'
+import { out, plain, tell, UsageError } from '../ui/index.ts'
 
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
@@ -105,7 +102,7 @@ function firstWord(args: readonly string[]): number {
 async function started(program: Program, values: Parameters<typeof sharedOptions>[0], warnings: string[]): Promise<Gateway | undefined> {
   const options = sharedOptions(values)
   try {
-    const { startGateway } = await import('../gateway/gateway.ts')
+    const { startGateway } = await import('../gateway/index.ts')
     return await startGateway({
       ...options,
       token: randomBytes(12).toString('base64url'),

@@ -1,7 +1,7 @@
 /** A secret that stays the same from start to start, so that a program's configuration goes on working. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
-import { writePrivateFile } from '../private-file.ts'
+import { writePrivateFile } from '../core/index.ts'
 
 /** Reads the secret of a file that only its owner can read, and makes it if it is missing. Throws what the file system says. */
 export function lastingSecret(path: string): string {

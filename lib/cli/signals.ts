@@ -1,7 +1,7 @@
 /** Handling of signals that tell a command to end, and of output that nobody reads. */
 import { FAILED } from './exit.ts'
-import { plain, tell } from './terminal.ts'
-import { removeUnfinished } from './unfinished.ts'
+import { plain, tell } from '../ui/index.ts'
+import { removeUnfinished } from '../core/index.ts'
 
 /** Signals that end a command, with their numbers. */
 const ENDING = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const

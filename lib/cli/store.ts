@@ -1,14 +1,11 @@
 /** Which store a command uses. */
 import { existsSync } from 'node:fs'
-import { dirname, resolve, sep } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { canWrite, copied } from '../copy.ts'
-import { billsFile } from '../gateway/bills.ts'
-import { addressesIn, isAddress, shownUrl } from '../node-address.ts'
-import { defaultStorePath, journalOf } from '../place.ts'
-import { Store } from '../store.ts'
-import { UsageError } from './terminal.ts'
-import { withFolder } from './unfinished.ts'
+import { addressesIn, canWrite, copied, defaultStorePath, isAddress, journalOf, shownUrl, withFolder } from '../core/index.ts'
+import { billsFile } from '../gateway/index.ts'
+import { Store } from '../native/index.ts'
+import { UsageError } from '../ui/index.ts'
 
 /** A store, and its name for people. */
 export interface NamedStore {
@@ -54,16 +51,6 @@ export function journalFor({ url, urls }: { url: string; urls?: string[] }): str
   return process.env['CONTEXT_XTDB_JOURNAL'] || journalOf(url, dirname(defaultStorePath()), urls)
 }
 
-/** Opens a store for one piece of work. */
-export async function inStore<T>(options: StoreOptions, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await Store.open(options)
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
-
 /** The gateway's file beside a store; undefined if there is no store. */
 export function billsBeside(store: string | undefined): string | undefined {
   try {
@@ -72,11 +59,6 @@ export function billsBeside(store: string | undefined): string | undefined {
     if (store === undefined && error instanceof UsageError) return undefined
     throw error
   }
-}
-
-/** A resolved path as the store has it: with slashes, on Windows too. */
-export function asStored(path: string): string {
-  return sep === '/' ? path : path.replaceAll(sep, '/')
 }
 
 /**

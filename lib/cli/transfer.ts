@@ -6,10 +6,10 @@ import { parseArgs } from 'node:util'
 import { DONE, exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
 import { needReader } from './signals.ts'
-import { Store } from '../store.ts'
-import { inStore, reading, STORE_HELP, storeOf } from './store.ts'
-import { out, plain, UsageError } from './terminal.ts'
-import { whileUnfinished, withFolder } from './unfinished.ts'
+import { inStore, Store } from '../native/index.ts'
+import { reading, STORE_HELP, storeOf } from './store.ts'
+import { out, plain, UsageError } from '../ui/index.ts'
+import { whileUnfinished, withFolder } from '../core/index.ts'
 
 export const EXPORT_HELP = `pi-context-manager export [options] FILE
 

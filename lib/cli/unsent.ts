@@ -1,9 +1,8 @@
 /** Journals of XTDB databases on this machine that have what their databases lack. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { journals } from '../place.ts'
-import { inStore } from './store.ts'
-import { withFolder } from './unfinished.ts'
+import { journals, withFolder } from '../core/index.ts'
+import { inStore } from '../native/index.ts'
 
 /** A journal, and how many of its transactions wait. */
 export interface Unsent {

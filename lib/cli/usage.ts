@@ -2,30 +2,36 @@
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { hostSession } from '../gateway/bills.ts'
-import { columns, middleCut, widthOf } from '../columns.ts'
-import { shortened } from '../inspect/names.ts'
-import { allSessionFiles, openAny, piSessionFolder } from '../replay/open.ts'
-import { doubtsLine, repeatedLine } from '../replay/notes.ts'
-import type { Charged } from '../replay/paid.ts'
-import { tokens } from '../replay/tokens.ts'
-import { savingCell, savingText, shareCell } from '../saving.ts'
-import { dayOf } from '../replay/verdict.ts'
-import { otherFolders } from '../usage/agent-folders.ts'
-import { chargesOf } from '../usage/charges.ts'
-import type { Charge, Repeated } from '../usage/charges.ts'
-import { gatewayCharges } from '../usage/gateway.ts'
-import { HoldoutSums } from '../usage/holdout.ts'
-import type { Comparison } from '../usage/holdout.ts'
-import { GROUPS, Sums } from '../usage/sums.ts'
-import type { Group, Sum } from '../usage/sums.ts'
+import { hostSession } from '../gateway/index.ts'
+import {
+  columns,
+  dayOf,
+  dollars,
+  middleCut,
+  plain,
+  Progress,
+  savingCell,
+  savingText,
+  shareCell,
+  shortened,
+  shown,
+  suggestion,
+  tell,
+  tokens,
+  UsageError,
+  widthOf,
+} from '../ui/index.ts'
+import { allSessionFiles, openAny, piSessionFolder } from '../recordings/index.ts'
+import { doubtsLine, repeatedLine } from '../replay/index.ts'
+import type { Charged } from '../recordings/index.ts'
+import { chargesOf, gatewayCharges, GROUPS, HoldoutSums, otherFolders, Sums } from '../usage/index.ts'
+import type { Charge, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
-import { asStored, billsBeside, inStore, reading, STORE_HELP } from './store.ts'
-import { suggestion } from './suggest.ts'
-import { dollars, plain, Progress, shown, tell, UsageError } from './terminal.ts'
+import { asStored, inStore } from '../native/index.ts'
+import { billsBeside, reading, STORE_HELP } from './store.ts'
 
 export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER...]
 

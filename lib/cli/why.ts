@@ -1,21 +1,15 @@
 /** The command `why`. */
 import { statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { widthOf, wrapped } from '../columns.ts'
-import { callsBack } from '../models/cache-break.ts'
-import { tokens as short } from '../replay/tokens.ts'
-import { openAny, piSessionFolder } from '../replay/open.ts'
-import { agentFolders, filesOfSession } from '../usage/agent-folders.ts'
-import type { AgentFolder } from '../usage/agent-folders.ts'
-import { cacheHistory } from '../usage/breaks.ts'
-import type { CacheBreak, CacheHistory } from '../usage/breaks.ts'
-import { gatewayHistories } from '../usage/gateway-breaks.ts'
+import { countOf, NotFound, plain, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
+import { callsBack } from '../models/index.ts'
+import { openAny, piSessionFolder } from '../recordings/index.ts'
+import { agentFolders, cacheHistory, filesOfSession, gatewayHistories } from '../usage/index.ts'
+import type { AgentFolder, CacheBreak, CacheHistory } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { paged } from './pager.ts'
 import { ambiguous, isBehindAgent } from './objects.ts'
-import { when } from '../inspect/names.ts'
 import { billsBeside, STORE_HELP } from './store.ts'
-import { countOf, NotFound, plain, shown, UsageError } from './terminal.ts'
 
 export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
 

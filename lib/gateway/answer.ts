@@ -2,8 +2,8 @@
  * Looks at an answer while it streams by, without holding it up: what was billed, what the provider did to the request, and
  * which of our tools the model calls.
  */
-import { isFields, textOf } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
+import { isFields, textOf } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
 import { Lines } from './lines.ts'
 import type { StreamLine } from './lines.ts'
 import type { Api } from './request.ts'

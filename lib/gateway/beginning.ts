@@ -2,10 +2,8 @@
  * The first messages of a conversation in the form in which they were sent, where the projection has another one: somebody
  * has gone back before a roll, another process has rolled, or a roll came too late for its request.
  */
-import { cutItems, placeOf, wholeLength } from '../harness/edit.ts'
-import type { EditedItem } from '../harness/edit.ts'
-import { isEqual } from '../harness/identity.ts'
-import type { Shape } from '../harness/shape.ts'
+import { cutItems, isEqual, placeOf, wholeLength } from '../projection/index.ts'
+import type { EditedItem, Shape } from '../projection/index.ts'
 
 /** The form of the first `length` messages, as it was sent. */
 export interface Beginning {

@@ -4,7 +4,7 @@
  */
 import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { StoreOptions } from '../index.ts'
+import type { StoreOptions } from '../../index.js'
 import type { Usage } from './answer.ts'
 import type { GatewayBreak } from './break.ts'
 import { besideStore } from './form-files.ts'

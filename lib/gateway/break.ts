@@ -1,7 +1,7 @@
 /** Why a provider had to read again what it had in its cache: found by comparing a request with the one before it. */
-import { isEqual } from '../harness/identity.ts'
-import type { RollReceipt } from '../index.ts'
-import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
+import { isEqual } from '../projection/index.ts'
+import type { RollReceipt } from '../../index.js'
+import { brokenTokens, modelCause, pauseCause } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { commonLength } from './prefix.ts'
 import type { ModelRequest } from './request.ts'

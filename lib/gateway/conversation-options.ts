@@ -1,6 +1,7 @@
 /** What a conversation needs from its gateway, and how long a request waits for it. */
-import type { ProjectedModel } from '../harness/projection.ts'
-import type { OpenOptions, RollReceipt } from '../index.ts'
+import type { ProjectedModel } from '../projection/index.ts'
+import type { OpenOptions } from '../session/index.ts'
+import type { RollReceipt } from '../../index.js'
 import type { ModelRequest } from './request.ts'
 
 /** How long a request waits for the projection, in milliseconds. */

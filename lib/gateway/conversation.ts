@@ -2,17 +2,11 @@
  * One conversation of a host. Each request goes through the projection; if that fails or takes too long, what went out last
  * goes out again, with the new messages after it.
  */
-import { within } from '../driver/limit.ts'
-import { sentenceOf } from '../errors.ts'
-import { isEqual } from '../harness/identity.ts'
-import { adoptNamed } from '../harness/handover.ts'
-import { Projection } from '../harness/projection.ts'
-import { recallTexts } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
-import type { RollReceipt } from '../index.ts'
-import { ContextManager } from '../index.ts'
-import { appliedItems, cutItems, isWhole, itemsOf } from '../harness/edit.ts'
-import type { EditedItem } from '../harness/edit.ts'
+import { sentenceOf, within } from '../core/index.ts'
+import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projection, recallTexts } from '../projection/index.ts'
+import type { EditedItem, RecallInput } from '../projection/index.ts'
+import type { RollReceipt } from '../../index.js'
+import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS, LOOK_MS } from './conversation-options.ts'
 import type { ConversationOptions } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'

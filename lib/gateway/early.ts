@@ -2,9 +2,9 @@
  * Tells a conversation in which its host has changed something early (a date, a reminder, outputs that it has cleared) from another
  * one that begins like it: what the model has answered since the change is still there.
  */
-import { fingerprint } from '../harness/identity.ts'
-import { isFields } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
+import { fingerprint } from '../projection/index.ts'
+import { isFields } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
 
 /**
  * Returns whether messages are those of a conversation with a change before its last answer. `common` of them are the same from

@@ -1,5 +1,5 @@
 /** What is held back in a gateway's conversations. */
-import type { Held } from '../held-back.ts'
+import type { Held } from '../ui/index.ts'
 import type { Conversation } from './conversation.ts'
 
 /** Returns what one conversation holds back; undefined if it is not open, or if nothing could leave. Never rejects. */

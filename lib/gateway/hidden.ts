@@ -1,9 +1,8 @@
 /** What a form hides of a call: its arguments come back together with its output. */
-import type { ObjectDocument } from '../index.ts'
-import { isEqual } from '../harness/identity.ts'
-import { isFields } from '../harness/message.ts'
-import { callsOf } from '../harness/results.ts'
-import type { Shape } from '../harness/shape.ts'
+import type { ObjectDocument } from '../../index.js'
+import { callsOf, isEqual } from '../projection/index.ts'
+import { isFields } from '../core/index.ts'
+import type { Shape } from '../projection/index.ts'
 
 /**
  * The arguments of a recorded call that messages do not show whole. Asked of what was sent: the engine knows only its own form,

@@ -1,9 +1,9 @@
 /** The sender of a request: the host, and its own names for the session and the agent in it. */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { hostNamed, sessionOf } from '../host-tools.ts'
-import type { HostName } from '../host-tools.ts'
-import { isFields, textOf } from '../harness/message.ts'
+import { hostNamed, sessionOf } from '../host-tools/index.ts'
+import type { HostName } from '../host-tools/index.ts'
+import { isFields, textOf } from '../core/index.ts'
 import type { ModelRequest } from './request.ts'
 
 /** The sender of a request. */

@@ -3,7 +3,7 @@
  * estimate: the provider's rules for its cache are applied to what the host has written, and its tokens are counted as
  * the provider has counted those that went out.
  */
-import type { RollReceipt } from '../index.ts'
+import type { RollReceipt } from '../../index.js'
 import type { Usage } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 import type { Outcome } from './exchange.ts'
@@ -13,8 +13,7 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
 import type { SentBefore, GatewayBreak } from './break.ts'
-import { compactionOf } from '../models/compaction.ts'
-import { modelNamed } from '../models/model.ts'
+import { compactionOf, modelNamed } from '../models/index.ts'
 import { PlainAccount } from './plain.ts'
 import type { PlainBill } from './plain.ts'
 import { answerCost, inputCost, plainCost, summaryCost } from './saving.ts'

@@ -3,11 +3,10 @@
  * "Streamable HTTP"). It is written here because the SDK is an optional package of a hundred others, and the gateway must
  * work without it.
  */
-import { isFields, textOf } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
-import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
-import { sentenceOf } from '../errors.ts'
+import { isFields, sentenceOf, textOf } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
+import type { RecallInput } from '../projection/index.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 
 /** A call of a tool, and what the host says about it. */

@@ -1,5 +1,5 @@
 /** Whether a form keeps calls and results together: a provider refuses a request in which one of them is missing. */
-import type { Shape } from '../harness/shape.ts'
+import type { Shape } from '../projection/index.ts'
 
 /** Returns whether calls and results pair in messages that go out as they do in the host's own. */
 export function isPaired(sent: readonly object[], own: readonly object[], shape: Shape): boolean {

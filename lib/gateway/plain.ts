@@ -2,10 +2,10 @@
  * What a host's own requests would have been billed without us, with the compactions that the host would have made. It sees
  * the token counts of shorter requests, so it compacts later than alone, or never.
  */
-import { isFields } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
-import { firstKept } from '../models/compaction.ts'
-import type { CompactionRule } from '../models/compaction.ts'
+import { isFields } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import { firstKept } from '../models/index.ts'
+import type { CompactionRule } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { commonLength } from './prefix.ts'
 

@@ -2,11 +2,11 @@
  * Results in which a host says that an earlier one has the same ("file unchanged since your last Read"). Where that one has
  * collapsed, they point to nothing: then its reference stands behind the host's sentence.
  */
-import { placeholderOf } from '../host-tools.ts'
-import type { EngineMessage } from '../harness/message.ts'
-import { resultText } from '../harness/message.ts'
-import { takeOrigin } from '../harness/origins.ts'
-import type { Shape } from '../harness/shape.ts'
+import { placeholderOf } from '../host-tools/index.ts'
+import type { EngineMessage } from '../core/index.ts'
+import { resultText } from '../core/index.ts'
+import { takeOrigin } from '../projection/index.ts'
+import type { Shape } from '../projection/index.ts'
 
 /** The reads of a conversation, and which of them point to which. */
 export interface Pointers {

@@ -1,8 +1,7 @@
 /** How much of a conversation is the beginning of another one. */
 import { createHash } from 'node:crypto'
-import { nextsOf } from '../harness/edit.ts'
-import type { EditedItem } from '../harness/edit.ts'
-import { fingerprint, isEqual } from '../harness/identity.ts'
+import { fingerprint, isEqual, nextsOf } from '../projection/index.ts'
+import type { EditedItem } from '../projection/index.ts'
 
 /** How many messages two conversations have in common from the start, or elements two lists; cache markers don't count. */
 export function commonLength(one: readonly unknown[], other: readonly unknown[]): number {

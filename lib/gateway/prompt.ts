@@ -1,5 +1,5 @@
 /** The system prompt of a conversation, for people: it names the folder that the agent works in. */
-import type { ContextManager } from '../index.ts'
+import type { ContextManager } from '../session/index.ts'
 import { systemText } from './request.ts'
 import type { ModelRequest } from './request.ts'
 

@@ -3,9 +3,9 @@
  * to the tools of our server, from the tool's own definition, and from what our server was asked. Names of others that look
  * alike, and texts of users, files and tools, decide nothing.
  */
-import { isFields, textOf } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
-import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
+import { isFields, textOf } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
 
 /** The name under which hosts know our MCP server. */
 export const SERVER_NAME = 'context'

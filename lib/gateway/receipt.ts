@@ -1,5 +1,5 @@
 /** Receipts of rolls in conversations of which others have sent the beginning. */
-import type { RollReceipt } from '../index.ts'
+import type { RollReceipt } from '../../index.js'
 
 /** The receipt of a roll, for what it has changed in the messages as they were sent before. */
 export function actualReceipt(receipt: RollReceipt, before: readonly object[], after: readonly object[]): RollReceipt {

@@ -1,11 +1,10 @@
 /** Model requests of the four formats that the gateway knows, and the parts of them that it looks at. */
-import { likeness } from '../harness/identity.ts'
-import { isFields, textOf } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
-import { applied, editOf, isEdited } from '../harness/edit.ts'
-import type { JsonEdit, EditedItem } from '../harness/edit.ts'
+import { applied, editOf, isEdited, likeness } from '../projection/index.ts'
+import { isFields, textOf } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import type { JsonEdit, EditedItem } from '../projection/index.ts'
 import type { CacheLifetime } from './lifetime/markers.ts'
-import { native } from '../native.ts'
+import { native } from '../native/index.ts'
 import { recallFacts } from './recall-tool.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions, or Gemini's contents. */

@@ -1,9 +1,7 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
-import { accountText, savingText } from '../saving.ts'
-import type { Savings } from '../saving.ts'
-import { modelNamed } from '../models/model.ts'
-import { readName } from '../models/name.ts'
-import { factorAt, pricesOf, ratesAt, writeCost } from '../models/prices.ts'
+import { accountText, savingText } from '../ui/index.ts'
+import type { Savings } from '../ui/index.ts'
+import { factorAt, modelNamed, pricesOf, ratesAt, readName, writeCost } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 
 /** The cost of one call without its output, in dollars; for a model without known prices in millions of fresh input tokens. */

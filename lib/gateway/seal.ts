@@ -3,8 +3,8 @@
  * to there. A host that goes on sends them; nobody else can read a text that has been forgotten out of a form.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { isEdited, nextsOf, placeOf, wholeLength } from '../harness/edit.ts'
-import type { JsonEdit, EditedItem } from '../harness/edit.ts'
+import { isEdited, nextsOf, placeOf, wholeLength } from '../projection/index.ts'
+import type { JsonEdit, EditedItem } from '../projection/index.ts'
 
 /** An item on disk. */
 export type Sealed = number | readonly [at: number, sealed: string] | { add: string; isNotice?: true }

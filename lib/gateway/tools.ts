@@ -1,6 +1,6 @@
 /** The tools of the MCP server: they find the conversation that a call comes from, and ask its session. */
-import { recallTexts } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
+import { recallTexts } from '../projection/index.ts'
+import type { RecallInput } from '../projection/index.ts'
 import type { Conversation } from './conversation.ts'
 import type { Conversations } from './conversations.ts'
 import type { ToolCall, Tools } from './mcp.ts'

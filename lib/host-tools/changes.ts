@@ -1,5 +1,5 @@
 /** Which files a call of a host is about to change, and which texts it replaces there. */
-import type { Fields } from '../harness/message.ts'
+import type { Fields } from '../core/index.ts'
 import { engineCall } from './tools.ts'
 
 /** A file that a call changes. */

@@ -2,9 +2,8 @@
  * The tools of coding agents: which names they give to tools and arguments, and what the engine calls the same things. The
  * only place that knows them; the gateway, the hosts' entry points and the replay share it.
  */
-import { fieldOf } from '../fields.ts'
-import { isFields } from '../harness/message.ts'
-import type { Fields } from '../harness/message.ts'
+import { fieldOf, isFields } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
 import { patchedFiles, scriptCommands } from './patches.ts'
 
 /** A call under the engine's names. */

@@ -5,8 +5,8 @@
  */
 import { jsonSchema, tool } from 'ai'
 import type { LanguageModelMiddleware, ModelMessage, Tool, ToolSet } from 'ai'
-import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
+import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
+import type { RecallInput } from '../projection/index.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
 import { after, guarded } from './guard.ts'

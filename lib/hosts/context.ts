@@ -2,18 +2,13 @@
  * The part that all hosts share: one session, opened at the first call, whose failures never reach the host. The addon is
  * loaded when it is needed and not before, so that a host on a platform without it works as if we were not there.
  */
-import type { ContextManager, EditGuard, OpenOptions } from '../index.ts'
-import { within } from '../driver/limit.ts'
-import { sentenceOf } from '../errors.ts'
-import { adoptNamed } from '../harness/handover.ts'
-import { Projection } from '../harness/projection.ts'
-import type { ProjectionOptions } from '../harness/projection.ts'
-import { recall } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
-import type { Shape } from '../harness/shape.ts'
-import type { ShapeName } from '../harness/shapes.ts'
-import { changesOf } from '../host-tools/changes.ts'
-import type { FileChange } from '../host-tools/changes.ts'
+import type { ContextManager, OpenOptions } from '../session/index.ts'
+import type { EditGuard } from '../../index.js'
+import { sentenceOf, within } from '../core/index.ts'
+import { adoptNamed, Projection, recall } from '../projection/index.ts'
+import type { ProjectionOptions, RecallInput, Shape, ShapeName } from '../projection/index.ts'
+import { changesOf } from '../host-tools/index.ts'
+import type { FileChange } from '../host-tools/index.ts'
 import type { GuardedCall } from './guard.ts'
 
 /** Options of a host's context. Each conversation has its own context, and so has each subagent. */
@@ -199,7 +194,7 @@ export class HostContext {
     const { model, systemTokens, shortens = this.#keepsOwn, onRoll, onWarning: _w, parent: _p, now, cwd = process.cwd(), ...options } = this.#options
     try {
       // Imported here and not at the top, because it fails without the addon, and the host must continue.
-      const { ContextManager } = await import('../index.ts')
+      const { ContextManager } = await import('../session/index.ts')
       const manager = await ContextManager.open({ cwd, ...options })
       const projection = new Projection(manager, {
         shape: this.#shape,

@@ -1,5 +1,5 @@
 /** The guard of files for the hosts' own tools: an edit that would overwrite what the model has not seen is refused once. */
-import type { EditGuard } from '../index.ts'
+import type { EditGuard } from '../../index.js'
 
 /** A call of one of the host's tools. */
 export interface GuardedCall {

@@ -6,14 +6,19 @@
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import type { AIMessageFields, BaseMessage } from '@langchain/core/messages'
 import { createMiddleware, tool } from 'langchain'
-import type { Block, EngineMessage, Fields } from '../harness/message.ts'
-import { isFields, textOf } from '../harness/message.ts'
-import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
-import { argumentsBy, messageEdit, shortened, shortenedText } from '../harness/shape.ts'
-import { inOrderOf } from '../driver/edits.ts'
-import type { PartEdit } from '../driver/edits.ts'
-import type { Shape } from '../harness/shape.ts'
+import type { Block, EngineMessage, Fields } from '../core/index.ts'
+import { isFields, textOf } from '../core/index.ts'
+import {
+  argumentsBy,
+  inOrderOf,
+  messageEdit,
+  RECALL,
+  RECALL_DESCRIPTION,
+  RECALL_PARAMETERS,
+  shortened,
+  shortenedText,
+} from '../projection/index.ts'
+import type { PartEdit, RecallInput, Shape } from '../projection/index.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
 import { after, guarded } from './guard.ts'

@@ -5,9 +5,9 @@
  */
 import { tool } from '@openai/agents'
 import type { AgentInputItem, CallModelInputFilter, FunctionTool, Tool } from '@openai/agents'
-import { isFields } from '../harness/message.ts'
-import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
+import { isFields } from '../core/index.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
+import type { RecallInput } from '../projection/index.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
 import { after, guarded } from './guard.ts'

@@ -1,11 +1,8 @@
 /** OpenCode's messages (1.18). An answer contains its calls together with their results. */
-import type { Block, EngineMessage, Fields } from '../harness/message.ts'
-import { isFields, textOf } from '../harness/message.ts'
-import { argumentsBy, shortened } from '../harness/shape.ts'
-import { inOrderOf } from '../driver/edits.ts'
-import type { PartEdit } from '../driver/edits.ts'
-import type { Reading, Shape } from '../harness/shape.ts'
-import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
+import type { Block, EngineMessage, Fields } from '../core/index.ts'
+import { isFields, textOf } from '../core/index.ts'
+import { argumentsBy, inOrderOf, reasoningApi, reasoningBlock, shortened } from '../projection/index.ts'
+import type { PartEdit, Reading, Shape } from '../projection/index.ts'
 
 /** The text that OpenCode sends instead of an output that it has cleared itself. */
 const CLEARED = '[Old tool result content cleared]'

@@ -4,8 +4,8 @@
  * @module
  */
 import type { AfterToolCallContext, AfterToolCallResult, AgentMessage, AgentTool, BeforeToolCallContext, BeforeToolCallResult } from '@earendil-works/pi-agent-core'
-import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
-import type { RecallInput } from '../harness/recall.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
+import type { RecallInput } from '../projection/index.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
 

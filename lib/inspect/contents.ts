@@ -1,6 +1,6 @@
 /** The contents of a store, from its export: sizes by object, sessions, and objects that no session has. */
-import { jsonLines } from '../replay/lines.ts'
-import { subject } from './names.ts'
+import { jsonLines } from '../recordings/index.ts'
+import { subject } from '../ui/index.ts'
 
 /** One object. */
 export interface ObjectSummary {

@@ -1,12 +1,8 @@
 /** The page of a store: its sessions, their turns and rolls, their objects with versions and differences. */
-import type { ContextManager, ObjectDocument, SessionSets, Version } from '../index.ts'
-import { escape } from '../replay/page/chart.ts'
-import { STYLE } from '../replay/page/style.ts'
-import { tokens } from '../replay/tokens.ts'
-import type { SessionSummary } from '../../index.js'
+import type { ContextManager } from '../session/index.ts'
+import type { ObjectDocument, SessionSets, SessionSummary, Version } from '../../index.js'
+import { changedLines, escape, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
 import type { ObjectSummary } from './contents.ts'
-import { shortened, shortName, subject, when } from './names.ts'
-import { difference } from './difference.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
 const MAX_TEXT = 12_000
@@ -103,7 +99,7 @@ function versions(history: readonly Version[], written: ObjectSummary['written']
   const parts = history.slice(first).map((version, place) => {
     const index = first + place
     const { tx, time } = written[index] ?? { tx: version.txId, time: version.txTime }
-    const change = index === 0 ? '' : difference(contentOf(history[index - 1] as Version), contentOf(version))
+    const change = index === 0 ? '' : changedLines(contentOf(history[index - 1] as Version), contentOf(version))
     const lines = change === '' ? '' : `<pre>${escape(cut(change))}</pre>`
     return `<p class="dim">${escape(`@${tx}, valid from ${version.validTime}, stored ${time}`)}</p>${lines}`
   })

@@ -2,8 +2,8 @@
  * The model's reasoning that was lost up to a call: what had left the request, and what the provider says it dropped from it.
  * Works on the branch of a session of Pi.
  */
-import { isBindingRefusal, readReport, Withheld } from '../models/binding.ts'
-import type { Message } from '../replay/recording.ts'
+import { isBindingRefusal, readReport, Withheld } from '../models/index.ts'
+import type { Message } from '../recordings/index.ts'
 
 /** The reasoning of a request, in blocks: one for each step in which the model thought. */
 export interface ShownReasoning {

@@ -3,9 +3,8 @@
  * compaction on, with the replacements in force. Pi builds requests the same way, and the extension's rolls are such
  * replacements, so the result has exactly the bytes that were sent.
  */
-import { jsonLines } from '../replay/lines.ts'
-import { isCall, isSent } from '../replay/recording.ts'
-import type { Message } from '../replay/recording.ts'
+import { isCall, isSent, jsonLines } from '../recordings/index.ts'
+import type { Message } from '../recordings/index.ts'
 import { reasoningOf, withheldOn } from './reasoning.ts'
 import type { ShownReasoning } from './reasoning.ts'
 

@@ -3,8 +3,8 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { invalid } from '../errors.ts'
-import { native } from '../native.ts'
+import { invalid } from '../core/index.ts'
+import { native } from '../native/index.ts'
 import type { LimitedStore } from './store.ts'
 
 /** The default and the maximum number of search hits. */

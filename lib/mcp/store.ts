@@ -5,11 +5,9 @@
 import { realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
-import { asStored, inStore } from '../cli/store.ts'
-import { withFolder } from '../cli/unfinished.ts'
-import { canWrite, stamp } from '../copy.ts'
-import { invalid } from '../errors.ts'
-import { ContextManager } from '../index.ts'
+import { asStored, inStore } from '../native/index.ts'
+import { canWrite, invalid, stamp, withFolder } from '../core/index.ts'
+import { ContextManager } from '../session/index.ts'
 
 /** The sessions and folders that may be shown. */
 interface Limits {

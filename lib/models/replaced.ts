@@ -1,5 +1,5 @@
 /** Messages that were replaced between two model calls: by what, as far as the session shows it, and how users are told. */
-import { isBeginning, isReference, readHeader } from '../reference.ts'
+import { isBeginning, isReference, readHeader } from './reference.ts'
 
 /** What has replaced a message. `other`: another extension. `unknown`: the session does not show it. */
 export type EditOrigin = 'roll' | 'undo' | 'other' | 'unknown'

@@ -1,5 +1,5 @@
 /** Sums over the sessions of one kind: what can be said about a session depends on what it ran with and on what is recorded. */
-import type { Format } from './recording.ts'
+import type { Format } from '../recordings/index.ts'
 import type { SessionReport } from './report.ts'
 
 /**

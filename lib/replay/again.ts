@@ -2,12 +2,9 @@
  * Files that an agent would have had to read again: an edit must contain the text that it replaces, so that text must
  * be in sight. If the plain conversation shows it and a policy no longer does, the agent reads the file once more.
  */
-import { withoutLineNumbers } from '../host-tools.ts'
-import type { ReplayBlock } from './blocks.ts'
-import { replacementsOf } from './files.ts'
-import type { FileEvent, Files } from './files.ts'
-import { callsOf } from './recording.ts'
-import type { RecordedEntry, Message } from './recording.ts'
+import { withoutLineNumbers } from '../host-tools/index.ts'
+import type { FileEvent, Files, Message, RecordedEntry, ReplayBlock } from '../recordings/index.ts'
+import { callsOf, replacementsOf } from '../recordings/index.ts'
 
 /** Tokens of an answer that only asks for a file. */
 export const ASKING_TOKENS = 60

@@ -3,7 +3,7 @@
  * of reasoning is bound to everything in the request that led to it except reasoning, and to the block of reasoning before it,
  * unless that and all earlier ones have left.
  */
-import type { ReplayBlock } from './blocks.ts'
+import type { ReplayBlock } from '../recordings/index.ts'
 
 /** The content that came before a block of reasoning when it was written. */
 interface Origin {

@@ -7,8 +7,8 @@
  * - OpenAI, from GPT-5.6 on, stores a prefix where the newest user message or group of outputs ends, and looks for one at the
  *   20 such endings before it. The system part has no mark of its own.
  */
-import type { CacheKind } from '../models/rules.ts'
-import type { ReplayBlock } from './blocks.ts'
+import type { CacheKind } from '../models/index.ts'
+import type { ReplayBlock } from '../recordings/index.ts'
 
 /** How a provider caches. */
 export interface CacheRules {

@@ -1,5 +1,5 @@
 /** The report for programs. Its shape is stable; docs/replay.md describes it. */
-import type { Problem } from './recording.ts'
+import type { Problem } from '../recordings/index.ts'
 import type { RecordUse } from './record.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'

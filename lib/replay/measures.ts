@@ -3,8 +3,7 @@ import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
 import type { TallyFigures } from './tally.ts'
-import { shareCell } from '../saving.ts'
-import { tokens } from './tokens.ts'
+import { shareCell, tokens } from '../ui/index.ts'
 import { fetchedRatio, money } from './verdict.ts'
 
 /** Policies side by side, and a row for each figure. */

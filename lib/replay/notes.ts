@@ -2,7 +2,7 @@
 import type { JsonReport } from './json.ts'
 import type { RegimeReport } from './report.ts'
 import type { Summary } from './summary.ts'
-import { tokens } from './tokens.ts'
+import { tokens } from '../ui/index.ts'
 
 /** Calls, and dollars that were paid for them. */
 interface Paid {

@@ -2,9 +2,9 @@
  * What the record says about the provider's cache: how much of each request it had, how long it was asked to keep it, and
  * where it lost what it should have had. With it, every policy is priced on the cache that the user really had.
  */
-import { HOUR_WRITE } from '../models/prices.ts'
-import { isCall } from './recording.ts'
-import type { RecordedUsage, Step } from './recording.ts'
+import { HOUR_WRITE } from '../models/index.ts'
+import { isCall } from '../recordings/index.ts'
+import type { RecordedUsage, Step } from '../recordings/index.ts'
 
 /** What of the record counts. Without it, or for a session without complete counts, the options count alone. */
 export interface RecordUse {

@@ -2,13 +2,11 @@
  * The cache, the window and the prices that a session is replayed with: those that it had when it was recorded, as far as the
  * record tells them and the user does not say otherwise.
  */
-import { HOUR_WRITE } from '../models/prices.ts'
-import { readName } from '../models/name.ts'
-import { rulesOf } from '../models/rules.ts'
+import { HOUR_WRITE, readName, rulesOf } from '../models/index.ts'
 import { CACHES } from './cache.ts'
 import type { CacheRules } from './cache.ts'
-import { knownPrices, ratioPrices } from './prices.ts'
-import type { Prices } from './prices.ts'
+import { knownPrices, ratioPrices } from '../recordings/index.ts'
+import type { Prices } from '../recordings/index.ts'
 import type { RecordedCall } from './record.ts'
 import type { ReplayOptions } from './report.ts'
 import type { Sized } from './sizes.ts'

@@ -3,9 +3,8 @@ import type { CacheRules } from './cache.ts'
 import type { OwnPhrases } from './missed/phrases.ts'
 import type { Lifetime } from './policies/managed.ts'
 import type { ManagerOptions, PolicyName, PolicyRequest } from './policies/policy.ts'
-import type { Prices } from './prices.ts'
+import type { Format, Message, Prices } from '../recordings/index.ts'
 import type { Loss, RecordUse } from './record.ts'
-import type { Format, Message } from './recording.ts'
 import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
 
 /** How to replay. */

@@ -1,8 +1,6 @@
 /** The size of the requests that the recorded program sent, followed step by step. */
-import { blocksOf, unitsOf } from './blocks.ts'
-import type { Calls } from './blocks.ts'
-import { isSent, keysShown } from './recording.ts'
-import type { BranchStep, EditStep, RecordedEntry, Message } from './recording.ts'
+import { blocksOf, isSent, keysShown, unitsOf } from '../recordings/index.ts'
+import type { BranchStep, Calls, EditStep, Message, RecordedEntry } from '../recordings/index.ts'
 
 /** A message without its content. */
 type Envelope = Omit<Message, 'content'>

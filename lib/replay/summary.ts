@@ -7,7 +7,7 @@ import { addUses, noUses } from './missed/uses.ts'
 import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
-import type { Format } from './recording.ts'
+import type { Format } from '../recordings/index.ts'
 import type { SessionReport } from './run.ts'
 import type { TallyFigures } from './tally.ts'
 

@@ -6,16 +6,11 @@
  * requests that were actually sent. Its slope gives the session's characters per token; its intercept gives the size
  * of the system part, which older recordings do not contain.
  */
-import { blocksOf, Calls, unitsOf } from './blocks.ts'
+import { blocksOf, callIn, Calls, costOf, isCall, isFirst, mended, modelOf, unitsOf } from '../recordings/index.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
-import { callIn, costOf, isFirst } from './paid.ts'
-import type { Charged } from './paid.ts'
-import { mended } from './prices.ts'
-import type { Prices } from './prices.ts'
-import { isCall, modelOf } from './recording.ts'
-import type { Message, Problem, Recording } from './recording.ts'
+import type { Charged, Message, Prices, Problem, Recording } from '../recordings/index.ts'
 import { RecordedRequest } from './sent.ts'
 import { Sizes } from './sizes.ts'
 

@@ -1,18 +1,15 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
-import { columns, middleCut } from '../columns.ts'
-import { shortened } from '../inspect/names.ts'
-import { savingCell, shareCell } from '../saving.ts'
+import { columns, dayOf, middleCut, savingCell, shareCell, shortened, tokens } from '../ui/index.ts'
 import { kindOf, plainCostOf } from './accounts.ts'
 import { measuresOf } from './measures.ts'
 import { regimeText, sideNote } from './notes.ts'
-import { programTitle } from './recording.ts'
-import type { Format } from './recording.ts'
+import { programTitle } from '../recordings/index.ts'
+import type { Format } from '../recordings/index.ts'
 import type { Measures } from './measures.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
-import { tokens } from './tokens.ts'
-import { dayOf, money, verdictOf } from './verdict.ts'
+import { money, verdictOf } from './verdict.ts'
 
 /** Colours words, or leaves them plain. */
 interface Paint {

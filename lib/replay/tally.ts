@@ -1,8 +1,8 @@
 /** The sums over the requests of one policy. */
 import type { RollReceipt } from '../../index.js'
-import { factorAt } from '../models/prices.ts'
-import { unitsOf } from './blocks.ts'
-import type { ReplayBlock } from './blocks.ts'
+import { factorAt } from '../models/index.ts'
+import { unitsOf } from '../recordings/index.ts'
+import type { ReplayBlock } from '../recordings/index.ts'
 import { BoundReasoning } from './bound-reasoning.ts'
 import type { RecordedCall } from './record.ts'
 import { PromptCache } from './cache.ts'

@@ -1,12 +1,11 @@
 /** The result of a run in sentences, money and percent first. */
-import { difference } from '../saving.ts'
+import { dayOf, difference, tokens } from '../ui/index.ts'
 import type { Account, AccountKind } from './accounts.ts'
 import { lossSentence } from './losses.ts'
-import type { Format } from './recording.ts'
+import type { Format } from '../recordings/index.ts'
 import type { SessionReport } from './run.ts'
 import type { OriginSums, Summary } from './summary.ts'
 import type { TallyFigures } from './tally.ts'
-import { tokens } from './tokens.ts'
 
 /** The sentences of a verdict. */
 interface Verdict {
@@ -120,13 +119,6 @@ function price(cost: number, unit: SessionReport['unit']): string {
 /** A cost for people: dollars, or fresh input tokens. */
 export function money(cost: number, unit: SessionReport['unit']): string {
   return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
-}
-
-/** The day of a time in milliseconds, in this machine's time zone. */
-export function dayOf(at: number): string {
-  const date = new Date(at)
-  const two = (value: number): string => String(value).padStart(2, '0')
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
 }
 
 /** How many sessions and answers, and from when to when. */

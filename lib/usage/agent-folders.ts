@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { idInName, piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { idInName, piSessionFolder, sessionFiles } from '../recordings/index.ts'
 
 /** A folder of sessions of one agent. */
 export interface AgentFolder {

@@ -1,13 +1,8 @@
 /** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
-import { brokenTokens, modelCause, pauseCause } from '../models/cache-break.ts'
-import type { CachedCall } from '../models/cache-break.ts'
-import { originsOf, replacedSentences } from '../models/replaced.ts'
-import type { ReplacedMessage } from '../models/replaced.ts'
-import { factorAt, writeCost } from '../models/prices.ts'
-import { knownPrices, mended } from '../replay/prices.ts'
-import type { Prices } from '../replay/prices.ts'
-import { isCall, modelOf } from '../replay/recording.ts'
-import type { Message, Recording, Step } from '../replay/recording.ts'
+import { brokenTokens, factorAt, modelCause, originsOf, pauseCause, replacedSentences, writeCost } from '../models/index.ts'
+import type { CachedCall, ReplacedMessage } from '../models/index.ts'
+import { isCall, knownPrices, mended, modelOf } from '../recordings/index.ts'
+import type { Message, Prices, Recording, Step } from '../recordings/index.ts'
 
 /** A call for which tokens were processed again that the call before had sent. */
 export interface CacheBreak {

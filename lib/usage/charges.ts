@@ -1,8 +1,7 @@
 /** The charges for the model calls of recorded sessions, and the context manager's savings by its own account. */
-import type { CallTokens } from '../models/prices.ts'
-import { callIn, costOf, isFirst } from '../replay/paid.ts'
-import type { Charged } from '../replay/paid.ts'
-import type { Recording, RecordedUsage, Saved } from '../replay/recording.ts'
+import type { CallTokens } from '../models/index.ts'
+import { callIn, costOf, isFirst } from '../recordings/index.ts'
+import type { Charged, RecordedUsage, Recording, Saved } from '../recordings/index.ts'
 
 /** A model call, or what was saved after it. */
 export interface Charge {

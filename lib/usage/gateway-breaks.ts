@@ -1,7 +1,6 @@
 /** What broke the cache in sessions that went through a gateway, as it has noted it. */
-import type { BilledCall } from '../gateway/bills.ts'
-import { pricesOf, ratesAt } from '../models/prices.ts'
-import { readName } from '../models/name.ts'
+import type { BilledCall } from '../gateway/index.ts'
+import { pricesOf, ratesAt, readName } from '../models/index.ts'
 import type { CacheBreak, CacheHistory } from './breaks.ts'
 import { gatewayCalls } from './gateway.ts'
 

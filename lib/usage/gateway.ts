@@ -1,13 +1,10 @@
 /** The charges of sessions that went through a gateway, as it has noted them. */
 import { existsSync } from 'node:fs'
-import type { BilledCall } from '../gateway/bills.ts'
-import type { Usage } from '../gateway/answer.ts'
-import { inputCost, plainCost, summaryCost } from '../gateway/saving.ts'
-import type { GatewayBreak } from '../gateway/break.ts'
-import { isFields } from '../harness/message.ts'
-import { readName } from '../models/name.ts'
-import { callCost, pricesOf } from '../models/prices.ts'
-import { jsonLines } from '../replay/lines.ts'
+import type { BilledCall, GatewayBreak, Usage } from '../gateway/index.ts'
+import { inputCost, plainCost, summaryCost } from '../gateway/index.ts'
+import { isFields } from '../core/index.ts'
+import { callCost, pricesOf, readName } from '../models/index.ts'
+import { jsonLines } from '../recordings/index.ts'
 import type { Charge } from './charges.ts'
 
 /** Reads a gateway's file; nothing if there is none. Lines that are none of a call are skipped. */

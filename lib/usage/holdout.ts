@@ -2,7 +2,7 @@
  * Compares sessions that were left plain with those in which the context manager ran, by what a model call cost. Sessions
  * are of different lengths and calls of one session depend on each other, so the interval is a bootstrap over sessions.
  */
-import { randomNumbers } from '../random.ts'
+import { randomNumbers } from '../core/index.ts'
 import type { Charge } from './charges.ts'
 
 /** One kind of session. */

@@ -1,5 +1,5 @@
 /** Charges, summed up by day, project, model or session. */
-import { dayOf } from '../replay/verdict.ts'
+import { dayOf } from '../ui/index.ts'
 import type { Charge } from './charges.ts'
 
 /** The groups by which charges can be summed up. */

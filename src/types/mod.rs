@@ -1,6 +1,6 @@
 //! The shapes that cross the border. Their documentation is what TypeScript users read.
 //!
-//! A field whose type in TypeScript is an object or a list, and here a text, crosses as JSON: lib/json.ts converts it.
+//! A field whose type in TypeScript is an object or a list, and here a text, crosses as JSON: lib/core/json.ts converts it.
 
 mod projection;
 mod store;

@@ -18,7 +18,7 @@ pub enum StoreOptions {
         durability: Option<String>,
         /// Reads a private copy of the store in the temporary folder, which is removed when it is closed: for a file that
         /// can't be written, such as a backup on a read-only disk. What a session writes goes to the copy and is lost;
-        /// `import`, `forget`, `prune` and `setLimits` are refused. lib/copy.ts makes the copy.
+        /// `import`, `forget`, `prune` and `setLimits` are refused. lib/core/copy.ts makes the copy.
         read_only: Option<bool>,
     },
     /// XTDB 1.x over HTTP: many clients and machines on one history. See docs/xtdb.md.

@@ -1,8 +1,8 @@
 /** Lifetimes that the gateway chooses, as its provider gets them. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../../lib/gateway/gateway.ts'
-import { cleanUp } from '../../rig/cleanup.ts'
-import { markerRefusal, markersOf } from '../../rig/markers.ts'
+import { cleanUp } from '../../../rig/cleanup.ts'
+import { markerRefusal, markersOf } from '../../../rig/markers.ts'
 import { AnthropicLoop, gatewayTo, long, upstream } from '../support.ts'
 
 afterEach(cleanUp)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConversationLifetimes } from '../../../lib/gateway/lifetime/rule.ts'
 import type { LifetimeMoment, LifetimeOption } from '../../../lib/gateway/lifetime/rule.ts'
-import { random } from '../../rig/random.ts'
+import { random } from '../../../rig/random.ts'
 
 const MINUTE = 60_000
 const HOUR = { head: '1h', conversation: '1h' } as const

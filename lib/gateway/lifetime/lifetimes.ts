@@ -1,7 +1,7 @@
 /** The lifetimes of all conversations of a gateway, and where they may be chosen: at Anthropic's own API, with a key that pays by the token. */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ProjectedModel } from '../../harness/projection.ts'
-import { spliced } from '../../harness/splice.ts'
+import type { ProjectedModel } from '../../projection/index.ts'
+import { spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
 import type { ModelRequest } from '../request.ts'
 import { askedIn, lifetimeEdit } from './markers.ts'

@@ -2,9 +2,9 @@
  * The lifetimes that the cache markers of a request ask for, and the edit that asks for others. A marker is never added or
  * removed. Anthropic reads a request as tools, system, messages, and refuses an hour behind five minutes.
  */
-import type { JsonEdit } from '../../harness/edit.ts'
-import { isFields, textOf } from '../../harness/message.ts'
-import type { Fields } from '../../harness/message.ts'
+import type { JsonEdit } from '../../projection/index.ts'
+import { isFields, textOf } from '../../core/index.ts'
+import type { Fields } from '../../core/index.ts'
 
 /** How long a written prefix is kept after its last use: Anthropic's two choices. */
 export type CacheLifetime = '5m' | '1h'

@@ -1,8 +1,7 @@
 /** The actions of a user on the page: pin, drop, bring back, look at a text, search. Answers are sentences for people. */
-import type { ContextManager, ObjectDocument, Version } from '../../index.ts'
-import { shortName, subject } from '../../inspect/names.ts'
-import { escape } from '../../replay/page/chart.ts'
-import { tokens } from '../../replay/tokens.ts'
+import type { ContextManager } from '../../session/index.ts'
+import type { ObjectDocument, Version } from '../../../index.js'
+import { escape, shortName, subject, tokens } from '../../ui/index.ts'
 import type { Conversation } from '../conversation.ts'
 import { shownText } from './look.ts'
 

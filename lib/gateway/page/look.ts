@@ -1,8 +1,8 @@
 /** The contents of a conversation's window: read from what the host wrote last, and from what went out for it. */
-import { shortName, subject } from '../../inspect/names.ts'
-import type { EngineMessage } from '../../harness/message.ts'
-import { resultText } from '../../harness/message.ts'
-import type { Held } from '../../held-back.ts'
+import { shortName, subject } from '../../ui/index.ts'
+import type { EngineMessage } from '../../core/index.ts'
+import { resultText } from '../../core/index.ts'
+import type { Held } from '../../ui/index.ts'
 import type { Conversation } from '../conversation.ts'
 import { heldIn } from '../held.ts'
 import { hostShape, newFacts } from '../shape.ts'

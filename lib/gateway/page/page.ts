@@ -5,10 +5,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isFields, textOf } from '../../harness/message.ts'
+import { isFields, sentenceOf, textOf } from '../../core/index.ts'
 import { readBody } from '../body.ts'
 import type { Conversation } from '../conversation.ts'
-import { sentenceOf } from '../../errors.ts'
 import type { Conversations } from '../conversations.ts'
 import type { BillLedger } from '../ledger.ts'
 import { COMMON, refuse } from '../refusal.ts'

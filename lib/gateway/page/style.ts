@@ -1,5 +1,5 @@
 /** The look of the gateway's page, on top of the reports' own. */
-import { STYLE } from '../../replay/page/style.ts'
+import { STYLE } from '../../ui/index.ts'
 
 /** The whole style sheet. */
 export const PAGE_STYLE = `${STYLE}

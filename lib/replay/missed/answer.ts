@@ -1,6 +1,5 @@
 /** The quotes and names in answers and in what the model sees. */
-import type { ReplayBlock } from '../blocks.ts'
-import type { ContentBlock, Message } from '../recording.ts'
+import type { ContentBlock, Message, ReplayBlock } from '../../recordings/index.ts'
 import { Scanner, textsIn } from './probes.ts'
 import type { Sink } from './probes.ts'
 import type { Vocabulary } from './vocabulary.ts'

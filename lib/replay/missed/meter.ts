@@ -3,12 +3,9 @@
  * was recorded and is nowhere in a policy's request. Nobody knows what a model would have done without that text: it
  * might ask for it, or continue from memory.
  */
-import { unitsOf } from '../blocks.ts'
-import type { ReplayBlock, Calls } from '../blocks.ts'
+import { keysShown, unitsOf } from '../../recordings/index.ts'
+import type { BranchStep, Calls, Message, Prices, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import type { PolicyName } from '../policies/policy.ts'
-import type { Prices } from '../prices.ts'
-import type { BranchStep, RecordedEntry, Message } from '../recording.ts'
-import { keysShown } from '../recording.ts'
 import { partsOf, Reader, textsOf } from './answer.ts'
 import { OpenUse } from './harm.ts'
 import type { OwnPhrases } from './phrases.ts'

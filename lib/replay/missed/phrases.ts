@@ -2,9 +2,8 @@
  * Phrases that models write on their own: those in answers of two or more sessions although nothing in sight contained
  * them. An answer that contains one did not necessarily use hidden text.
  */
-import { blocksOf, Calls } from '../blocks.ts'
-import { isCall, isSent } from '../recording.ts'
-import type { Recording } from '../recording.ts'
+import { blocksOf, Calls, isCall, isSent } from '../../recordings/index.ts'
+import type { Recording } from '../../recordings/index.ts'
 import { partsOf, textsOf } from './answer.ts'
 import { Scanner } from './probes.ts'
 import type { Sink } from './probes.ts'

@@ -1,5 +1,5 @@
 /** The quotes and names that one policy's requests show: how often each occurs in the newest one. */
-import type { ReplayBlock } from '../blocks.ts'
+import type { ReplayBlock } from '../../recordings/index.ts'
 
 /** Follows the requests of one policy. The time per request depends on what has changed since the previous one. */
 export class Shown {

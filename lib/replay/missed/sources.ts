@@ -1,6 +1,5 @@
 /** The text that the recorded agent had in sight, and where each quote and name stands in it. */
-import type { Calls } from '../blocks.ts'
-import type { RecordedEntry, Message } from '../recording.ts'
+import type { Calls, Message, RecordedEntry } from '../../recordings/index.ts'
 import { grown } from './vocabulary.ts'
 
 /** A block that was put before the recorded agent. */

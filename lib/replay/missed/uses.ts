@@ -1,6 +1,6 @@
 /** The sums of missed uses. */
 
-import { fieldOf, setField } from '../../fields.ts'
+import { fieldOf, setField } from '../../core/index.ts'
 import { HARM_CLASSES, isProbablyHarm } from './harm.ts'
 import type { HarmClass } from './harm.ts'
 

@@ -3,7 +3,7 @@ import type { PolicyName } from '../policies/policy.ts'
 import type { TallyFigures } from '../tally.ts'
 import { HARM_CLASSES, isProbablyHarm } from '../missed/harm.ts'
 import type { Count, MissedUses } from '../missed/uses.ts'
-import { escape } from './chart.ts'
+import { escape } from '../../ui/index.ts'
 
 /** Kinds that are shown; the most frequent. */
 const MAX_KINDS = 8

@@ -1,21 +1,18 @@
 /** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
-import { compared, difference } from '../../saving.ts'
+import { bars, compared, dayOf, difference, escape, lineChart, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
 import type { JsonReport } from '../json.ts'
 import { measuresOf } from '../measures.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
 import type { PolicyName } from '../policies/policy.ts'
-import { programTitle } from '../recording.ts'
-import type { Problem } from '../recording.ts'
+import { programTitle } from '../../recordings/index.ts'
+import type { Problem } from '../../recordings/index.ts'
 import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
-import { tokens } from '../tokens.ts'
-import { dayOf, money, verdictOf } from '../verdict.ts'
+import { money, verdictOf } from '../verdict.ts'
 import { leftOutLines, regimeText, sideNote } from '../notes.ts'
 import { rowOf } from '../table.ts'
-import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
 import { missedUses } from './missed.ts'
-import { STYLE } from './style.ts'
 
 /** Rows of a timeline; the largest items are shown. */
 const MAX_SPANS = 120

@@ -1,8 +1,6 @@
 /** The blocks of a session's entries, computed once. */
-import { blocksOf, Calls } from '../blocks.ts'
-import type { ReplayBlock } from '../blocks.ts'
-import { isSent } from '../recording.ts'
-import type { RecordedEntry } from '../recording.ts'
+import { blocksOf, Calls, isSent } from '../../recordings/index.ts'
+import type { RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 
 /** Blocks of entries, shared by the policies of one session. */
 export class BlockCache {

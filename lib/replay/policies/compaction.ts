@@ -1,8 +1,7 @@
 /** Pi's compaction: where it cuts, what it asks the model for, and what that costs. */
-import { unitsOf } from '../blocks.ts'
-import { callsOf, textOf } from '../recording.ts'
-import type { RecordedEntry, Message } from '../recording.ts'
-import { firstKept, INSTRUCTIONS, PI_COMPACTION, SUMMARIZED_RESULT, SUMMARY_TOKENS } from '../../models/compaction.ts'
+import { callsOf, textOf, unitsOf } from '../../recordings/index.ts'
+import type { RecordedEntry, Message } from '../../recordings/index.ts'
+import { firstKept, INSTRUCTIONS, PI_COMPACTION, SUMMARIZED_RESULT, SUMMARY_TOKENS } from '../../models/index.ts'
 import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Setting } from './policy.ts'
 

@@ -1,8 +1,7 @@
 /** Policies that need no engine: a simple rule derives each request from the conversation. */
-import { piCompaction } from '../../models/compaction.ts'
-import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
-import type { ReplayBlock } from '../blocks.ts'
-import type { BranchStep, RecordedEntry } from '../recording.ts'
+import { piCompaction } from '../../models/index.ts'
+import { blocksOf, systemBlock, unitsOf } from '../../recordings/index.ts'
+import type { BranchStep, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import type { BlockCache } from './block-cache.ts'
 import { compact, Compactions } from './compaction.ts'
 import type { PolicyMoment, Policy, PolicyName, Request, Setting } from './policy.ts'

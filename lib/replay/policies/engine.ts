@@ -1,5 +1,5 @@
 /** The engine of the policies that have one. */
-import { ContextManager } from '../../index.ts'
+import { ContextManager } from '../../session/index.ts'
 import type { Setting } from './policy.ts'
 
 /** Opens the engine as the extension does, on a separate store; files on this disk are never accessed. */

@@ -1,8 +1,8 @@
 /** The circumstances of a model call in a replay, as the engine takes them. */
-import type { ModelCall } from '../../index.ts'
-import type { Moment as CallMoment } from '../../driver/port.ts'
-import { rulesOf } from '../../models/rules.ts'
-import type { Binding } from '../../models/rules.ts'
+import type { ModelCall } from '../../../index.js'
+import type { Moment as CallMoment } from '../../projection/index.ts'
+import { rulesOf } from '../../models/index.ts'
+import type { Binding } from '../../models/index.ts'
 import type { PolicyMoment, Setting } from './policy.ts'
 
 /** The circumstances of a call that the replay knows, besides its model. */

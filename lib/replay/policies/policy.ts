@@ -1,13 +1,10 @@
 /** A context management policy: it takes a conversation and decides what is sent with each model call. */
 import type { RollReceipt } from '../../../index.js'
-import type { OpenOptions } from '../../index.ts'
-import type { ReplayBlock } from '../blocks.ts'
+import type { OpenOptions } from '../../session/index.ts'
+import type { BranchStep, EditStep, FileEvent, Prices, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import type { CacheRules } from '../cache.ts'
-import type { FileEvent } from '../files.ts'
-import type { Prices } from '../prices.ts'
-import type { Binding } from '../../models/rules.ts'
+import type { Binding } from '../../models/index.ts'
 import type { RecordedCall } from '../record.ts'
-import type { BranchStep, EditStep, RecordedEntry } from '../recording.ts'
 
 /** The policies, in the order of the report. */
 export const POLICY_NAMES = ['recorded', 'append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'] as const

@@ -1,8 +1,6 @@
 /** The requests as the recorded program sent them, with its own summaries, steps back and clearings. */
-import { unitsOf } from '../blocks.ts'
-import type { ReplayBlock } from '../blocks.ts'
-import { keysShown } from '../recording.ts'
-import type { BranchStep, EditStep, Message, RecordedEntry } from '../recording.ts'
+import { keysShown, unitsOf } from '../../recordings/index.ts'
+import type { BranchStep, EditStep, Message, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import { summaryKey } from '../sizes.ts'
 import { Append } from './conversation.ts'
 import type { PolicyMoment, PolicyName, Request } from './policy.ts'

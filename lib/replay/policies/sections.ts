@@ -1,10 +1,7 @@
 /** The canonical view, sent unchanged with every call: system prompt, metadata pool, chat, active content. */
-import type { ContextManager } from '../../index.ts'
-import { blocksOf, Calls, systemBlock, textBlock } from '../blocks.ts'
-import type { ReplayBlock } from '../blocks.ts'
-import type { FileEvent } from '../files.ts'
-import { isSent, textOf } from '../recording.ts'
-import type { RecordedEntry, Message } from '../recording.ts'
+import type { ContextManager } from '../../session/index.ts'
+import { blocksOf, Calls, isSent, systemBlock, textBlock, textOf } from '../../recordings/index.ts'
+import type { FileEvent, Message, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import { openManager } from './engine.ts'
 import type { PolicyMoment, Policy, Request, Setting } from './policy.ts'
 

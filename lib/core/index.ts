@@ -1,0 +1,37 @@
+/**
+ * Errors, checked options, JSON for the border, private files, places of stores. Importing it loads no addon.
+ * Other folders import only this file.
+ */
+export { forgetBirth, noteBirth, wasBorn } from './births.ts'
+export { canWrite, copied, readOnly, stamp } from './copy.ts'
+export type { ReadOnly } from './copy.ts'
+export { calling, invalid, sentenceOf, unavailable } from './errors.ts'
+export { fieldOf, setField } from './fields.ts'
+export { checkWidth, crossed, crossedHistory, crossing, flattened } from './json.ts'
+export { abortable, within } from './limit.ts'
+export { argumentsOf, handed, incoming, isFields, isTranslated, numberOf, recordable, resultText, textOf } from './message.ts'
+export type { Block, EngineMessage, Fields, ToolCallBlock } from './message.ts'
+export { addressesIn, isAddress, shownUrl } from './node-address.ts'
+export {
+  checkAsOf,
+  checkForgetting,
+  checkHistoryPart,
+  checkLimits,
+  checkPart,
+  checkPrune,
+  checkQuery,
+  checkSearch,
+  checkStore,
+  checkToolcall,
+  known,
+  list,
+  shown,
+} from './options.ts'
+export type { Names } from './options.ts'
+export { defaultStorePath, journalOf, journals, placed } from './place.ts'
+export { isRunning, PrivateFile, UNFINISHED, writePrivateFile } from './private-file.ts'
+export { sections } from './sections.ts'
+export { leftovers, removeUnfinished, whileUnfinished, withFolder } from './unfinished.ts'
+export type { Leftover } from './unfinished.ts'
+export { ask, permitted, refusal } from './withheld.ts'
+export { randomNumbers } from './random.ts'

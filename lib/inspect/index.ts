@@ -1,0 +1,5 @@
+/** What a store and a session contain, for people. Other folders import only this file. */
+export { contentsOf } from './contents.ts'
+export type { Contents, ObjectSummary } from './contents.ts'
+export { begin, END, sessionParts } from './page.ts'
+export { rebuild } from './request.ts'

@@ -1,0 +1,3 @@
+/** The read-only MCP server. Other folders import only this file. */
+export { serverOf } from './server.ts'
+export { LimitedStore } from './store.ts'

@@ -1,0 +1,25 @@
+/** Facts about models, by their names. Other folders import only this file. */
+export { askedOf, askingForDrops, isBindingRefusal, ObservedBinding, readReport, withBindingBeta, Withheld } from './binding.ts'
+export type { BindingReport } from './binding.ts'
+export { brokenTokens, callsBack, modelCause, pauseCause } from './cache-break.ts'
+export type { CachedCall } from './cache-break.ts'
+export {
+  compactionOf,
+  firstKept,
+  INSTRUCTIONS,
+  PI_COMPACTION,
+  piCompaction,
+  SUMMARIZED_RESULT,
+  SUMMARY_TOKENS,
+} from './compaction.ts'
+export type { CompactionRule, PiCompaction } from './compaction.ts'
+export { modelNamed } from './model.ts'
+export type { NamedModel, NamedModelOptions } from './model.ts'
+export { readName } from './name.ts'
+export { callCost, factorAt, factorsOf, HOUR_WRITE, pricesOf, ratesAt, writeCost } from './prices.ts'
+export type { CallTokens, CataloguePrices, PriceFactor } from './prices.ts'
+export { isReference, readHeader, referenceId } from './reference.ts'
+export { isSame, originsOf, replacedSentences } from './replaced.ts'
+export type { EditOrigin, ReplacedMessage } from './replaced.ts'
+export { appendsTools, BINDINGS, rulesOf } from './rules.ts'
+export type { Binding, CacheKind, ModelCache, ModelRules, ReasoningRule, Route } from './rules.ts'

@@ -1,0 +1,137 @@
+/** Finds out what of a host's conversation the record has, where the host keeps no points to return to. */
+import type { ContextManager } from '../../index.js'
+import { handed, invalid, recordable } from '../core/index.ts'
+import type { EngineMessage } from '../core/index.ts'
+import { objectFor, standingOf } from './objects.ts'
+import { groupsOf, inPieces } from './pieces.ts'
+import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
+import type { TurnMessage } from './recorded.ts'
+import type { Part, Unit } from './unit.ts'
+
+/** How many objects are fetched at once. */
+const AT_ONCE = 64
+
+/** The boundary in a conversation between what is in the session's record and what is not. */
+export class CallBoundary {
+  readonly #manager: ContextManager
+  /** How many messages the record had when this process went on with a conversation that has none of them. */
+  #starts: number[] = []
+
+  constructor(manager: ContextManager) {
+    this.#manager = manager
+  }
+
+  /**
+   * Returns how many units are in the record. If the record diverges from the conversation, it is restored to the last
+   * common point; a conversation that has nothing in common with it goes on after it.
+   *
+   * Throws `INVALID_ARGUMENT` if the conversation is one that another has followed in the record.
+   */
+  async of(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
+    const grouped = await inPieces(units, (unit, index) => turnMessages(unit).map((one) => ({ ...one, index })))
+    const messages = grouped.flat()
+    const record = remembering(await recordOf(this.#manager), messages)
+    const count = recordedOf(record, messages) ?? (await this.#diverged(record, messages))
+    let boundary = count === 0 ? 0 : (messages[count - 1]?.index ?? -1) + 1
+    const objects = await this.#index()
+    for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen, objects)); unit = units[boundary]) boundary += 1
+    return boundary
+  }
+
+  /**
+   * The same for a host that has removed the newest units and left the others as they were. The record may have more than the
+   * conversation, from which others were removed before. Undefined if it does not have all of it, in this order.
+   */
+  async behind(kept: readonly Unit[], removed: readonly Unit[]): Promise<number | undefined> {
+    const manager = this.#manager
+    const record = await recordOf(manager)
+    const end = placesOf(record, removed.flatMap(turnMessages))?.[0]
+    const places = placesOf(record.slice(0, end), kept.flatMap(turnMessages))
+    if (end === undefined || places === undefined) return undefined
+    const point = await lastCommon(manager, record.slice(0, end))
+    const { length } = await recordOf(manager, point)
+    // What the point does not have yet is handed over again.
+    let missing = places.filter((place) => place >= length).length
+    let boundary = kept.length
+    while (missing > 0) missing -= turnMessages(kept[(boundary -= 1)] as Unit).length
+    await manager.goBack(point)
+    return boundary
+  }
+
+  /**
+   * The results that the record does not have as they are: under their call ID it has another text or other arguments, or, before
+   * the boundary, nothing at all. `changed` returns the arguments of a result's call if the host has changed the answer with it.
+   */
+  async unrecorded(
+    units: readonly Unit[],
+    seen: ReadonlyMap<Unit, number>,
+    boundary: number,
+    changed: (message: EngineMessage) => object | undefined,
+  ): Promise<{ reworded: Set<Part>; unknown: Set<Part> }> {
+    const found = { reworded: new Set<Part>(), unknown: new Set<Part>() }
+    const objects = await this.#index()
+    const parts = units.flatMap((unit, at) =>
+      unit.parts.flatMap((part) => {
+        const args = changed(part.message)
+        return seen.has(unit) && args === undefined ? [] : [{ part, args, isBefore: at < boundary }]
+      }),
+    )
+    for (const group of groupsOf(parts, AT_ONCE)) {
+      const standings = await Promise.all(group.map(({ part, args }) => standingOf(this.#manager, part.message, objects, args)))
+      for (const [place, { part, isBefore }] of group.entries()) {
+        if (standings[place] === 'reworded') found.reworded.add(part)
+        if (standings[place] === 'unknown' && isBefore) found.unknown.add(part)
+      }
+    }
+    return found
+  }
+
+  /** How many messages of a conversation are in the record, after the record was made to agree with it. */
+  async #diverged(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Promise<number> {
+    const manager = this.#manager
+    const point = await lastCommon(manager, messages)
+    const common = (await recordOf(manager, point)).length
+    // A record of which nothing is left is not what another conversation goes on after: each restart would make it longer.
+    const isLeft = record.some(({ isErased, calls }) => isErased !== true || calls.length > 0)
+    if (common === 0 && isLeft && messages.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
+      this.#starts.push(record.length)
+      return 0
+    }
+    if (this.#starts.some((start) => common <= start)) {
+      throw invalid(
+        'these messages are of a conversation that another one has followed in this session; a session records one conversation at a time. Open a session of its own for each, with ContextManager.open and another sessionId',
+      )
+    }
+    await manager.goBack(point)
+    const left = remembering(await recordOf(manager), messages)
+    if (isPrefix(left, messages)) return left.length
+    await manager.restore(manager.sessionId, 0)
+    return 0
+  }
+
+  /** Returns whether a unit that consists of results only is in the record. */
+  async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
+    if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
+    if (seen.has(unit)) return true
+    for (const { message } of unit.parts) if ((await objectFor(this.#manager, message, objects)) === undefined) return false
+    return true
+  }
+
+  async #index(): Promise<ReadonlySet<string>> {
+    return new Set((await this.#manager.sessionSets()).sessionIndex)
+  }
+}
+
+/**
+ * What no request had although it stands before something that one had: units that the host has inserted or changed, and these
+ * `other` parts.
+ */
+export function unsent(units: readonly Unit[], seen: ReadonlyMap<Unit, number>, other: readonly Part[]): Set<Part> {
+  const last = units.findLastIndex((unit) => seen.has(unit))
+  return new Set([...units.flatMap((unit, at) => (at < last && !seen.has(unit) ? unit.parts : [])), ...other])
+}
+
+/** The messages of the user and the model in a unit, as they are compared with the record. */
+function turnMessages({ parts }: Unit): TurnMessage[] {
+  return parts.flatMap(({ message }) => turnMessage(recordable(handed(message))) ?? [])
+}

@@ -1,0 +1,44 @@
+/** The circumstances of a model call, for the engine, as far as a host that is not Pi knows them. */
+import type { ModelCall } from '../../index.js'
+import type { Moment } from './driver/port.ts'
+import type { Binding } from '../models/index.ts'
+import type { ProjectedModel } from './options.ts'
+
+/** What is known beside the model. */
+interface Facts {
+  moment: Moment
+  /** What the provider does with reasoning after a change. */
+  binding: Binding
+  /** The host's clock, in milliseconds since the epoch. */
+  nowMs: number
+  /** Estimated tokens of the system prompt and the tools. */
+  systemTokens: number | undefined
+  /** The host can shorten texts and leave out messages. */
+  shortens: boolean | undefined
+  /** When everything recorded was last sent in the recorded form. */
+  sentMs: number | undefined
+  /** The name of the conversation's end. */
+  place: string | undefined
+}
+
+/** The next call of a model. */
+export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, place }: Facts): ModelCall {
+  const { input, cacheRead, cacheWrite, caches, tiers } = model
+  return {
+    model: model.name ?? '',
+    prices: { input, cacheRead, cacheWrite, ...(caches === undefined ? {} : { caches }), ...(tiers === undefined ? {} : { tiers }) },
+    ...(model.lookbackBlocks === undefined ? {} : { lookbackBlocks: model.lookbackBlocks }),
+    ...(model.lookbackEndings === undefined ? {} : { lookbackEndings: model.lookbackEndings }),
+    binding,
+    ...(model.textIsReasoning === undefined ? {} : { textIsReasoning: model.textIsReasoning }),
+    contextWindow: model.contextWindow,
+    cacheTtlMs: model.cacheTtlMs ?? 300_000,
+    nowMs,
+    ...(place === undefined ? {} : { place }),
+    systemTokens,
+    onlyAtUserTurn: false,
+    ...moment,
+    ...(shortens === true ? { shortens: true } : {}),
+    ...(sentMs === undefined ? {} : { sentMs }),
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * The ledger of a session: what each model call was billed, and what it would have been billed without us, on the same
+ * branch, with the same cache, and with the compactions that the agent would have made. Nothing is predicted: a roll or an
+ * undo changes the sums only when the next call has been answered. Sizes are counted in characters. How many tokens a character takes is measured where a request has only grown:
+ * what a provider puts around the messages is the same without us, and must not grow with them.
+ */
+
+import { factorAt } from '../../models/index.ts'
+import type { CompactionRule, PriceFactor } from '../../models/index.ts'
+import { PlainConversation } from './plain.ts'
+import type { PlainMessage, PlainSummary, RealCompaction } from './plain.ts'
+
+/** How large a part of the request is, in characters. */
+export interface Size {
+  /** As it is sent. */
+  own: number
+  /** As the host would send it without us. */
+  plain: number
+}
+
+/** The tokens of a prompt, as a provider reports them. */
+export interface PromptUsage {
+  /** Neither read from the cache nor written to it. */
+  input: number
+  cacheRead: number
+  cacheWrite: number
+  /** Those of the answer. */
+  output?: number
+}
+
+/** Prices of a million tokens, in dollars. 0 means unknown. */
+export interface PromptPrices extends PromptUsage {
+  /** Sizes above which the whole prompt costs more. */
+  tiers?: readonly PriceFactor[]
+  /** The price of the answer to a prompt of so many tokens, where that depends on them. */
+  outputAbove?(promptTokens: number): number
+}
+
+/** The last answered call of a branch, in tokens. */
+export interface Prompts {
+  /** The provider's count. */
+  own: number
+  /** The provider's count as it would have been without us. */
+  plain: number
+  /** Characters of the request without us. */
+  plainSize?: number
+  /** By how much requests have grown so far, where nothing else in them has changed. */
+  grown?: { tokens: number; characters: number }
+}
+
+/** A change at the beginning of a request: none, an edit of ours, or one that the host would also have made without us. */
+export type Prefix = 'kept' | 'edited' | 'rewritten'
+
+/** The share of the last prompt from which on a call counts as having found it in the cache. */
+const FOUND = 0.9
+
+/** From so many characters on, growth says what a character takes; before, the last request as a whole does. */
+const ENOUGH = 2000
+
+/** How much a count may differ from what the characters say, as a share of it, and still be of the same model. */
+const SAME = 0.05
+
+/** The share of its limit from which on a plain conversation counts as having been compacted together with ours. */
+const NEAR = 0.9
+
+/** What a compaction has cost the plain conversation, in fresh tokens and dollars; and whether it had none of its own before. */
+interface Charged {
+  tokens: number
+  dollars: number
+  wasReal: boolean
+}
+
+/** The sums of one session's branch. */
+export class SavingLedger {
+  /** The saving, in fresh input tokens of the models that were called; negative if it was more expensive. */
+  saved = 0
+  /** The same in dollars, as far as the models' prices are known. */
+  dollars = 0
+  /** The last answered call. */
+  last: Prompts | undefined
+  readonly #sizes = new Map<string, number>()
+  #sum = 0
+  readonly #plain = new PlainConversation()
+  /** The characters of the last answered request; undefined after a start. */
+  #answered: number | undefined
+  #prefix: Prefix = 'kept'
+  #request: (Size & { messages: number; head: number; prefix: Prefix; isAlive: boolean }) | undefined
+  /** Tokens of the last answer, and of what has come since then without the user; the agent counts four characters each. */
+  #since = 0
+  /** Tokens for each character, as last measured. */
+  #perCharacter = 0.25
+  /** The compaction that was charged to the plain conversation and that no request has had. */
+  #estimated: Charged | undefined
+
+  /** The change to the last request's prefix since that request. */
+  get prefix(): Prefix {
+    return this.#prefix
+  }
+
+  /** The summary that the agent would have without us; undefined if it would not have compacted. */
+  get summary(): PlainSummary | undefined {
+    return this.#plain.summary
+  }
+
+  /** Continues with the sums of a point. {@link SavingLedger.reset} has to follow. */
+  takeOver({ saved = 0, dollars = 0, last, prefix = 'kept', plain }: { saved?: number; dollars?: number; last?: Prompts; prefix?: Prefix; plain?: PlainSummary }): void {
+    this.saved = saved
+    this.dollars = dollars
+    this.last = last
+    this.#prefix = prefix
+    this.#request = undefined
+    this.#answered = undefined
+    this.#since = 0
+    this.#estimated = undefined
+    this.#plain.takeOver(plain)
+  }
+
+  /**
+   * Everything has been read again: the sizes of what is visible, all messages of the branch as they would be without us, and the
+   * agent's last compaction on it.
+   */
+  reset(own: Iterable<readonly [key: string, size: number]>, plain: Iterable<PlainMessage>, real?: RealCompaction): void {
+    this.#sizes.clear()
+    this.#sum = 0
+    for (const [key, size] of own) this.#set(key, size)
+    this.#plain.reset(plain, real)
+  }
+
+  /** A message is shown from now on. `plain` is the same without us; undefined for a message of ours. */
+  add(key: string, own: number, plain: PlainMessage | undefined): void {
+    this.#set(key, own)
+    if (plain === undefined) return
+    this.#plain.add(plain)
+    if (plain.kind === 'result' || plain.kind === 'other') this.#since += Math.ceil(plain.size / 4)
+  }
+
+  /** A message is shown otherwise, or left out (`own` is 0). `isSent`: an earlier request had it. */
+  edit(key: string, own: number, isSent: boolean): void {
+    this.#set(key, own)
+    if (isSent) this.touch()
+  }
+
+  /** We have changed something before the end of the last request. */
+  touch(): void {
+    if (this.#prefix === 'kept') this.#prefix = 'edited'
+  }
+
+  /**
+   * The host has compacted the conversation. `isAsked`: the user wanted it, so that it would have happened without us, too.
+   * {@link SavingLedger.reset} has to follow.
+   */
+  compacted(real: RealCompaction, isAsked: boolean, usage: PromptUsage | undefined, prices: PromptPrices, rule: CompactionRule): void {
+    const paid = usage === undefined ? 0 : answerCost(usage, prices)
+    const isNear = this.#plain.isReal && (this.last?.plain ?? 0) + this.#since >= NEAR * rule.limit
+    this.#plain.learn(real)
+    if (this.#estimated === undefined && (isAsked || isNear)) this.#compact(rule, prices)
+    const charged = this.#estimated
+    this.#estimated = undefined
+    const isSame = charged === undefined ? isAsked && this.#plain.isReal : charged.wasReal && this.#plain.summary?.kept === real.kept
+    if (isSame) {
+      this.saved -= charged?.tokens ?? 0
+      this.dollars -= charged?.dollars ?? 0
+      this.#plain.adopt(real)
+      this.#prefix = 'rewritten'
+    } else {
+      this.#gain(-paid, prices)
+      this.#plain.passOver(real)
+      this.touch()
+    }
+  }
+
+  /**
+   * A request goes out. `system` is what stands before the messages; `isAlive`: the provider has the last prompt in its
+   * cache, as far as time and model say. `isFound`: it finds the system part there behind which everything is new.
+   */
+  sent(system: Size, isAlive: boolean, isFound = true): void {
+    const messages = this.#plain.size
+    this.#request = { own: this.#sum + system.own, plain: messages + system.plain, messages, head: isFound ? system.plain : 0, prefix: this.#prefix, isAlive }
+  }
+
+  /** The request was answered. `rule` is how the agent compacts. */
+  answered(usage: PromptUsage, prices: PromptPrices, rule?: CompactionRule): void {
+    const request = this.#request
+    this.#request = undefined
+    const own = usage.input + usage.cacheRead + usage.cacheWrite
+    if (request === undefined || own === 0 || request.own === 0) return
+    this.#prefix = 'kept'
+    const grown = this.#grownTo(request, own)
+    this.#perCharacter = grown.characters < ENOUGH ? own / request.own : grown.tokens / grown.characters
+    const plain = this.#plainTokens(request, own, prices, rule)
+    const read = Math.min(plain, this.#cached(request, usage))
+    const { input, cacheRead, cacheWrite, tiers, outputAbove } = known(prices)
+    const fresh = usage.input + usage.cacheWrite
+    const write = fresh === 0 ? cacheWrite : (usage.input * input + usage.cacheWrite * cacheWrite) / fresh
+    const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
+    this.#gain(cost(read, plain) - cost(usage.cacheRead, own), prices)
+    const plainSize = this.#plain.size + request.plain - request.messages
+    this.last = { own, plain, plainSize, ...(grown.characters > 0 && { grown }) }
+    this.#answered = request.own
+    this.#since = usage.output ?? 0
+    this.#estimated = undefined
+    this.#plain.sent()
+  }
+
+  /** A turn has ended, and its results are added: the agent compacts now if its conversation has become too long. */
+  turnEnded(prices: PromptPrices, rule: CompactionRule): void {
+    if (this.last === undefined || rule.window === 0 || this.last.plain + this.#since <= rule.limit) return
+    this.#compact(rule, prices)
+  }
+
+  /** The tokens of the request without us. One that exceeds the window is refused, and the agent compacts. */
+  #plainTokens(request: Size & { prefix: Prefix }, own: number, prices: PromptPrices, rule: CompactionRule | undefined): number {
+    const tokens = this.#plainGrown(request, own)
+    if (rule === undefined || rule.window === 0 || tokens <= rule.window) return tokens
+    const before = this.#plain.size
+    this.#compact(rule, prices)
+    return Math.min(rule.window, Math.max(0, tokens + (this.#plain.size - before) * this.#perCharacter))
+  }
+
+  /**
+   * The tokens of the request without us, from those of the one before: it has grown as ours has. Only where nothing is known of
+   * that one, or its model counted otherwise, the difference to ours is estimated as a whole: with each message that we have
+   * shortened, that counts what stands around it once more.
+   */
+  #plainGrown(request: Size & { prefix: Prefix }, own: number): number {
+    const { last } = this
+    const [before, size] = [this.#answered, last?.plainSize]
+    const by = (tokens: number, characters: number): number => Math.max(0, tokens + characters * this.#perCharacter)
+    if (last === undefined || size === undefined || request.prefix === 'rewritten') return by(own, request.plain - request.own)
+    const isNew = this.#plain.summary?.isNew === true
+    const grown = before === undefined || request.prefix !== 'kept' ? undefined : request.own - before
+    if (grown !== undefined && Math.abs(by(last.own, grown) - own) > SAME * own) return by(own, request.plain - request.own)
+    const isMeasured = grown !== undefined && grown > 0 && own > last.own && !isNew
+    return isMeasured ? by(last.plain + own - last.own, request.plain - size - grown) : by(last.plain, request.plain - size)
+  }
+
+  /** Compacts the plain conversation, and charges it. */
+  #compact(rule: CompactionRule, prices: PromptPrices): void {
+    const wasReal = this.#plain.isReal
+    const done = this.#plain.compact(rule)
+    if (done === undefined) return
+    const { input, output, tiers } = known(prices)
+    const tokens = (characters: number): number => characters * this.#perCharacter
+    const asked = done.asked.reduce((sum, one) => sum + tokens(one) * input * factorAt(tiers, tokens(one)), 0)
+    const answered = done.answered.reduce((sum, one) => sum + tokens(one), 0) * output
+    const [saved, dollars] = [this.saved, this.dollars]
+    this.#gain(asked + answered, prices)
+    this.#estimated = { tokens: this.saved - saved, dollars: this.dollars - dollars, wasReal }
+  }
+
+  #gain(cost: number, prices: PromptPrices): void {
+    this.saved += cost / known(prices).input
+    if (prices.input > 0) this.dollars += cost / 1_000_000
+  }
+
+  #set(key: string, own: number): void {
+    this.#sum += own - (this.#sizes.get(key) ?? 0)
+    this.#sizes.set(key, own)
+  }
+
+  /** By how much requests have grown, with one that was counted as `tokens`. */
+  #grownTo({ own, prefix, isAlive }: { own: number; prefix: Prefix; isAlive: boolean }, tokens: number): { tokens: number; characters: number } {
+    const { last } = this
+    const before = last?.grown ?? { tokens: 0, characters: 0 }
+    const [by, characters] = [tokens - (last?.own ?? 0), own - (this.#answered ?? own)]
+    // Another model counts in other tokens, and has no cache.
+    if (prefix !== 'kept' || !isAlive || by <= 0 || characters <= 0) return before
+    return { tokens: before.tokens + by, characters: before.characters + characters }
+  }
+
+  /** How many tokens of the prompt without us the provider would have read from its cache. */
+  #cached({ head, prefix, isAlive }: { head: number; prefix: Prefix; isAlive: boolean }, { cacheRead }: PromptUsage): number {
+    const { last } = this
+    if (last === undefined || prefix === 'rewritten') return cacheRead
+    const found = FOUND * last.own
+    // Behind a summary of its own, everything is new.
+    if (this.#plain.summary?.isNew === true) return isAlive && (prefix === 'edited' || cacheRead >= found) ? head * this.#perCharacter : Math.min(cacheRead, head * this.#perCharacter)
+    if (prefix === 'edited') return isAlive ? last.plain : 0
+    return cacheRead >= found ? Math.max(0, cacheRead + last.plain - last.own) : cacheRead
+  }
+}
+
+/** What an answer costs relative to a fresh input token where prices are unknown. */
+const OUTPUT = 5
+
+/** The cost of a call, in the prices' unit for a million tokens. */
+function answerCost(usage: PromptUsage, prices: PromptPrices): number {
+  const { input, cacheRead, cacheWrite, output, tiers } = known(prices)
+  const all = usage.input + usage.cacheRead + usage.cacheWrite
+  return (usage.input * input + usage.cacheRead * cacheRead + usage.cacheWrite * cacheWrite) * factorAt(tiers, all) + (usage.output ?? 0) * output
+}
+
+/** Prices with the usual ratios for what is unknown. */
+function known({ input, cacheRead, cacheWrite, output = 0, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<PromptPrices> {
+  if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, output: OUTPUT, tiers, outputAbove: () => 0 }
+  const written = { cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
+  return { tiers, outputAbove, input, ...written, output: output > 0 ? output : OUTPUT * input }
+}

@@ -1,0 +1,108 @@
+/** Finds the object that a tool result in the host's conversation stands for. */
+import type { ContextManager, ObjectDocument } from '../../index.js'
+import { placeholderOf } from '../host-tools/index.ts'
+import { resultText, wasBorn } from '../core/index.ts'
+import { callsOf, MARK } from './results.ts'
+import type { EngineMessage } from '../core/index.ts'
+import { isForgottenForm } from './recorded.ts'
+import { isEqual } from './identity.ts'
+
+/** The session's objects that are recorded under a call ID. `index` contains the IDs of all its objects. */
+export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
+  for (const id of [callId, `toolcall:${callId}`, ...(marked(index).get(callId) ?? [])]) {
+    if (!index.has(id)) continue
+    const document = await manager.get(id)
+    if (document?.type === 'toolcall') yield document
+  }
+}
+
+/** The object that a result stands for. */
+export async function objectFor(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<string | undefined> {
+  for await (const document of objectsOf(manager, message.toolCallId ?? '', index)) {
+    if (await standsFor(manager, resultText(message), document)) return document['xt/id']
+  }
+  return undefined
+}
+
+/**
+ * How the record has a result: as it is, under the same call ID but with another text, or not at all. `args` are the arguments
+ * of its call where these were changed: with others, it is another call.
+ */
+export type Standing = 'recorded' | 'reworded' | 'unknown'
+
+export async function standingOf(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>, args?: object): Promise<Standing> {
+  const { role, toolCallId = '' } = message
+  if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return 'recorded'
+  const text = resultText(message)
+  let standing: Standing = 'unknown'
+  for await (const document of objectsOf(manager, toolCallId, index)) {
+    if ((await standsFor(manager, text, document)) && (args === undefined || hasArguments(document, args))) return 'recorded'
+    standing = 'reworded'
+  }
+  return standing
+}
+
+/** Returns whether a call was recorded with these arguments, apart from what was taken out of the record. */
+function hasArguments(document: ObjectDocument, args: object): boolean {
+  return document['redacted'] !== undefined || isEqual(document['args'], args) || isForgottenForm(document['args'], args)
+}
+
+/** Removes from the pool and the active set the objects of calls that may not be brought back. */
+export async function withdraw(manager: ContextManager, calls: ReadonlySet<string>, permits: (id: string) => Promise<boolean>): Promise<void> {
+  if (calls.size === 0) return
+  const { metadataPool, activeSet, pinnedSet, sessionIndex } = await manager.sessionSets()
+  const index = new Set(sessionIndex)
+  const shown = new Set([...metadataPool, ...activeSet, ...pinnedSet])
+  for (const callId of calls) {
+    for await (const document of objectsOf(manager, callId, index)) {
+      const id = document['xt/id']
+      if (!shown.has(id) || (await permits(id))) continue
+      await manager.unpin(id)
+      await manager.demote(id)
+    }
+  }
+}
+
+const markedOf = new WeakMap<ReadonlySet<string>, Map<string, string[]>>()
+
+/** The IDs with a suffix, by the call ID before it. */
+function marked(index: ReadonlySet<string>): Map<string, string[]> {
+  let found = markedOf.get(index)
+  if (found !== undefined) return found
+  found = new Map()
+  for (const id of index) {
+    if (!MARK.test(id)) continue
+    for (const callId of callsOf(id).slice(1)) found.set(callId, [...(found.get(callId) ?? []), id])
+  }
+  markedOf.set(index, found)
+  return found
+}
+
+/** The object name in our line at the start of a text: a header, or a reference. */
+function namedBy(text: string): string | undefined {
+  return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
+}
+
+/**
+ * Returns whether a text stands for an object: it is its whole content as it was recorded, starts with our line that names it,
+ * or is what a host writes where it has cleared an output. What was forgotten of a call is whatever the host still has of it.
+ */
+export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
+  const { content } = document
+  if (placeholderOf(text) === 'cleared') return document.type === 'toolcall'
+  if (content === null ? isForgotten(document) : isForgottenForm(content, text)) return true
+  if (document['redacted'] !== undefined && (await asRedacted(text)) === document.content) return true
+  const name = namedBy(text)
+  return name !== undefined && (await manager.get(name))?.['xt/id'] === document['xt/id']
+}
+
+/** A finished call has a content, unless it was forgotten. */
+function isForgotten(document: ObjectDocument): boolean {
+  return document.type === 'toolcall' && document['status'] !== undefined
+}
+
+/** A text as `redact` stores it. Importing the addon fails where there is none, and the host goes on without it. */
+async function asRedacted(text: string): Promise<string | undefined> {
+  const { native } = await import('../native/index.ts')
+  return (await native.redactedText(text)) ?? undefined
+}

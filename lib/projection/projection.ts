@@ -1,0 +1,395 @@
+/**
+ * The projection: what a harness sends instead of its conversation. Each new message goes to the engine once. The engine's
+ * edits are kept in a table and applied to the host's own messages at each call.
+ */
+import type { Assembled, ContextManager, HeldBack, ModelCall, Plan } from '../../index.js'
+import { Driver } from './driver/driver.ts'
+import { ask, checkWidth, incoming, invalid, sections, within } from '../core/index.ts'
+import type { Keyed, Moment, Visible } from './driver/port.ts'
+import { CallBoundary, unsent } from './boundary.ts'
+import { callOf } from './call.ts'
+import { callsOf, Results } from './results.ts'
+import { fingerprint, guarded } from './identity.ts'
+import { standsFor, withdraw } from './objects.ts'
+import type { ProjectedModel, ProjectionOptions } from './options.ts'
+import { inPieces } from './pieces.ts'
+import { Reasoning } from './reasoning.ts'
+import { isHeld } from './shape.ts'
+import type { Shape } from './shape.ts'
+import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
+import { Table, undisturbed } from './table.ts'
+import { placesBehind, Told } from './told.ts'
+import { contentOf, noticeOf, read, renewed, wordsOf } from './unit.ts'
+import type { Part, Unit } from './unit.ts'
+
+export type { ProjectedModel, ProjectionOptions } from './options.ts'
+
+/** The time limit of a call, in milliseconds. */
+const LIMIT_MS = 30_000
+/** The ID of a shortened text of a user or the model. */
+const SAID = /^[0-9a-f]{11}$/
+
+const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
+/** A call of {@link Projection.transform} under way. */
+interface Pass {
+  messages: readonly object[]
+  shape: Shape | undefined
+  /** The table that the call leads to: the old one, or one built anew. */
+  table: Table
+  /** The units that are handed over; undefined until they are known. */
+  fresh: readonly Unit[] | undefined
+  /** True if engine and table agreed before. */
+  wasCertain: boolean
+  /** The same messages for the same model as in the last call: the host tries again, or only counts tokens. */
+  isRepeated: boolean
+  /** Results that the host has reworded. */
+  reworded: ReadonlySet<Part>
+  /** What the host has put into the past, or changed there: no request had it. */
+  unsent: ReadonlySet<Part>
+  /** The names of the places behind the units of `table` and `fresh`. */
+  places: readonly string[]
+  /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
+  sentMs?: number
+}
+
+/** The projection of one session's messages. Calls run one after the other. */
+export class Projection {
+  readonly #manager: ContextManager
+  readonly #options: ProjectionOptions
+  #shape: Shape | undefined
+  readonly #driver: Driver
+  readonly #boundary: CallBoundary
+  #table = new Table()
+  /** The call that is under way. */
+  #pass: Pass | undefined
+  readonly #told = new Told()
+  readonly #results: Results
+  /** Calls whose results were already dropped when the table was rebuilt for a host that returns what it was sent. */
+  readonly #left = new Set<string>()
+  /** Objects handed over by another session. */
+  readonly #allowed = new Set<string>()
+  readonly #reasoning = new Reasoning()
+  #keys = 0
+  /** The last rendering of the layout `sections`. */
+  #view: Assembled | undefined
+  /** A call has taken too long and has not ended. */
+  #isLate = false
+  /** When the last call was carried out. */
+  #sentMs: number | undefined
+  /** Its model. */
+  #lastModel: string | undefined
+  readonly #warned = new Set<string>()
+
+  constructor(manager: ContextManager, options: ProjectionOptions = {}) {
+    this.#manager = manager
+    this.#options = options
+    const { shape } = options
+    this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
+    this.#boundary = new CallBoundary(manager)
+    this.#results = new Results(manager)
+    this.#driver = new Driver(manager, {
+      news: () => (this.#pass?.fresh === undefined ? { is: 'changed' } : { is: 'new', messages: this.#keyed(this.#pass) }),
+      visible: () => this.#visible(),
+      accepted: () => {},
+      call: (moment) => this.#call(moment),
+      mayRoll: () => {
+        if (this.#pass?.isRepeated === true || isHeld(this.#pass)) return false
+        const { canRecall = true } = this.#options
+        return this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)
+      },
+    })
+  }
+
+  /**
+   * Returns the messages to send instead of the conversation's own. Records new messages: turns, and tool results that
+   * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
+   * sent as it is now. The same messages again, as for a retry, get the same form, at most with a notice at its end. The cost
+   * depends on what is new, apart from comparing and copying the array.
+   *
+   * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, or with what
+   * {@link ProjectionOptions.fallback} gives, and {@link ProjectionOptions.onWarning} says so once. The next call records what is missing.
+   *
+   * Rejects with `INVALID_ARGUMENT` for what is no array, for messages of an unknown shape or with an object of more than
+   * 100,000 fields, for messages of a conversation that another has followed in this session, and if another projection
+   * already has this session. Nothing has then changed here.
+   */
+  async transform<T>(messages: readonly T[]): Promise<T[]> {
+    if (!Array.isArray(messages)) throw invalid('messages must be an array; nothing was recorded')
+    if (this.#isLate) return this.#fallback(messages)
+    const { limitMs = LIMIT_MS } = this.#options
+    const pass = this.#driver.exclusive(() => this.#transform(messages as readonly object[]))
+    try {
+      return this.#reasoning.sent(await within(limitMs, pass, () => this.#late(pass))) as T[]
+    } catch (error) {
+      if ((error as { code?: string }).code === 'INVALID_ARGUMENT') throw error
+      this.#warn(error)
+      return this.#fallback(messages)
+    }
+  }
+
+  /**
+   * The messages as they were last sent, with those that are new since then as they are: what goes out if a call fails. It
+   * is never more than the conversation itself, asks the engine nothing and changes nothing.
+   */
+  lastForm<T>(messages: readonly T[]): T[] {
+    if (this.#view !== undefined) return sections(messages as Parameters<typeof sections>[0], this.#view) as T[]
+    return this.#reasoning.sent(this.#table.lastForm(messages as readonly object[])) as T[]
+  }
+
+  /**
+   * Returns whether an object may be brought back. Files may, and outputs that the host still has in its conversation,
+   * unchanged. What it has changed or removed is never sent again.
+   */
+  async permits(name: string): Promise<boolean> {
+    const document = await this.#manager.get(name.replace(/@\d+$/, ''))
+    // A host may have removed a message from the middle that the record still has.
+    if (document === null && SAID.test(name)) return this.#table.says(name)
+    if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
+    for (const callId of callsOf(document['xt/id'])) {
+      if (this.#left.has(callId)) return true
+      for (const text of this.#table.results(callId)) {
+        if (this.#results.isCut(callId, text) || (await standsFor(this.#manager, text, document))) return true
+      }
+    }
+    return false
+  }
+
+  /**
+   * Takes in a request as it is sent, or the AI SDK's `providerOptions`: if it asks the provider to drop reasoning that no longer
+   * fits (`thinking.block_binding`), the model counts as one that drops it.
+   */
+  asked(request: unknown): void {
+    this.#reasoning.asked(request)
+  }
+
+  /**
+   * Takes in what an answer reports about the reasoning that it was sent: an answer in Anthropic's or OpenAI's format, or an
+   * event of its stream, that may have `input_transformations`. It corrects the model's binding for this conversation.
+   */
+  answered(answer: unknown): void {
+    this.#reasoning.answered(answer)
+  }
+
+  /**
+   * Takes in a failed request. Returns whether the provider has refused reasoning that is bound to another conversation. If
+   * so, the next `transform` returns the messages without any reasoning up to now, which then stays out: the host can send
+   * them at once, and tells its user.
+   */
+  refused(error: unknown): boolean {
+    return this.#reasoning.refused(error)
+  }
+
+  /** How many blocks of reasoning are kept back because the provider has refused them. */
+  get withheldReasoning(): number {
+    return this.#reasoning.withheld
+  }
+
+  /** Returns what could leave the request and has not, and why; undefined if nothing could, or if that is not known now. */
+  heldBack(): Promise<HeldBack | undefined> {
+    return this.#driver.exclusive(() => this.#driver.heldBack())
+  }
+
+  /** Allows bringing back an object that is not in the conversation, because another session has handed it over. */
+  allow(id: string): void {
+    this.#allowed.add(id)
+  }
+
+  async #transform(messages: readonly object[]): Promise<object[]> {
+    const { layout, onRoll } = this.#options
+    const old = this.#table
+    const match = this.#driver.agrees ? old.follow(messages) : undefined
+    const follows = match !== undefined && match.units === old.units.length
+    const shape = shapeOf(messages, follows ? match.next : 0, this.#shape)
+    if (layout === 'sections' && (shape ?? UNDECIDED) !== UNDECIDED) {
+      throw invalid(`the layout "sections" is for pi-ai's messages; these are of the shape ${shape?.name}`)
+    }
+    const fresh = follows ? await this.#read(messages, match.next, shape) : undefined
+    const model = this.#model().name
+    const isRepeated = fresh?.length === 0 && messages.length > 0 && model === this.#lastModel
+    const places = this.#told.placesWith(fresh ?? [])
+    const pass: Pass = { messages, shape, table: old, fresh, places, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set(), unsent: new Set() }
+    this.#pass = pass
+    try {
+      const plan = (await this.#driver.take('end', true)) as Plan
+      await this.#enforce(pass, plan)
+      this.#sentMs = this.#now()
+      this.#lastModel = model
+      if (!follows) {
+        this.#reasoning.rebuilt(this.#table.units.flatMap(({ raw }) => raw), messages)
+        await this.#withdraw(old, pass.reworded)
+      }
+      if (plan.receipt !== undefined) onRoll?.(plan.receipt)
+    } finally {
+      this.#pass = undefined
+    }
+    if (layout === 'sections') {
+      this.#view = await this.#manager.assemble()
+      return sections(messages as Parameters<typeof sections>[0], this.#view)
+    }
+    return this.#table.output()
+  }
+
+  /** Adds what was handed over to the table, and puts the plan in force. */
+  async #enforce({ table, fresh = [], shape, places }: Pass, plan: Plan): Promise<void> {
+    try {
+      await table.add(fresh)
+      table.apply(plan.edits, this.#reasoning.binding(this.#model()) === 'refuses')
+      for (const { parts } of fresh) for (const { message } of parts) this.#results.noteCut(message)
+      this.#say(table, shape)
+      this.#table = table
+      this.#told.keep(places)
+      this.#shape = shape
+      ask(this.#manager, (name) => this.permits(name))
+    } catch (error) {
+      this.#driver.doubt()
+      throw error
+    }
+  }
+
+  #fallback<T>(messages: readonly T[]): T[] {
+    const { fallback } = this.#options
+    return fallback === undefined ? this.lastForm(messages) : (fallback(messages as readonly object[]) as T[])
+  }
+
+  #late(pass: Promise<unknown>): void {
+    this.#isLate = true
+    void pass.catch(() => {}).finally(() => (this.#isLate = false))
+  }
+
+  #warn(error: unknown): void {
+    const { code = '' } = error as { code?: string }
+    if (this.#warned.has(code)) return
+    this.#warned.add(code)
+    const why = error instanceof Error ? error.message : String(error)
+    const warning = `pi-context-manager: the messages go out as they were last sent, with the new ones as they are: ${why}${code === '' ? '' : ` (${code})`}`
+    const { onWarning } = this.#options
+    if (onWarning !== undefined) onWarning(warning)
+    else process.emitWarning(warning, { code: 'CONTEXT_PROJECTION' })
+  }
+
+  #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
+    const isOurs = (message: object): boolean => this.#told.has(message, shape)
+    guarded(() => messages.slice(from).forEach(checkWidth))
+    this.#reasoning.see(messages, from)
+    const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), isOurs)
+    return inPieces(units, (unit) => {
+      for (const part of unit.parts) part.message = this.#results.named(part.message, this.#model().name ?? '')
+      return unit
+    })
+  }
+
+  /**
+   * The new messages in the form that the engine takes. Results that the host has reworded are recorded as new objects
+   * first, because the engine would take the object that it knows by the call ID.
+   */
+  #keyed({ fresh = [], reworded, unsent }: Pass): Keyed[] {
+    return fresh
+      .flatMap((unit) => unit.parts)
+      .map((part) => {
+        const apart = reworded.has(part)
+        const given = incoming(part, unsent.has(part))
+        if (!apart && !this.#results.isTranslated(part.message)) return given
+        return { ...given, apart, record: () => this.#results.receive(part.message) }
+      })
+  }
+
+  #say(table: Table, shape: Shape | undefined): void {
+    // The driver keeps them until there is a place for them.
+    const text = table.units.length === 0 || isHeld(this.#pass) ? '' : this.#driver.takeNotices().join('\n')
+    if (text === '') return
+    table.say(this.#told.notice(text, shape, this.#now()))
+  }
+
+  /** Everything visible: at the first call, after a failed one, and when the conversation has changed. */
+  async #visible(): Promise<Visible> {
+    const pass = this.#pass as Pass
+    const old = this.#table
+    const isFirst = old.units.length === 0
+    const recordedMs = isFirst && this.#sentMs === undefined ? await this.#recordedMs() : undefined
+    const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
+    if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
+    const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
+    const boundary =
+      (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
+      (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
+      (await this.#boundary.of(units, seen))
+    const changed = this.#results.changed(isFirst ? [] : units.filter((unit) => !seen.has(unit)))
+    const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
+    pass.reworded = reworded
+    const isAsRecorded = reworded.size === 0 && unknown.size === 0
+    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 ? recordedMs : undefined
+    if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
+    for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
+    pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
+    const known = units.slice(0, boundary)
+    pass.places = placesBehind(units)
+    if (isFirst && this.#options.keepsNotices !== true) await this.#told.putBack(known, { manager: this.#manager, shape: pass.shape, nowMs: this.#now() })
+    pass.fresh = units.slice(boundary)
+    await (pass.table = new Table()).add(known)
+    // Notices are part of what is visible. The engine repeats those that are not.
+    const visible = await inPieces(known, ({ shape, parts, notices }) => [
+      ...parts.map((part) => this.#results.incoming(part, pass.unsent.has(part))),
+      ...notices.map((notice) => ({ key: 'notice', message: noticeOf(shape, notice) })),
+    ])
+    const messages = visible.flat()
+    return { messages, recorded: messages.length }
+  }
+
+  /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
+  async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
+    const old = this.#table
+    const { units: same, next } = old.follow(messages)
+    const seen = new Map<Unit, number>()
+    const units = old.units.slice(0, same).map((unit, index) => {
+      const one = { ...renewed(unit, unit.raw), notices: unit.notices }
+      seen.set(one, index)
+      return one
+    })
+    const places = new Map(old.units.map((unit, index) => [unit, index]))
+    const candidates = await old.byFingerprint(same)
+    const used = new Set<Unit>()
+    this.#results.goOnAfter(old.units.slice(0, same))
+    await inPieces(await this.#read(messages, next, shape), (unit) => {
+      const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
+      const found = known?.find((one) => !used.has(one))
+      if (found === undefined) units.push(unit)
+      else {
+        used.add(found)
+        const one = renewed(found, unit.raw)
+        for (const [number, { message }] of one.parts.entries()) this.#results.takeOver(message, (unit.parts[number] as Part).message)
+        seen.set(one, places.get(found) as number)
+        units.push(one)
+      }
+    })
+    return { units, seen, same }
+  }
+
+  /** Removes from the pool and the active set what the host has reworded or removed. */
+  async #withdraw(old: Table, reworded: ReadonlySet<Part>): Promise<void> {
+    const calls = old.callsWithout(this.#table)
+    for (const { message } of reworded) calls.add(message.toolCallId ?? '')
+    await withdraw(this.#manager, calls, (id) => this.permits(id))
+  }
+
+  #call(moment: Moment): ModelCall {
+    const { systemTokens, shortens } = this.#options
+    const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
+    const model = this.#model()
+    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, place: this.#pass?.places.at(-1) })
+  }
+
+  /** When the record was last written, which a process does with each request; undefined if that can't be read. */
+  async #recordedMs(): Promise<number | undefined> {
+    const ms = Date.parse((await this.#manager.pointTimes())[1])
+    return Number.isNaN(ms) ? undefined : ms
+  }
+
+  #model(): ProjectedModel {
+    const { model } = this.#options
+    return (typeof model === 'function' ? model() : model) ?? UNKNOWN_MODEL
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)()
+  }
+}

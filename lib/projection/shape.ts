@@ -1,0 +1,66 @@
+/** Shapes of messages: how they are told apart, read for the engine, and written back. */
+import { withText, withTexts } from './driver/edits.ts'
+import type { PartEdit } from './driver/edits.ts'
+import type { EngineMessage } from '../core/index.ts'
+
+/** Some of the host's messages, read for the engine. */
+export interface Reading {
+  /** How many of the host's messages belong together. */
+  size: number
+  /** The engine's messages for them, in order. */
+  parts: readonly EngineMessage[]
+}
+
+/** One shape. It never changes the messages that it gets. */
+export interface Shape {
+  /** Its name in {@link ProjectionOptions.shape} and in errors. */
+  readonly name: string
+  /**
+   * `own`: only this shape has such messages. `shared`: other shapes have them too and would read them in the same way.
+   * `undefined`: the message is not of this shape.
+   */
+  judge(message: object): 'own' | 'shared' | undefined
+  /** Reads the message at index `at` and those after it that belong to it. */
+  read(messages: readonly object[], at: number): Reading
+  /** Applies edits, by part number, to the messages of one reading; the rest stays as it is. Empty if everything is dropped. */
+  write(messages: readonly object[], edits: ReadonlyMap<number, PartEdit>): object[]
+  /** Makes a message with a notice for the model. */
+  notice(text: string, timestamp: number): object
+  /**
+   * Returns whether the messages end within a turn of the model in which nothing that was sent may change and nothing may be
+   * added. Without it: there is no such turn.
+   */
+  isHeld?(messages: readonly object[]): boolean
+  /** The part of a message that counts as its content, if not all of it does. */
+  content?(message: object): unknown
+}
+
+/** Returns whether nothing in a conversation may change now, and nothing may be added to it. */
+export function isHeld(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
+  return conversation?.shape?.isHeld?.(conversation.messages) === true
+}
+
+/** The edit, if it is of the kind `message`. */
+export function messageEdit(edit: PartEdit | undefined): (PartEdit & { kind: 'message' }) | undefined {
+  return edit?.kind === 'message' ? edit : undefined
+}
+
+/** The arguments that replace the calls' own, by position. */
+export function argumentsBy(edit: PartEdit | undefined): ReadonlyMap<number, object> {
+  return new Map(messageEdit(edit)?.calls.map((call) => [call.position, call.args]))
+}
+
+/** The edited text of a content that is one text. */
+export function shortenedText(text: string, edit: PartEdit | undefined): string {
+  return withText(text, messageEdit(edit)?.texts ?? [])
+}
+
+/** Applies an edit's texts to blocks. `numberOf` returns a block's number, if it has one. */
+export function shortened<T extends object>(
+  blocks: readonly T[],
+  edit: PartEdit | undefined,
+  edited?: (block: T, text: string) => T,
+  numberOf?: (block: T, place: number) => number | undefined,
+): T[] {
+  return withTexts(blocks, messageEdit(edit)?.texts ?? [], edited, numberOf)
+}

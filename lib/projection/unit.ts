@@ -1,0 +1,135 @@
+/** Messages of the host that belong together: their content, and what is sent instead of them. */
+import { itemsOf, placeOf } from './edit.ts'
+import { isEqual, keep, likeness } from './identity.ts'
+import type { Likeness } from './identity.ts'
+import { resultText } from '../core/index.ts'
+import { noteOrigin } from './origins.ts'
+import type { EngineMessage } from '../core/index.ts'
+import type { PartEdit } from './driver/edits.ts'
+import type { Shape } from './shape.ts'
+
+/** A part of a message; the engine knows it by its key. */
+export interface Part {
+  key: string
+  message: EngineMessage
+  edit: PartEdit | undefined
+}
+
+/** Messages of the host that belong together. */
+export interface Unit {
+  shape: Shape
+  /** The host's own messages, as of the last call. */
+  raw: object[]
+  /** A copy of their content. */
+  kept: readonly unknown[]
+  parts: readonly Part[]
+  /** The forms that were sent instead of them, latest last. Some hosts return one at the next call. */
+  forms: (readonly unknown[])[]
+  /** The messages that are sent instead of them now. */
+  written: readonly object[] | undefined
+  /** Messages with notices, which are sent after them. */
+  notices: object[]
+  /** True if they are notices that the host has returned, and not part of the conversation. */
+  isOurs: boolean
+}
+
+/** Reads messages into units, starting at `from`. `isOurs` returns whether a message is a notice of ours. */
+export function* read(
+  messages: readonly object[],
+  from: number,
+  shape: Shape,
+  key: () => string,
+  isOurs: (message: object) => boolean,
+): Generator<Unit> {
+  for (let at = from; at < messages.length; ) {
+    const first = messages[at] as object
+    const isNotice = isOurs(first)
+    const { size, parts } = isNotice ? { size: 1, parts: [noticeOf(shape, first)] } : shape.read(messages, at)
+    const raw = messages.slice(at, at + size)
+    yield {
+      shape,
+      raw,
+      kept: raw.map((message) => keep(contentOf(shape, message))),
+      parts: parts.map((message) => ({ key: key(), message, edit: undefined })),
+      forms: [],
+      written: undefined,
+      notices: [],
+      isOurs: isNotice,
+    }
+    at += size
+  }
+}
+
+/** A message with a notice, as the engine gets it: no user has said it. */
+export function noticeOf(shape: Shape, message: object): EngineMessage {
+  return { role: 'notice', content: shape.read([message], 0).parts.map(resultText).join('\n') }
+}
+
+/** A unit for a rebuilt table: without edits and notices. */
+export function renewed(unit: Unit, raw: object[]): Unit {
+  const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
+  const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
+  return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
+}
+
+/** The content that a unit's messages had. */
+export function wordsOf({ kept }: Unit): unknown[] {
+  return [...kept]
+}
+
+/** The part of a message that identifies it. */
+export function contentOf(shape: Shape, message: object): unknown {
+  return shape.content?.(message) ?? message
+}
+
+/** How many messages at an index are a unit in the host's wording; undefined if they are not. */
+export function sizeAt(unit: Unit, messages: readonly object[], at: number): number | undefined {
+  return likenessOf(unit, messages, at) === 'different' ? undefined : unit.raw.length
+}
+
+/** Returns whether something else is sent instead of a part of a unit. */
+export function isEdited(unit: Unit): boolean {
+  return unit.parts.some((part) => part.edit !== undefined)
+}
+
+/** How the messages at an index compare with a unit in the host's wording. */
+export function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at: number): Likeness {
+  if (at + raw.length > messages.length) return 'different'
+  let result: Likeness = 'same'
+  for (let index = 0; index < raw.length; index += 1) {
+    const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
+    if (like === 'different') return like
+    if (like === 'marked') result = like
+  }
+  return result
+}
+
+/** How many messages at an index are what was sent instead of a unit; the latest form is tried first. */
+export function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
+  const form = forms.findLast(
+    (one) =>
+      (one.length > 0 ? at + one.length <= messages.length : isCarried) &&
+      one.every((part, index) => isEqual(part, contentOf(shape, messages[at + index] as object))),
+  )
+  return form?.length
+}
+
+/** Returns the messages to send instead of a unit, by its edits, and notes them as one of its forms. */
+export function write(unit: Unit): readonly object[] {
+  const edits = new Map<number, PartEdit>()
+  for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
+  const written = unit.shape.write(unit.raw, edits)
+  const form = written.map((message) => keep(contentOf(unit.shape, message)))
+  if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
+  unit.written = written
+  noteOrigins(unit.raw, written)
+  return written
+}
+
+function noteOrigins(raw: readonly object[], written: readonly object[]): void {
+  const places = raw.length === 1 ? written.map(() => 0) : itemsOf(raw, written).map(placeOf)
+  for (const [number, message] of written.entries()) {
+    const at = places[number]
+    if (at !== undefined) noteOrigin(message, raw, at)
+  }
+}

@@ -1,0 +1,36 @@
+/** The model calls in a recording that were paid for, each under the names by which copies of the session are recognized. */
+import { callCost, pricesOf, readName } from '../models/index.ts'
+import { isCall, modelOf } from './recording.ts'
+import type { SideCall, Step } from './recording.ts'
+
+/** Names of what was charged already: forks, resumed sessions and copies repeat the calls of the session they come from. */
+export type Charged = Set<string>
+
+/** Returns whether nothing was charged under any of these names; from now on all of them are. */
+export function isFirst(charged: Charged, names: readonly string[]): boolean {
+  const isKnown = names.some((name) => charged.has(name))
+  for (const name of names) charged.add(name)
+  return !isKnown
+}
+
+/** A model call that was made. */
+export type PaidCall = Omit<SideCall, 'kind'>
+
+/** The model call that a step is; undefined if it is none. */
+export function callIn(step: Step, file: string): PaidCall | undefined {
+  if (step.kind === 'side') return step
+  if (step.kind !== 'message' || !isCall(step.entry.message)) return undefined
+  const { message, key, at, names } = step.entry
+  // Entries of Pi have short names of their own; with their times they are unique.
+  return { names: names ?? [at > 0 ? `${key} ${at}` : `${file} ${key}`], model: modelOf(message), usage: message.usage, at }
+}
+
+/** Dollars for a call: the recorder's own figure if it has one, else by the model's known prices. */
+export function costOf({ usage, model }: Pick<PaidCall, 'usage' | 'model'>): number | undefined {
+  if (usage === undefined) return undefined
+  const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0 } = usage.cost ?? {}
+  const noted = input + output + cacheRead + cacheWrite
+  if (noted > 0) return noted
+  const prices = pricesOf(readName(model))
+  return prices === undefined ? undefined : callCost(prices, usage)
+}

@@ -1,0 +1,57 @@
+/** The options of a session that is opened. */
+import { homedir } from 'node:os'
+import type { MountMapping, OpenOptions as NativeOptions, StayOptions, WindowOptions } from '../../index.js'
+import { checkStore, invalid, known, list, placed, shown } from '../core/index.ts'
+import type { Names } from '../core/index.ts'
+import type { ProjectedModel, ShapeName } from '../projection/index.ts'
+
+/** How a session is opened, and how its messages are projected. */
+export interface OpenOptions extends NativeOptions {
+  /** How `transformContext` renders. Default `references`. */
+  layout?: 'references' | 'sections'
+  /** The model that `transformContext` renders for; a function if it may change. */
+  model?: ProjectedModel | (() => ProjectedModel)
+  /** The shape of `transformContext`'s messages. Default: detected from the messages. */
+  shape?: ShapeName
+}
+
+/** The options with defaults for what the user left open. Throws `INVALID_ARGUMENT`. */
+export function checkedOptions(options: OpenOptions): OpenOptions & NativeOptions {
+  checkOpen(options)
+  return { ...options, store: placed(options.store), home: options.home ?? homedir() }
+}
+
+const OPEN: Names<OpenOptions> = {
+  sessionId: true, cwd: true, store: true, home: true, systemPrompt: true, filesystemId: true, mounts: true, window: true,
+  stay: true, watch: true, watchUnmapped: true, detectDevices: true, redact: true, layout: true, model: true, shape: true,
+}
+const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
+const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }
+const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true, debtCap: true }
+const MODEL: Names<ProjectedModel> = {
+  input: true, cacheRead: true, cacheWrite: true, caches: true, contextWindow: true, cacheTtlMs: true, name: true, lookbackBlocks: true,
+  lookbackEndings: true, binding: true, textIsReasoning: true, tiers: true,
+}
+
+/** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */
+function checkOpen(options: OpenOptions): void {
+  known('the options object of open', options, OPEN)
+  if (![undefined, 'references', 'sections'].includes(options.layout)) throw invalid("layout is 'references' or 'sections'")
+  if (options.store !== undefined) checkStore(options.store)
+  if (options.window !== undefined) known('window', options.window, WINDOW)
+  if (options.stay !== undefined) known('stay', options.stay, STAY)
+  if (options.model !== undefined && typeof options.model !== 'function') checkModel(options.model)
+  for (const mount of list('mounts', options.mounts ?? [])) known('a mount', mount, MOUNT)
+}
+
+/** Checks a model's description. Throws `INVALID_ARGUMENT`. */
+function checkModel(model: ProjectedModel): void {
+  known('model', model, MODEL)
+  for (const name of ['contextWindow', 'input', 'cacheRead', 'cacheWrite', 'cacheTtlMs'] as const) {
+    const value: unknown = model[name]
+    const isNumber = typeof value === 'number' && value >= 0
+    if (!isNumber && !(name === 'cacheTtlMs' && value === undefined)) {
+      throw invalid(`model.${name} is a number of 0 or more, not ${shown(value)}`)
+    }
+  }
+}

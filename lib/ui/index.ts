@@ -1,0 +1,31 @@
+/** Words, numbers, tables, charts and colours that screens and pages share. Other folders import only this file. */
+export { bounded, changedLines } from './changed-lines.ts'
+export { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
+export { columns, middleCut, widthOf, wrapped } from './columns.ts'
+export { dayOf } from './day.ts'
+export { heldStatus, heldText } from './held-back.ts'
+export type { Held } from './held-back.ts'
+export { LARGE_BYTES, shortened, shortName, size, subject, when } from './names.ts'
+export { writePrivately } from './private.ts'
+export { accountText, compared, difference, paidText, savingCell, savingText, shareCell, shareText } from './saving.ts'
+export type { Savings } from './saving.ts'
+export { STYLE } from './style.ts'
+export { suggestion } from './suggest.ts'
+export {
+  counted,
+  countOf,
+  dollars,
+  NotFound,
+  numberOf,
+  out,
+  painted,
+  plain,
+  Progress,
+  reasonOf,
+  shown,
+  showsColours,
+  showsLinks,
+  tell,
+  UsageError,
+} from './terminal.ts'
+export { tokens } from './tokens.ts'

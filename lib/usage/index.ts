@@ -1,0 +1,13 @@
+/** The charges of sessions, summed up, and what broke their caches. Other folders import only this file. */
+export { agentFolders, filesOfSession, otherFolders } from './agent-folders.ts'
+export type { AgentFolder } from './agent-folders.ts'
+export { cacheHistory } from './breaks.ts'
+export type { CacheBreak, CacheHistory } from './breaks.ts'
+export { chargesOf } from './charges.ts'
+export type { Charge, Repeated } from './charges.ts'
+export { gatewayHistories } from './gateway-breaks.ts'
+export { gatewayCharges } from './gateway.ts'
+export { HoldoutSums } from './holdout.ts'
+export type { Comparison } from './holdout.ts'
+export { GROUPS, Sums } from './sums.ts'
+export type { Group, Sum } from './sums.ts'

@@ -1,0 +1,54 @@
+/** How Pi is started with the context manager, in the tests and in the demo: the one place that knows. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Settings } from '../extensions/settings.ts'
+
+/**
+ * The extension that is tried: this checkout's own, or the file or folder in CONTEXT_EXTENSION, so that the same tests
+ * run against an installed package.
+ */
+export const EXTENSION: string =
+  process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../extensions/index.ts', import.meta.url))
+
+/** Returns whether there is an extension to load. */
+export function hasExtension(): boolean {
+  return existsSync(EXTENSION)
+}
+
+/**
+ * Returns what `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal.
+ * `settings` are over those of the home.
+ */
+export function withExtension(store: string | { url: string; journal: string }, settings?: Partial<Settings>): {
+  extension: string
+  env: Record<string, string>
+} {
+  const env: Record<string, string> =
+    typeof store === 'string'
+      ? { CONTEXT_STORE_PATH: store }
+      : { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: store.url, CONTEXT_XTDB_JOURNAL: store.journal }
+  if (settings !== undefined) env['CONTEXT_SETTINGS'] = JSON.stringify(settings)
+  return { extension: EXTENSION, env }
+}
+
+/** A setting for short sessions: the first roll comes as soon as it pays, however little was spent. */
+export const SOON = { debtCap: 'none' } as const
+
+/** A tool result as the projection shows it once it has collapsed. */
+interface Reference {
+  /** What `activate` takes. */
+  id: string
+  /** The tool whose result it was. */
+  tool: string
+}
+
+/** Reads `toolcall_ref id=... tool=...`, the line a collapsed result begins with; undefined for any other text. */
+export function readReference(text: string): Reference | undefined {
+  const line = /^\s*toolcall_ref\b(.*)/.exec(text)?.[1]
+  const id = line === undefined ? undefined : field(line, 'id')
+  return line === undefined || id === undefined ? undefined : { id, tool: field(line, 'tool') ?? '' }
+}
+
+function field(line: string, name: string): string | undefined {
+  return new RegExp(`(?:^|\\s)${name}=(\\S+)`).exec(line)?.[1]
+}
