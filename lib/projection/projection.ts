@@ -18,7 +18,7 @@ import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
-import { placesBehind, Told } from './told.ts'
+import { hasList, placesBehind, Told } from './told.ts'
 import { contentOf, noticeOf, read, renewed, wordsOf } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -143,7 +143,7 @@ export class Projection {
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))
     // A host may have removed a message from the middle that the record still has.
-    if (document === null && SAID.test(name)) return this.#table.says(name)
+    if (document === null && SAID.test(name)) return this.#table.says(name) || hasList(this.#manager, name)
     if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
     for (const callId of callsOf(document['xt/id'])) {
       if (this.#left.has(callId)) return true

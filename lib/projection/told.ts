@@ -68,14 +68,25 @@ export function placesBehind(units: readonly Unit[], before = ''): string[] {
   })
 }
 
+/** Returns whether an ID is that of a list in the session's record: of notices for which there was no room in a request. */
+export async function hasList(manager: ContextManager, id: string): Promise<boolean> {
+  const lists = (await rollsOf(manager)).map(({ listed }) => listed)
+  return lists.some((list) => typeof list === 'string' && createHash('sha256').update(list).digest('hex').startsWith(id))
+}
+
 /** The notices in the session's record by their places, each as one text. */
 async function recordedBy(manager: ContextManager): Promise<ReadonlyMap<string, string>> {
-  const chat = await manager.get(`chat:${manager.sessionId}`)
-  const turns = (chat?.['turns'] ?? []) as { rolls?: { said?: { place?: unknown; lines?: unknown } }[] }[]
   const lines = new Map<string, Set<string>>()
-  for (const { said } of turns.flatMap(({ rolls }) => rolls ?? [])) {
+  for (const { said } of await rollsOf(manager)) {
     if (typeof said?.place !== 'string' || !Array.isArray(said.lines)) continue
     lines.set(said.place, new Set([...(lines.get(said.place) ?? []), ...said.lines.map(String)]))
   }
   return new Map([...lines].map(([place, all]) => [place, [...all].sort().join('\n')]))
+}
+
+/** What the session's record says beside its messages. */
+async function rollsOf(manager: ContextManager): Promise<{ said?: { place?: unknown; lines?: unknown }; listed?: unknown }[]> {
+  const chat = await manager.get(`chat:${manager.sessionId}`)
+  const turns = (chat?.['turns'] ?? []) as { rolls?: { said?: { place?: unknown; lines?: unknown }; listed?: unknown }[] }[]
+  return turns.flatMap(({ rolls }) => rolls ?? [])
 }

@@ -31,6 +31,7 @@ use tracing::instrument;
 use crate::identity::Namesakes;
 use crate::inserted::Unsent;
 use crate::job::{Queue, Unread};
+use crate::untold::Untold;
 use crate::view::Assembled;
 use crate::view::sections::View;
 
@@ -80,8 +81,10 @@ pub(crate) struct State {
     pub unsent: Unsent,
     /// The recorded calls that share a call ID, for the results of the transcript that is being read.
     pub namesakes: Namesakes,
-    /// The lines of notices that no plan has carried yet. The archive has what each of them says.
-    pub pending: Vec<String>,
+    /// The lines of notices that no plan has carried yet.
+    pub pending: Vec<Untold>,
+    /// UTF-16 units of the differences that edits were answered with since the last message.
+    pub compared: usize,
     /// Reads of files that nobody has stored yet.
     pub unread: Vec<Unread>,
     /// Writes of tools that have not yet come as a result, oldest first. What the model knows about them is already

@@ -1,7 +1,7 @@
 //! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
 //! refusal of an edit that conflicts with an unseen change.
 
-use context_knowledge::difference::{Comparison, ShownChange};
+use context_knowledge::difference::{Comparison, MAX_TOGETHER, ShownChange};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
 use context_knowledge::in_flight::Taken;
 use context_knowledge::notices::{Sentences, filled};
@@ -134,7 +134,8 @@ impl Engine {
     /// the difference. The model has then seen the change, and its next edit is allowed.
     ///
     /// The difference has a limit of [`MAX_SHOWN`](context_knowledge::difference::MAX_SHOWN) UTF-16 units. Of a longer one, the
-    /// answer has the beginning and what it comes to, or neither if that would be above a share of the file; the model has
+    /// answer has the beginning and what it comes to, or neither if that would be above a share of the file, or beyond
+    /// [`MAX_TOGETHER`] for the calls of one answer; the model has
     /// then not seen the change, and its edits of these lines are refused until it has read the file again.
     ///
     /// With the ID of the tool call, the result counts as exactly this answer.
@@ -172,7 +173,7 @@ impl Engine {
         if known.hash == Some(hash) || (looked.is_some() && known.hash == looked) {
             return Ok(ALLOWED);
         }
-        let path = render::text(path);
+        let path = render::short_text(path);
         let sentences = &self.inner.client.options.sentences;
         let old = match self.inner.known_before_unreported(&id, hash).await? {
             Unreported::After(text) => Some(text),
@@ -194,6 +195,9 @@ impl Engine {
         let Some(shown) = comparison.shown("as you know it", "as it is now") else {
             return refused(sentences.edit_unknown);
         };
+        let is_room = state.compared + shown.units() <= MAX_TOGETHER;
+        let shown = if is_room { shown } else { ShownChange::TooLarge };
+        state.compared += shown.units();
         let is_beside = old_texts.is_some_and(|texts| comparison.touches_nothing_new(texts));
         let diff = match &shown {
             ShownChange::Whole(diff) => diff,
@@ -291,7 +295,7 @@ impl Inner {
         if diff.len() * DIFF_SHARE > new.len() {
             return Ok(None);
         }
-        let values = [("path", &*render::text(path)), ("id", &*handle), ("diff", &*diff)];
+        let values = [("path", &*render::short_text(path)), ("id", &*handle), ("diff", &*diff)];
         let text = filled(self.client.options.sentences.difference, &values);
         Ok(Some(ReadAnswer { text, object: object.clone() }))
     }
@@ -308,7 +312,7 @@ impl Inner {
         let values = [
             ("first", &*first),
             ("last", &*last),
-            ("path", &*render::text(path)),
+            ("path", &*render::short_text(path)),
             ("id", &*state.session.handle(at)),
         ];
         filled(sentence, &values)

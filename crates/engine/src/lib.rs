@@ -32,6 +32,7 @@ mod query;
 mod record;
 mod results;
 mod roll;
+mod untold;
 mod view;
 mod written;
 

@@ -19,6 +19,7 @@ use context_session::paths::Disk;
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
+use crate::untold::Telling;
 
 impl State {
     /// Returns what the model knows about a file. What has left its sight no longer counts if something else is in
@@ -36,9 +37,10 @@ impl State {
     /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
     /// newest.
     pub fn say(&mut self, archive: &Archive) -> Vec<String> {
-        let mut lines = std::mem::take(&mut self.pending);
         let is_newest = |said: &Notice| self.session.hash_of(&said.file) == said.hash;
-        lines.retain(|line| archive.notice(line).is_some_and(is_newest));
+        let lines = std::mem::take(&mut self.pending).into_iter().map(|one| one.line);
+        let mut lines: Vec<String> =
+            lines.filter(|line| archive.notices(line).iter().any(is_newest)).collect();
         lines.sort();
         lines
     }
@@ -65,45 +67,49 @@ impl Inner {
             self.meet_spoken_of(state, fsync).await?;
             self.read_waived(state, fsync).await?;
             let open = state.known.open();
-            let (mut told, mut lines) = (Vec::new(), Vec::new());
+            let mut due = Vec::new();
             for file in &open {
                 if let Some(base) = self.outstanding(state, file).await? {
                     let path = self.path_known(state, file);
                     let text = self.notice(state, (file, &path), base).await?;
                     let line = Digest::of(text.as_bytes());
                     let (file, hash) = (file.clone(), state.session.hash_of(file));
-                    told.push(Notice { file, hash, line, path });
-                    lines.push(text);
+                    due.push((Notice { file, hash, line, path }, text));
                 }
             }
-            let note = |session: &mut Session, work: &mut Work| {
-                if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
-                    return Ok(false);
-                }
-                work.chat.notices(&told, place.map(|place| (place, &*lines)));
-                // Another client may store a newer version at this moment.
-                let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
-                work.expected.extend(told.iter().map(|Notice { file, .. }| (file.clone(), latest(file))));
-                Ok(true)
-            };
-            if told.is_empty() {
+            if due.is_empty() {
                 // Of a file that nobody has stored yet, another client's version may still come.
                 let is_known = |file: &&ObjectId| state.session.catalog.get(file).is_some();
                 let known: Vec<ObjectId> = open.iter().filter(is_known).cloned().collect();
                 state.known.settle(&known);
                 return Ok(());
             }
+            let telling = {
+                let is_current = |said: &Notice| state.session.hash_of(&said.file) == said.hash;
+                let sentences = &self.client.options.sentences;
+                Telling::of(due, &state.pending, &self.archive(), is_current, sentences)
+            };
+            let told = &telling.notices;
+            let lines: Vec<String> = telling.lines.iter().map(|one| one.line.clone()).collect();
+            let note = |session: &mut Session, work: &mut Work| {
+                if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
+                    return Ok(false);
+                }
+                work.chat.notices(told, place.map(|place| (place, &*lines)), telling.list.as_deref());
+                // Another client may store a newer version at this moment.
+                let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
+                work.expected.extend(told.iter().map(|Notice { file, .. }| (file.clone(), latest(file))));
+                Ok(true)
+            };
             if !self.commit(state, fsync, note).await? {
                 continue;
             }
-            let is_outdone = |old: &Notice| told.iter().any(|new| new.file == old.file);
-            state.pending.retain(|line| !self.archive().notice(line).is_some_and(is_outdone));
-            state.pending.append(&mut lines);
+            self.archive().tell(told);
             for notice in told {
-                self.archive().tell(&notice);
                 let via = notice.path.as_str().into();
                 state.known.add_statement(&notice.file, None, Some(&via), StatementKind::Other(notice.hash));
             }
+            telling.replace_in(&mut state.pending, &self.archive());
             // While this was written, another client may have stored something else.
             self.refresh(state).await?;
         }

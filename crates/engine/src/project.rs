@@ -124,6 +124,7 @@ impl Engine {
         state.request.finish(&mut plan);
         // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
+        state.compared = 0;
         self.inner.in_flight().clear();
         self.inner.archive().settle();
         plan.notices = state.say(&self.inner.archive());
@@ -200,8 +201,8 @@ impl Inner {
         let archive = self.archive();
         let is_users = message["role"] == "user";
         let lines = if is_users { lines_of(message) } else { lines_of_ours(message) };
-        let found = lines.into_iter().map(|line| archive.notice(line).cloned());
-        if is_users { found.collect::<Option<_>>().unwrap_or_default() } else { found.flatten().collect() }
+        let found: Vec<&[Notice]> = lines.into_iter().map(|line| archive.notices(line)).collect();
+        if is_users && found.iter().any(|notices| notices.is_empty()) { Vec::new() } else { found.concat() }
     }
 
     /// Forgets what tools have read and written if it is in none of the branch's messages.

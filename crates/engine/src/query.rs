@@ -290,13 +290,16 @@ impl Inner {
             _ => false,
         };
         let what = match (&path, &tool) {
-            (Some(path), _) if is_foreign => render::orphaned(&format!("path={}", render::text(path))),
-            (Some(path), _) => format!("path={}", render::text(path)),
-            (None, Some(tool)) => format!("tool={}", render::word(tool)),
+            (Some(path), _) if is_foreign => render::orphaned(&format!("path={}", render::short_text(path))),
+            (Some(path), _) => format!("path={}", render::short_text(path)),
+            (None, Some(tool)) => format!("tool={}", render::short_word(tool)),
             (None, None) => format!("type={}", latest.object_type.as_str()),
         };
-        let shown =
-            format!("id={}{version} {what} line={line}: {}", render::word(name), render::line(&snippet));
+        let shown = format!(
+            "id={}{version} {what} line={line}: {}",
+            render::short_word(name),
+            render::line(&snippet)
+        );
         let object_type = latest.object_type;
         Found { id, handle, object_type, path, tool, tx_id, is_latest, line, snippet, score, shown }
     }

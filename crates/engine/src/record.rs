@@ -114,6 +114,7 @@ impl Inner {
     /// # Errors
     /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; what the store reports.
     pub async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
+        state.compared = 0;
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
         let add = |session: &mut Session, work: &mut Work| {

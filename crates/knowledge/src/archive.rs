@@ -27,7 +27,8 @@ pub struct Archive {
     /// Calls that were recorded just now, with nothing that they say.
     unknown: HashSet<ObjectId>,
     answers: Vec<GivenAnswer>,
-    lines: HashMap<Digest, Notice>,
+    /// The notices of each line that the model was told. One line may stand for many.
+    lines: HashMap<Digest, Vec<Notice>>,
     /// The entries that the chat does not have yet.
     pending: Vec<Value>,
     /// Texts that the model knows and no version has: of a file that others had changed when the model edited it. Oldest
@@ -53,9 +54,7 @@ impl Archive {
     /// Takes in what a chat has. What is known already stays.
     pub fn read(&mut self, document: Option<&Document>) {
         let Some(document) = document else { return };
-        for notice in Chat::of(document).notices() {
-            self.tell(&notice);
-        }
+        self.tell(&Chat::of(document).notices().collect::<Vec<_>>());
         for entry in Chat::of(document).evidence() {
             self.read_entry(entry);
         }
@@ -78,14 +77,19 @@ impl Archive {
         }
     }
 
-    /// The model is told this.
-    pub fn tell(&mut self, notice: &Notice) {
-        self.lines.insert(notice.line, notice.clone());
+    /// The model is told this. Those for which one line stands follow each other.
+    pub fn tell(&mut self, notices: &[Notice]) {
+        for of_line in notices.chunk_by(|one, next| one.line == next.line) {
+            self.lines.insert(of_line[0].line, of_line.to_vec());
+        }
     }
 
-    /// The notice that a line of a message is.
-    pub fn notice(&self, line: &str) -> Option<&Notice> {
-        if self.lines.is_empty() { None } else { self.lines.get(&Digest::of(line.as_bytes())) }
+    /// The notices that a line of a message is, or stands for; none for another line.
+    pub fn notices(&self, line: &str) -> &[Notice] {
+        if self.lines.is_empty() {
+            return &[];
+        }
+        self.lines.get(&Digest::of(line.as_bytes())).map_or(&[], Vec::as_slice)
     }
 
     /// A call was recorded with this evidence, or with none.
@@ -257,20 +261,22 @@ mod tests {
     }
 
     #[test]
-    fn notice_is_found_by_its_line() {
-        let notice = |line: &str| Notice {
-            file: ObjectId::new("f"),
+    fn notices_are_found_by_their_line() {
+        let notice = |file: &str, line: &str| Notice {
+            file: ObjectId::new(file),
             hash: None,
             line: Digest::of(line.as_bytes()),
             path: "/f".into(),
         };
+        let told = [notice("f", "a line"), notice("g", "many"), notice("h", "many")];
         let mut archive = Archive::default();
-        assert_eq!(archive.notice("a line"), None);
-        archive.read(Some(&chat(|patch| assert!(patch.notices(&[notice("a line")], None)))));
-        assert_eq!(archive.notice("a line"), Some(&notice("a line")));
-        assert_eq!(archive.notice("a line "), None);
-        archive.tell(&notice("another"));
-        assert!(archive.notice("another").is_some());
+        assert_eq!(archive.notices("a line"), []);
+        archive.read(Some(&chat(|patch| assert!(patch.notices(&told, None, None)))));
+        assert_eq!(archive.notices("a line"), &told[..1]);
+        assert_eq!(archive.notices("many"), &told[1..]);
+        assert_eq!(archive.notices("a line "), []);
+        archive.tell(&[notice("f", "another")]);
+        assert_eq!(archive.notices("another").len(), 1);
     }
 
     #[test]

@@ -9,6 +9,9 @@ const MAX_COUNTED: usize = 512 * 1024;
 /// A difference for the model has at most this many UTF-16 units, about as many as the excerpt of an output.
 pub const MAX_SHOWN: usize = 10_000;
 
+/// The differences that the calls of one answer are told have at most so many UTF-16 units together.
+pub const MAX_TOGETHER: usize = 3 * MAX_SHOWN;
+
 /// A difference above [`MAX_SHOWN`] begins to be shown if it is at most one part in this many of the whole text. Above that
 /// the text itself is shorter.
 const SHARE: usize = 2;
@@ -55,6 +58,16 @@ pub enum ShownChange {
     },
     /// It is too large to be worth showing.
     TooLarge,
+}
+
+impl ShownChange {
+    /// What is shown of the diff, in UTF-16 units.
+    pub fn units(&self) -> usize {
+        match self {
+            Self::Whole(text) | Self::Begun { head: text, .. } => utf16_len(text),
+            Self::TooLarge => 0,
+        }
+    }
 }
 
 /// Two texts of a file, compared once.

@@ -6,6 +6,9 @@ use context_model::render;
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
 
+/// The lines of one plan have at most this many UTF-16 units, and one line more that stands for the others.
+pub const MAX_TOLD: usize = 10_000;
+
 /// How a file differs from what the model knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
@@ -27,7 +30,7 @@ pub fn line(
     hash: Option<Digest>,
     change: &FileChange,
 ) -> String {
-    let path = render::text(path);
+    let path = render::short_text(path);
     let what = match change {
         FileChange::Deleted => return filled(sentences.deleted, &[("id", handle), ("path", &path)]),
         FileChange::SameAgain => sentences.same_again,
@@ -53,6 +56,8 @@ pub struct Sentences {
     pub same_again: &'static str,
     /// A file is gone.
     pub deleted: &'static str,
+    /// More files have another version or are gone than there is room for, and where their lines are.
+    pub more: &'static str,
     /// The lines of a read are in another result. True also once that has left the request: the sentence stays as it is, because
     /// each change of it would cost the provider's cache from there on.
     pub lines_elsewhere: &'static str,
@@ -86,6 +91,7 @@ impl Default for Sentences {
             differs: "changed",
             same_again: "as you know it again",
             deleted: "stale id={id} path={path} deleted",
+            more: "stale more={count}: so many other files have changed or are gone; id={id} lists them",
             lines_elsewhere: "unchanged: lines {first}-{last} of {path} are as in the result id={id}; read them again if gone",
             text_elsewhere: "{done}; its text is in the result id={id}; activate it again if gone",
             difference: "{path} has changed since the result id={id}:\n{diff}",

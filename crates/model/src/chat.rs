@@ -11,7 +11,8 @@
 //!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "words": ["0123456789a"],
 //!                 "pages": [["call_0", "call_1"]], "receipt": {} },
 //!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…", "line": "ef56…", "path": "/a" }],
-//!                 "said": { "place": "a host's name for it", "lines": ["stale id=…"] } },
+//!                 "said": { "place": "a host's name for it", "lines": ["stale id=…"] },
+//!                 "listed": "the notices that one line among them stands for" },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
 //!               { "inserted": ["a text that the harness has put into the past"] }]
 //!   }],
@@ -39,8 +40,8 @@ use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
 use change::{
-    ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text,
-    texts,
+    ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list,
+    text, texts,
 };
 
 /// Hexadecimal digits of a [`said_id`]. More than object handles have, so that the two can't be confused.
@@ -110,9 +111,10 @@ impl<'a> Chat<'a> {
         self.turns().flat_map(Turn::activated).map(ObjectId::new)
     }
 
-    /// The text with this [`said_id`]: a user's, or the model's prose or reasoning.
+    /// The text with this [`said_id`]: a user's, the model's prose or reasoning, or a list of notices.
     pub fn said(self, id: &str) -> Option<&'a str> {
-        self.texts().find(|text| said_id(text) == id)
+        let listed = self.turns().flat_map(Turn::listed);
+        self.texts().chain(listed).find(|text| said_id(text) == id)
     }
 
     /// The user's texts, and the model's prose and reasoning, also those that a harness has put into the past.
@@ -183,6 +185,11 @@ impl<'a> Turn<'a> {
     /// Returns what the model was told about versions of files in this turn, oldest first.
     pub fn notices(self) -> impl Iterator<Item = Notice> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(Notice::of)
+    }
+
+    /// The lists of notices for which one line stands, oldest first.
+    fn listed(self) -> impl Iterator<Item = &'a str> {
+        list(self.0, ROLLS).filter_map(|entry| text(entry, LISTED))
     }
 
     /// The conversation in order: the user's message, then each answer with a reference for each of its recorded calls, and

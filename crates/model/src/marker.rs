@@ -137,7 +137,7 @@ pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -
     Some(format!(
         "Refused: the argument {} is only the mark of a text that was left out of your view, not the text. \
          Write the text itself; activate the tool call that the mark names to see it again.",
-        render::text(&place)
+        render::short_text(&place)
     ))
 }
 

@@ -7,6 +7,13 @@ use std::fmt::Write as _;
 
 use crate::id::ObjectId;
 use crate::object::Status;
+use crate::tokens::utf16_len;
+
+/// A longer path or name is shown without its middle in a sentence for the model, in UTF-16 units.
+pub const LONGEST_NAME: usize = 1_000;
+
+/// What stands for the middle of such a name.
+const LEFT_OUT: &str = "...";
 
 /// The pool line of a file. `display_path` is the path as the agent sees it.
 #[must_use]
@@ -60,6 +67,19 @@ pub fn word(raw: &str) -> String {
     escape(raw, true)
 }
 
+/// As [`text`], but of at most [`LONGEST_NAME`] UTF-16 units: a longer text is shown without its middle. For sentences that
+/// nobody reads back.
+#[must_use]
+pub fn short_text(raw: &str) -> String {
+    short(raw, false)
+}
+
+/// As [`word`], and as short as [`short_text`].
+#[must_use]
+pub fn short_word(raw: &str) -> String {
+    short(raw, true)
+}
+
 /// Escapes a line of content that is quoted in one of our lines. Only characters that end a line, control a terminal or are
 /// invisible are escaped, so that code stays as it is written.
 #[must_use]
@@ -109,20 +129,62 @@ fn escape(raw: &str, one_word: bool) -> String {
     let mut out = String::with_capacity(raw.len());
     let last_equals = raw.rfind('=').unwrap_or(0);
     for (place, c) in raw.char_indices() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            ' ' if !one_word && place >= last_equals => out.push(' '),
-            c if c.is_control() || c.is_whitespace() || is_invisible(c) => {
-                // Writing to a String can't fail.
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => out.push(c),
-        }
+        escape_char(c, !one_word && place >= last_equals, &mut out);
     }
     out
+}
+
+/// Adds a character as it is shown. A space that is not plain is escaped.
+fn escape_char(c: char, is_space_plain: bool, out: &mut String) {
+    match c {
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        ' ' if is_space_plain => out.push(' '),
+        c if c.is_control() || c.is_whitespace() || is_invisible(c) => {
+            // Writing to a String can't fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        }
+        c => out.push(c),
+    }
+}
+
+/// Escapes a text, and leaves out its middle if that makes it too long. No escape is cut.
+fn short(raw: &str, one_word: bool) -> String {
+    let most = LONGEST_NAME - LEFT_OUT.len();
+    let last_equals = raw.rfind('=').unwrap_or(0);
+    let mut head = String::new();
+    let mut left = most / 2;
+    let mut shown = String::new();
+    let units = |place: usize, c: char, shown: &mut String| {
+        shown.clear();
+        escape_char(c, !one_word && place >= last_equals, shown);
+        utf16_len(shown)
+    };
+    let mut end_of_head = raw.len();
+    for (place, c) in raw.char_indices() {
+        let size = units(place, c, &mut shown);
+        if size > left {
+            end_of_head = place;
+            break;
+        }
+        left -= size;
+        head.push_str(&shown);
+    }
+    let mut left = most - utf16_len(&head);
+    let mut tail = Vec::new();
+    for (place, c) in raw[end_of_head..].char_indices().rev() {
+        let size = units(end_of_head + place, c, &mut shown);
+        if size > left {
+            let tail: String = tail.into_iter().rev().collect();
+            return format!("{head}{LEFT_OUT}{tail}");
+        }
+        left -= size;
+        tail.push(shown.clone());
+    }
+    head.extend(tail.into_iter().rev());
+    head
 }
 
 /// Invisible characters that change how a line is read: Unicode's `Default_Ignorable_Code_Point`s

@@ -5,7 +5,11 @@ mod long;
 
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_model::render::{active_block, file_line, text, toolcall_line, toolcall_ref, unescape, word};
+use context_model::render::{
+    LONGEST_NAME, active_block, file_line, short_text, short_word, text, toolcall_line, toolcall_ref,
+    unescape, word,
+};
+use context_model::tokens::utf16_len;
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -131,6 +135,22 @@ proptest! {
     fn different_names_give_different_lines(a in hostile(), b in hostile()) {
         prop_assert_eq!(text(&a) == text(&b), a == b);
         prop_assert_eq!(word(&a) == word(&b), a == b);
+    }
+
+    #[test]
+    fn short_text_and_word_are_bounded_and_cut_no_escape(raw in "(\\PC|\u{200b}|=| |\\n|\u{1f600}){0,30}", times in 0_usize..200) {
+        let raw = raw.repeat(times);
+        for (whole, short) in [(text(&raw), short_text(&raw)), (word(&raw), short_word(&raw))] {
+            prop_assert!(utf16_len(&short) <= LONGEST_NAME);
+            if utf16_len(&whole) < LONGEST_NAME - 3 {
+                prop_assert_eq!(short, whole);
+            } else if utf16_len(&whole) > LONGEST_NAME {
+                let places = (0..short.len()).filter(|at| short.get(*at..).is_some_and(|rest| rest.starts_with("...")));
+                let is_cut = |at: &usize| whole.starts_with(&short[..*at]) && whole.ends_with(&short[at + 3..]);
+                let (head, tail) = short.split_at(places.into_iter().find(is_cut).unwrap());
+                prop_assert!(unescape(head).is_some() && unescape(&tail[3..]).is_some());
+            }
+        }
     }
 
     #[test]

@@ -20,15 +20,17 @@ fn notices_are_read_back_and_are_no_rolls() {
     let [a, b] = [b"a", b"b"].map(|text| Digest::of(text));
     let told = [notice("a", Some(a), b), notice("b", None, a)];
     let mut patch = ChatPatch::new(0);
-    assert!(!patch.notices(&told, None), "there is no turn yet");
+    assert!(!patch.notices(&told, None, None), "there is no turn yet");
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
     assert!(
-        patch.notices(&told[..1], Some(("here", &["a line".to_owned()]))) && patch.notices(&told[1..], None)
+        patch.notices(&told[..1], Some(("here", &["a line".to_owned()])), None)
+            && patch.notices(&told[1..], None, Some("one\ntwo"))
     );
     let document = patch::apply(empty(), [patch.patch()]).unwrap();
     let chat = Chat::of(&document);
     assert_eq!(chat.notices().collect::<Vec<_>>(), told);
     assert_eq!(chat.rolls().count(), 0);
+    assert_eq!(chat.said(&said_id("one\ntwo")), Some("one\ntwo"));
     let said = |entry: usize| document.field("turns").unwrap()[0]["rolls"][entry].get("said").cloned();
     assert_eq!([said(0), said(1)], [Some(json!({ "place": "here", "lines": ["a line"] })), None]);
 }
@@ -58,11 +60,11 @@ fn adopted_chat_takes_along_what_others_tell() {
     };
     let mut patch = ChatPatch::new(0);
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
-    patch.notices(&[told("a")], None);
+    patch.notices(&[told("a")], None, None);
     let earlier = patch::apply(empty(), [patch.patch()]).unwrap();
     let mut more = ChatPatch::new(1);
     more.message(&json!({ "role": "user", "content": "later" })).unwrap();
-    more.notices(&[told("b")], None);
+    more.notices(&[told("b")], None, None);
     more.evidence(&[json!({ "call": "c" })]);
     more.roll(&RollEntry::default());
     let later = patch::apply(earlier.clone(), [more.patch()]).unwrap();

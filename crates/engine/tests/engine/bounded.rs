@@ -1,7 +1,10 @@
 //! What the model is told of a change has a limit, whatever the change: a difference, a refusal, an answer to a read.
 
+use std::fs;
+
 use context_engine::EditGuard;
 use context_model::object::Status;
+use context_model::tokens::utf16_len;
 use rstest::rstest;
 use serde_json::json;
 
@@ -187,4 +190,111 @@ async fn short_change_is_told_whole() {
     bench.write("a.txt", lines("new", 40));
     let (is_allowed, text) = guarded(chat.engine.guard_edit(&path, None, Some("two")).await.unwrap());
     assert!(!is_allowed && text.contains("-old line 40\n+new line 1\n"), "{text}");
+}
+
+/// The paths of files, each of about this length.
+fn paths(bench: &Bench, count: usize, length: usize) -> Vec<String> {
+    let folder = format!("{}/", "a=\u{e4} ".repeat(25));
+    let folder = folder.repeat(length.saturating_sub(bench.path("").len()) / folder.chars().count());
+    (0..count).map(|n| bench.write(&format!("{folder}{n}.txt"), format!("text {n}\n"))).collect()
+}
+
+/// The model is told of all changes, however many there are at once: of some by a line each, of the others by one line that
+/// names a list. Both count as told, also after a restart.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn many_changes_at_once_are_told_within_a_limit(
+    #[values((3, 0), (3, 900), (40, 900), (250, 0))] (count, length): (usize, usize),
+    #[values("custom", "user")] role: &str,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let mut chat = Chat::new(bench.open("s").await);
+    // What has left the request needs no notice.
+    chat.rolls = false;
+    chat.asks("go").await;
+    let paths = paths(&bench, count, length);
+    for (n, path) in paths.iter().enumerate() {
+        chat.reads(&format!("c{n}"), path).await;
+    }
+    chat.advance().await;
+    for (n, path) in paths.iter().enumerate() {
+        if n % 3 == 0 {
+            fs::remove_file(path).unwrap()
+        } else {
+            fs::write(path, format!("new {n}\n")).unwrap()
+        }
+    }
+    chat.restart(&bench).await;
+    let mut notices = chat.asks("now").await.notices;
+    let text = notices.join("\n");
+    assert!(utf16_len(&text) <= MOST, "{}", utf16_len(&text));
+    assert_eq!(notices.len() < count, count > 3, "{text}");
+    if notices.len() < count {
+        let summary = notices.pop().unwrap();
+        let (_, id) = summary.split_once("id=").unwrap();
+        let (id, _) = id.split_once(' ').unwrap();
+        let list = chat.engine.activate(id, None).await.unwrap().content.unwrap();
+        assert!(summary.contains(&format!("more={}:", list.lines().count())), "{summary}");
+        notices.extend(list.lines().map(str::to_owned));
+        assert_eq!(chat.engine.activate(id, None).await.unwrap().content, Some(list));
+    }
+    for path in &paths {
+        let is_of =
+            |line: &&String| line.contains(&format!("path={} ", context_model::render::short_text(path)));
+        assert_eq!(notices.iter().filter(is_of).count(), 1, "{path}");
+    }
+    assert_eq!(chat.advance().await.notices, Vec::<String>::new());
+    chat.say(json!({ "role": role, "content": text }));
+    chat.restart(&bench).await;
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    chat.engine.close().await.unwrap();
+    // Where the host did not keep the notices, the model was not told.
+    chat.messages.retain(|one| one.message["content"] != text);
+    chat.restart(&bench).await;
+    let again = chat.turn("on").await.notices;
+    assert_eq!(again.join("\n"), text);
+}
+
+/// However many edits one answer has, what they are told of changes has a limit together. Each message begins anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_one_answer_are_told_of_changes_within_a_limit() {
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
+    chat.asks("go").await;
+    let names: Vec<String> = (0..20).map(|n| format!("{n}.txt")).collect();
+    let (old, new) = Change::Eighth.of(4_000);
+    for name in &names {
+        let path = bench.write(name, &old);
+        chat.reads(name, &path).await;
+    }
+    chat.advance().await;
+    let mut shown = Vec::new();
+    for name in &names {
+        let path = bench.write(name, &new);
+        let (is_allowed, text) = guarded(chat.engine.guard_edit(&path, None, Some("e")).await.unwrap());
+        assert!(!is_allowed && text.contains("read it again"), "{text}");
+        shown.push(text.len());
+    }
+    let total: usize = shown.iter().sum();
+    assert!(shown[0] > 9_000 && shown[19] < 1_000 && total < 40_000, "{shown:?}");
+    chat.asks("on").await;
+    let (_, text) = guarded(chat.engine.guard_edit(&bench.path("19.txt"), None, Some("f")).await.unwrap());
+    assert!(text.len() > 9_000, "{text}");
+}
+
+/// Names in our sentences have a limit, whoever has made them.
+#[rstest]
+#[case::of_an_object("x")]
+#[case::of_a_version("x@1")]
+#[case::invisible("\u{200b}")]
+#[tokio::test(flavor = "multi_thread")]
+async fn long_name_in_a_sentence_is_shown_without_its_middle(#[case] name: &str) {
+    let (_bench, chat) = Chat::on(Backend::Memory).await;
+    let name = name.repeat(100_000);
+    for change in [chat.engine.activate(&name, None).await, chat.engine.pin(&name).await] {
+        let message = change.unwrap().message;
+        assert!(utf16_len(&message) < 1_200, "{}", message.len());
+    }
+    let args = json!({ name: "[collapsed #ab: 200 chars]" });
+    let refused = chat.engine.check_arguments(args.as_object().unwrap()).await.unwrap();
+    assert!(refused.is_none_or(|text| utf16_len(&text) < 1_300));
 }

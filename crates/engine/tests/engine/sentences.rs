@@ -20,6 +20,7 @@ const OTHER: Sentences = Sentences {
     differs: "autrement",
     same_again: "comme avant",
     deleted: "Fichier {path} ({id}) : parti",
+    more: "{count} autres : {id}",
     lines_elsewhere: "Voir {id}, de {first} a {last}, dans {path}",
     text_elsewhere: "{done}. Voir {id}",
     difference: "{path} depuis {id} :\n{diff}",

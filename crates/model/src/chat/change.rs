@@ -79,14 +79,18 @@ impl ChatPatch {
     /// Records in the current turn which versions of files the model is told about. It is stored among the rolls, the
     /// other changes of what the model sees. Returns whether there is a turn to add it to; otherwise nothing is added.
     ///
-    /// A host that does not keep the lines itself finds them with `said`: its own name for their place, and the lines.
-    pub fn notices(&mut self, told: &[Notice], said: Option<(&str, &[String])>) -> bool {
+    /// A host that does not keep the lines itself finds them with `said`: its own name for their place, and the lines. `list` has
+    /// the notices for which one of the lines stands, one in a line; [`Chat::said`](super::Chat::said) finds it.
+    pub fn notices(&mut self, told: &[Notice], said: Option<(&str, &[String])>, list: Option<&str>) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
             let told = told.iter().map(Notice::to_json);
             let mut entry = json!({ NOTICES: told.collect::<Vec<_>>() });
             if let Some((place, lines)) = said {
                 entry[SAID] = json!({ "place": place, "lines": lines });
+            }
+            if let Some(list) = list {
+                entry[LISTED] = json!(list);
             }
             self.append(ROLLS, entry);
         }
@@ -174,6 +178,7 @@ pub(super) const ACTIVATED_IDS: &str = "activated_ids";
 pub(super) const ROLLS: &str = "rolls";
 pub(super) const NOTICES: &str = "notices";
 pub(super) const SAID: &str = "said";
+pub(super) const LISTED: &str = "listed";
 pub(super) const EVIDENCE: &str = "evidence";
 pub(super) const INSERTED: &str = "inserted";
 
