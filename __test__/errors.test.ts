@@ -130,6 +130,9 @@ const wrong: [string, (manager: any, id: string) => unknown][] = [
   ['a method of another object', (m) => m.get.call({}, 'x')],
 ]
 
+/** Words of the binding, which mean nothing to a caller. */
+const BINDING = /rust|napi|`|Failed to|Value is none|Illegal/i
+
 describe('wrong arguments reject and change nothing', () => {
   let made: Awaited<ReturnType<typeof session>>
   beforeEach(async () => {
@@ -141,6 +144,7 @@ describe('wrong arguments reject and change nothing', () => {
     const result = await outcome(() => attempt(made.manager, made.id))
     expect(result).toMatchObject({ code: 'INVALID_ARGUMENT', threw: false })
     expect(result.message).not.toBe('')
+    expect(result.message).not.toMatch(BINDING)
     expect(await state(made.manager)).toEqual(before)
   })
 
@@ -170,7 +174,25 @@ test.each<[string, unknown]>([
   ['a negative window', { ...fine, window: { perTurn: -1 } }],
   ['half a window', { ...fine, window: { turnsBack: 1.5 } }],
 ])('opening with %s rejects', async (_, options) => {
-  expect(await outcome(() => ContextManager.open(options as never))).toMatchObject({ code: 'INVALID_ARGUMENT', threw: false })
+  const result = await outcome(() => ContextManager.open(options as never))
+  expect(result).toMatchObject({ code: 'INVALID_ARGUMENT', threw: false })
+  expect(result.message).not.toMatch(BINDING)
+})
+
+test.each<[string, (manager: any) => unknown]>([
+  ['an argument must be a text, not 5', (m) => m.get(5)],
+  ['an argument must be a text, not undefined', (m) => m.search()],
+  ['an argument must be a text, not an array', (m) => m.indexFile(['a'])],
+  ['content must be a text or bytes (a Uint8Array)', (m) => m.indexFile('a', 5)],
+  ['the field "tool" is missing', (m) => m.recordToolcall({ ...call, tool: undefined })],
+  ['fileRefs must be an array', (m) => m.recordToolcall({ ...call, fileRefs: 'a' })],
+  ['sessionId must be a text, not 5', () => ContextManager.open({ ...fine, sessionId: 5 } as never)],
+  ['watch must be true or false', () => ContextManager.open({ ...fine, watch: 'yes' } as never)],
+  ['mounts: the field "agentPrefix" is missing', () => ContextManager.open({ ...fine, mounts: [{}] } as never)],
+  ['store.path must be the path of the database file, and it is missing', () => ContextManager.open({ ...fine, store: { kind: 'sqlite' } } as never)],
+])('%s', async (sentence, attempt) => {
+  const { manager } = await session()
+  expect((await outcome(() => attempt(manager))).message).toBe(sentence)
 })
 
 describe('refusals made for the model are answers', () => {

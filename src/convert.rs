@@ -124,7 +124,7 @@ pub fn toolcall(call: js::Toolcall) -> Result<Toolcall, Coded> {
     let status = match call.status.as_str() {
         "ok" => Status::Ok,
         "fail" => Status::Fail,
-        _ => return Err(Coded::invalid("status is 'ok' or 'fail'")),
+        _ => return Err(Coded::invalid("status must be 'ok' or 'fail'")),
     };
     Ok(Toolcall {
         id: call.id,
@@ -145,7 +145,7 @@ pub fn part(part: Option<js::Part>) -> Result<Option<Part>, Coded> {
         (Some(Either::A(range)), None) => line_range(&range).map(Some),
         (Some(Either::B(lines)), None) => match lines[..] {
             [first, last] => Ok(Some(Part::Lines(whole(first, "a line")?, whole(last, "a line")?))),
-            _ => Err(Coded::invalid("lines is a pair of line numbers, first and last")),
+            _ => Err(Coded::invalid("lines must be a pair of line numbers, first and last")),
         },
         (None, Some(pattern)) => Ok(Some(Part::Grep(pattern))),
         (Some(_), Some(_)) => Err(Coded::invalid("give either lines or grep, not both")),
@@ -196,7 +196,7 @@ pub fn whole(number: f64, what: &str) -> Result<usize, Coded> {
     if number.fract() == 0.0 && (0.0..=MAX_SAFE_INTEGER).contains(&number) {
         Ok(number as usize)
     } else {
-        Err(Coded::invalid(format!("{what} is given as a whole number from 0 on")))
+        Err(Coded::invalid(format!("{what} must be a whole number from 0 on")))
     }
 }
 

@@ -35,7 +35,7 @@ pub fn value(text: String) -> Result<Value, Coded> {
 pub fn object(text: String, what: &str) -> Result<Map<String, Value>, Coded> {
     match value(text)? {
         Value::Object(map) => Ok(map),
-        _ => Err(Coded::invalid(format!("{what} is an object"))),
+        _ => Err(Coded::invalid(format!("{what} must be an object"))),
     }
 }
 

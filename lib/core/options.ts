@@ -59,9 +59,9 @@ export const checkForgetting = (wanted: Forgetting[]): void => {
 
 /** SQLite would make something else of these than a file with this name. */
 function checkPath(path: unknown): void {
-  if (typeof path !== 'string' || path === '') throw invalid("store.path is the database file's path")
+  if (typeof path !== 'string' || path === '') throw invalid(`store.path must be the path of the database file, and it is ${path === undefined ? 'missing' : shown(path)}`)
   if (path.startsWith(':')) throw invalid(`${path} is no file; for a store in memory, pass { kind: 'memory' }`)
-  if (/^file:/i.test(path)) throw invalid(`store.path is a plain path and no URL: pass ${shown(path.replace(/^file:(\/\/)?/i, ''))}`)
+  if (/^file:/i.test(path)) throw invalid(`store.path must be a plain path and no URL: pass ${shown(path.replace(/^file:(\/\/)?/i, ''))}`)
   if (path.includes('\0')) throw invalid('store.path must not contain a NUL character')
 }
 

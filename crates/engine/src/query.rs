@@ -209,7 +209,7 @@ impl Engine {
             is_own.then(|| state.session.sets.index().iter().cloned().collect())
         };
         if !wanted.text.chars().any(char::is_alphanumeric) {
-            return Err(EngineError::Invalid("a search names at least one word".into()));
+            return Err(EngineError::Invalid("a search must name at least one word".into()));
         }
         let within = match &wanted.session_id {
             Some(_) if own.is_some() => own,

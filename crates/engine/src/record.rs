@@ -41,7 +41,7 @@ impl Engine {
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn record_toolcall(&self, input: Toolcall) -> Result<ObjectId> {
         if input.args.values().any(|value| is_deeper_than(value, MAX_DEPTH)) {
-            let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
+            let wrong = format!("a tool call's arguments must be nested at most {MAX_DEPTH} levels deep");
             return Err(EngineError::Invalid(wrong));
         }
         self.inner.record(input, Fsync::Now).await
@@ -64,7 +64,7 @@ impl Engine {
             _ => false,
         };
         if message.is_object() && !has_content {
-            return Err(EngineError::Invalid("a message has its content as text or as blocks".into()));
+            return Err(EngineError::Invalid("a message must have a content: a text, or blocks".into()));
         }
         let mut state = self.inner.lock().await?;
         if is_user {
@@ -144,7 +144,7 @@ impl Inner {
         is_late: bool,
     ) -> Result<(Job, Receiver<Result<ObjectId>>)> {
         if input.tool.is_empty() {
-            return Err(EngineError::Invalid("a tool call names its tool".into()));
+            return Err(EngineError::Invalid("a tool call must name its tool".into()));
         }
         for value in input.args.values_mut().filter(|value| is_deeper_than(value, MAX_DEPTH)) {
             *value = flattened(value, MAX_DEPTH);

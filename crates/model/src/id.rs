@@ -135,7 +135,7 @@ impl SessionId {
         let id = id.into();
         if id.is_empty() || id.len() > MAX_SESSION_ID || id.chars().any(char::is_control) {
             return Err(ModelError::Invalid(format!(
-                "a session ID has 1 to {MAX_SESSION_ID} bytes and no control characters"
+                "a session ID must have 1 to {MAX_SESSION_ID} bytes and no control characters"
             )));
         }
         Ok(Self(id))

@@ -56,7 +56,7 @@ impl FromStr for ObjectType {
             .into_iter()
             .find(|t| t.as_str() == text)
             .ok_or_else(|| {
-                ModelError::Invalid("an object is a file, toolcall, chat, system_prompt or session".into())
+                ModelError::Invalid("a type must be file, toolcall, chat, system_prompt or session".into())
             })
     }
 }

@@ -116,7 +116,7 @@ impl Paths {
     /// As [`Paths::resolve`], relative to another directory of the agent.
     pub fn resolve_from(&self, base: &str, raw: &str) -> Result<Place> {
         if raw.is_empty() || raw.len() > MAX_PATH || raw.contains('\0') {
-            return Err(EngineError::Invalid(format!("a path has 1 to {MAX_PATH} bytes and no NUL")));
+            return Err(EngineError::Invalid(format!("a path must have 1 to {MAX_PATH} bytes and no NUL")));
         }
         let base = normalise(&self.cwd, base);
         let agent_path = match (raw.strip_prefix('~'), &self.home) {

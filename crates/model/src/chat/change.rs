@@ -34,7 +34,9 @@ impl ChatPatch {
     /// [`MAX_DEPTH`]; nothing is added then.
     pub fn message(&mut self, message: &Value) -> Result<(), ModelError> {
         if is_deeper_than(message, MAX_DEPTH) {
-            return Err(ModelError::Invalid(format!("a message is nested at most {MAX_DEPTH} levels deep")));
+            return Err(ModelError::Invalid(format!(
+                "a message must be nested at most {MAX_DEPTH} levels deep"
+            )));
         }
         let content = message.get("content").cloned().unwrap_or(Value::Null);
         match message.get("role").and_then(Value::as_str) {
@@ -44,7 +46,7 @@ impl ChatPatch {
                 self.append(ASSISTANT, json!({ "content": content, "meta": meta(message) }));
             }
             _ => {
-                let wrong = "a turn has messages with the role user or assistant";
+                let wrong = "a message of a turn must have the role user or assistant";
                 return Err(ModelError::Invalid(wrong.into()));
             }
         }
