@@ -2,19 +2,19 @@
 import { writeFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { folder, write } from '../core/setup.ts'
-import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, callTool, gatewayTo, lasting } from './support.ts'
 
 afterEach(cleanUp)
 
-/** So many files that there is no room for a line for each. */
+/** More files than there is room for, with a line for each. */
 const FILES = 180
 
 /** The most that is added to one request. */
 const MOST = 10_500
 
-test.each([false, true])('the rest of the changes comes back by the ID of their list; in a new gateway: %s', async (isRestarted) => {
+test.each([false, true])('the ID of a list brings back the rest of the changes; in a new gateway: %s', async (isRestarted) => {
   const server = await startModelServer(() => 'ok')
   const place = lasting()
   const first = (await gatewayTo(server.url, place)).gateway
@@ -29,7 +29,7 @@ test.each([false, true])('the rest of the changes comes back by the ID of their 
   loop.messages.push({ role: 'assistant', content: [{ type: 'text', text: 'done' }] })
   paths.forEach((path, n) => writeFileSync(path, `another text ${n}\n`))
   await (await first.conversations.all[0]!.session()).manager.flush()
-  await loop.prompt('go on')
+  await loop.prompt('next')
   const sent = server.requests.at(-1)!.raw.toString()
   const added = JSON.stringify((JSON.parse(sent) as { messages: object[] }).messages).length - JSON.stringify(loop.messages).length
   expect(added).toBeLessThan(MOST)

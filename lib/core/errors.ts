@@ -50,7 +50,7 @@ function coded(error: unknown): Error {
 /** The types of the binding, in the words of JavaScript. */
 const TYPES: Record<string, string> = { String: 'a text', bool: 'true or false', f64: 'a number', u32: 'a whole number', i64: 'a whole number' }
 
-/** What the binding says of an argument that it can't take, and the sentence for the caller in its place. */
+/** The binding's words for an argument that it can't take, and the sentence for the caller in their place. */
 const MISTAKES: readonly [RegExp, (...found: string[]) => string][] = [
   [
     /^Failed to convert (?:JavaScript value `(?<value>.*)`|napi value(?: \w+)?) into rust type `(?<type>\w+)`(?: on \w+\.(?<field>\w+))?$/s,

@@ -68,7 +68,7 @@ export function placesBehind(units: readonly Unit[], before = ''): string[] {
   })
 }
 
-/** Returns whether an ID is that of a list in the session's record: of notices for which there was no room in a request. */
+/** True if an ID is that of a list in the session's record: of notices that no request had room for. */
 export async function hasList(manager: ContextManager, id: string): Promise<boolean> {
   const lists = (await rollsOf(manager)).map(({ listed }) => listed)
   return lists.some((list) => typeof list === 'string' && createHash('sha256').update(list).digest('hex').startsWith(id))
@@ -84,7 +84,7 @@ async function recordedBy(manager: ContextManager): Promise<ReadonlyMap<string, 
   return new Map([...lines].map(([place, all]) => [place, [...all].sort().join('\n')]))
 }
 
-/** What the session's record says beside its messages. */
+/** The entries of the session's record beside its messages. */
 async function rollsOf(manager: ContextManager): Promise<{ said?: { place?: unknown; lines?: unknown }; listed?: unknown }[]> {
   const chat = await manager.get(`chat:${manager.sessionId}`)
   const turns = (chat?.['turns'] ?? []) as { rolls?: { said?: { place?: unknown; lines?: unknown }; listed?: unknown }[] }[]

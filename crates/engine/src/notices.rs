@@ -78,7 +78,7 @@ impl Inner {
                 }
             }
             if due.is_empty() {
-                // Of a file that nobody has stored yet, another client's version may still come.
+                // Another client may still store a version of a file that has none yet.
                 let is_known = |file: &&ObjectId| state.session.catalog.get(file).is_some();
                 let known: Vec<ObjectId> = open.iter().filter(is_known).cloned().collect();
                 state.known.settle(&known);

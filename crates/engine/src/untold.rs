@@ -14,22 +14,22 @@ use context_model::tokens::utf16_len;
 pub(crate) struct Untold {
     /// The line.
     pub line: String,
-    /// The lines for which it stands, in the order of its notices; none if it is about one file.
+    /// The lines that it represents, in the order of its notices; none if it is about one file.
     listed: Vec<String>,
 }
 
-/// What is to be recorded and told.
+/// Notices to record, and the lines to tell.
 pub(crate) struct Telling {
     /// The notices, each with the hash of the line that tells it.
     pub notices: Vec<Notice>,
     /// The lines.
     pub lines: Vec<Untold>,
-    /// The lines for which the last one stands, as one text.
+    /// The lines that the last one represents, as one text.
     pub list: Option<String>,
 }
 
 impl Telling {
-    /// Puts new notices, each with a line of its own, beside those that still wait. What is above the limit of
+    /// Puts new notices, each with its own line, beside those that still wait. What is above the limit of
     /// [`MAX_TOLD`] is told by one line, also what such a line has told that waits and is current.
     pub fn of(
         due: Vec<(Notice, String)>,
@@ -85,7 +85,7 @@ impl Telling {
     }
 }
 
-/// What a line takes in a request.
+/// The room that a line takes in a request.
 fn size(line: &str) -> usize {
     utf16_len(line) + 1
 }
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// What one line that stands for others takes at most.
+    /// The most room that a line takes which represents others.
     const SUMMARY: usize = 150;
 
     proptest! {

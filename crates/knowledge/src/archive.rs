@@ -27,7 +27,7 @@ pub struct Archive {
     /// Calls that were recorded just now, with nothing that they say.
     unknown: HashSet<ObjectId>,
     answers: Vec<GivenAnswer>,
-    /// The notices of each line that the model was told. One line may stand for many.
+    /// The notices of each line that the model was told. One line may represent many.
     lines: HashMap<Digest, Vec<Notice>>,
     /// The entries that the chat does not have yet.
     pending: Vec<Value>,
@@ -77,14 +77,14 @@ impl Archive {
         }
     }
 
-    /// The model is told this. Those for which one line stands follow each other.
+    /// The model is told this. Those that one line represents follow each other.
     pub fn tell(&mut self, notices: &[Notice]) {
         for of_line in notices.chunk_by(|one, next| one.line == next.line) {
             self.lines.insert(of_line[0].line, of_line.to_vec());
         }
     }
 
-    /// The notices that a line of a message is, or stands for; none for another line.
+    /// The notices that a line of a message is or represents; none for another line.
     pub fn notices(&self, line: &str) -> &[Notice] {
         if self.lines.is_empty() {
             return &[];

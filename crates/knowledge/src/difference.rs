@@ -9,7 +9,7 @@ const MAX_COUNTED: usize = 512 * 1024;
 /// A difference for the model has at most this many UTF-16 units, about as many as the excerpt of an output.
 pub const MAX_SHOWN: usize = 10_000;
 
-/// The differences that the calls of one answer are told have at most so many UTF-16 units together.
+/// The differences that the calls of one answer are told have at most this many UTF-16 units together.
 pub const MAX_TOGETHER: usize = 3 * MAX_SHOWN;
 
 /// A difference above [`MAX_SHOWN`] begins to be shown if it is at most one part in this many of the whole text. Above that
@@ -61,7 +61,7 @@ pub enum ShownChange {
 }
 
 impl ShownChange {
-    /// What is shown of the diff, in UTF-16 units.
+    /// The length of the part of the diff that is shown, in UTF-16 units.
     pub fn units(&self) -> usize {
         match self {
             Self::Whole(text) | Self::Begun { head: text, .. } => utf16_len(text),
@@ -108,7 +108,7 @@ impl<'t> Comparison<'t> {
         })
     }
 
-    /// The first lines of a diff that have at most so many UTF-16 units together.
+    /// The first lines of a diff that have at most this many UTF-16 units together.
     fn begun(&self, all: &str, units: usize) -> ShownChange {
         let (mut head, mut left) = (String::new(), units);
         let (mut lines, mut changed) = (0, 0);

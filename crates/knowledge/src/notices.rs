@@ -6,7 +6,7 @@ use context_model::render;
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
 
-/// The lines of one plan have at most this many UTF-16 units, and one line more that stands for the others.
+/// The lines of one plan have at most this many UTF-16 units, and one more line represents the others.
 pub const MAX_TOLD: usize = 10_000;
 
 /// How a file differs from what the model knows of it.
@@ -91,7 +91,7 @@ impl Default for Sentences {
             differs: "changed",
             same_again: "as you know it again",
             deleted: "stale id={id} path={path} deleted",
-            more: "stale more={count}: so many other files have changed or are gone; id={id} lists them",
+            more: "stale more={count}: that many other files have changed or are gone; id={id} lists them",
             lines_elsewhere: "unchanged: lines {first}-{last} of {path} are as in the result id={id}; read them again if gone",
             text_elsewhere: "{done}; its text is in the result id={id}; activate it again if gone",
             difference: "{path} has changed since the result id={id}:\n{diff}",

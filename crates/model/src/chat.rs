@@ -12,7 +12,7 @@
 //!                 "pages": [["call_0", "call_1"]], "receipt": {} },
 //!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…", "line": "ef56…", "path": "/a" }],
 //!                 "said": { "place": "a host's name for it", "lines": ["stale id=…"] },
-//!                 "listed": "the notices that one line among them stands for" },
+//!                 "listed": "the lines of the notices that one of these represents" },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
 //!               { "inserted": ["a text that the harness has put into the past"] }]
 //!   }],
@@ -187,7 +187,7 @@ impl<'a> Turn<'a> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(Notice::of)
     }
 
-    /// The lists of notices for which one line stands, oldest first.
+    /// The lists of notices that one line represents, oldest first.
     fn listed(self) -> impl Iterator<Item = &'a str> {
         list(self.0, ROLLS).filter_map(|entry| text(entry, LISTED))
     }

@@ -12,7 +12,7 @@ use crate::tokens::utf16_len;
 /// A longer path or name is shown without its middle in a sentence for the model, in UTF-16 units.
 pub const LONGEST_NAME: usize = 1_000;
 
-/// What stands for the middle of such a name.
+/// The mark in place of the middle of such a name.
 const LEFT_OUT: &str = "...";
 
 /// The pool line of a file. `display_path` is the path as the agent sees it.
@@ -68,7 +68,7 @@ pub fn word(raw: &str) -> String {
 }
 
 /// As [`text`], but of at most [`LONGEST_NAME`] UTF-16 units: a longer text is shown without its middle. For sentences that
-/// nobody reads back.
+/// no program reads back.
 #[must_use]
 pub fn short_text(raw: &str) -> String {
     short(raw, false)

@@ -209,7 +209,7 @@ async fn many_changes_at_once_are_told_within_a_limit(
 ) {
     let bench = Bench::new(Backend::Sqlite);
     let mut chat = Chat::new(bench.open("s").await);
-    // What has left the request needs no notice.
+    // Text that has left the request needs no notice.
     chat.rolls = false;
     chat.asks("go").await;
     let paths = paths(&bench, count, length);
@@ -255,7 +255,7 @@ async fn many_changes_at_once_are_told_within_a_limit(
     assert_eq!(again.join("\n"), text);
 }
 
-/// However many edits one answer has, what they are told of changes has a limit together. Each message begins anew.
+/// The differences that all edits of one answer are told have a limit together. Each message begins anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_one_answer_are_told_of_changes_within_a_limit() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
@@ -281,7 +281,7 @@ async fn calls_of_one_answer_are_told_of_changes_within_a_limit() {
     assert!(text.len() > 9_000, "{text}");
 }
 
-/// Names in our sentences have a limit, whoever has made them.
+/// Names in our sentences have a limit.
 #[rstest]
 #[case::of_an_object("x")]
 #[case::of_a_version("x@1")]

@@ -82,7 +82,7 @@ impl ChatPatch {
     /// other changes of what the model sees. Returns whether there is a turn to add it to; otherwise nothing is added.
     ///
     /// A host that does not keep the lines itself finds them with `said`: its own name for their place, and the lines. `list` has
-    /// the notices for which one of the lines stands, one in a line; [`Chat::said`](super::Chat::said) finds it.
+    /// the notices that one of the lines represents, one in a line; [`Chat::said`](super::Chat::said) finds it.
     pub fn notices(&mut self, told: &[Notice], said: Option<(&str, &[String])>, list: Option<&str>) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
