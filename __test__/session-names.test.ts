@@ -75,11 +75,13 @@ describe('where there is nothing of Pi', () => {
     return path
   }
 
-  test('other agents\' sessions are named', async () => {
-    const env = { HOME: home() }
-    expect((await cli(['usage'], env)).stderr).toContain('there are sessions in ~/.claude/projects: "pi-context-manager usage ~/.claude/projects" sums them up')
-    expect((await cli(['replay', '--all'], env)).stderr).toContain('there are sessions in ~/.claude/projects')
-    expect((await cli(['usage'], { HOME: folder() })).stderr).toContain('; name one, or use Pi first')
+  test('a sentence names the folders that were looked into', async () => {
+    for (const command of [['usage'], ['replay', '--all']]) {
+      const { code, stderr } = await cli(command, { HOME: folder() })
+      expect([code, stderr]).toEqual([2, expect.stringContaining('there are no sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions and ~/.gemini/tmp; name a file or folder, or use an agent first')])
+    }
+    expect(await cli(['usage'], { HOME: home() })).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no model call to sum up') })
+    expect(await cli(['replay', '--all'], { HOME: home() })).toMatchObject({ code: 1, stderr: 'there is no session to replay\n' })
   })
 
   test('their names in replay are names that "why" takes', async () => {

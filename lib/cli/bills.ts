@@ -16,7 +16,7 @@ export class Bills {
   static async find(folder = piSessionFolder()): Promise<Bills> {
     const bills = new Bills()
     if (!existsSync(folder)) return bills
-    for await (const file of sessionFiles(folder)) {
+    for await (const file of sessionFiles(folder, () => {})) {
       const id = /_([^_]+)\.jsonl$/.exec(basename(file))?.[1]
       if (id !== undefined) bills.#files.set(id, file)
     }

@@ -8,7 +8,7 @@ export async function piSessionFile(given: string): Promise<string | undefined> 
   const folder = piSessionFolder()
   const found = new Map<string, string>()
   if (given !== '' && existsSync(folder)) {
-    for await (const file of sessionFiles(folder)) {
+    for await (const file of sessionFiles(folder, () => {})) {
       // Pi names a file after its time and ID.
       const id = /_([^_/]+)\.jsonl$/.exec(file)?.[1]
       if (id?.startsWith(given) === true) found.set(id, file)

@@ -14,14 +14,14 @@ export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 Shows what the context manager would have sent, cost and saved on recorded
 sessions, next to other policies, on the cache that each session had: its
 lifetime, its window, and where its provider lost it. Reads session files of Pi
-(versions 1 to 3), transcripts of Claude Code, rollouts of Codex, exports of
-OpenCode and trajectories of mini-swe-agent, also gzipped; a folder stands for
-all session files in it. No model is called, nothing is sent anywhere, and no
-file is changed.
+(versions 1 to 3), transcripts of Claude Code, rollouts of Codex, sessions of
+Gemini CLI, exports of OpenCode and trajectories of mini-swe-agent, also
+gzipped; a folder stands for all session files in it. No model is called,
+nothing is sent anywhere, and no file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them
-  --all                 Pi's own session folder
+  --all                 the sessions of Pi, Claude Code, Codex and Gemini CLI
 
 What to compare
   --policies NAMES      recorded, append, pi, mask, clear, sections,

@@ -22,9 +22,9 @@ import {
   verdictLines,
 } from '../replay/index.ts'
 import type { HeldSession, JsonReport, ReplayOptions, Row, SessionReport, Summary } from '../replay/index.ts'
-import { allSessionFiles, LeftOut, NotReplayable, openRecording, piSessionFolder } from '../recordings/index.ts'
+import { allSessionFiles, LeftOut, NotReplayable, openRecording } from '../recordings/index.ts'
 import type { Charged, Problem } from '../recordings/index.ts'
-import { chargesOf, otherFolders } from '../usage/index.ts'
+import { chargesOf, folderNames, usedFolders } from '../usage/index.ts'
 import { DONE, NONE } from './exit.ts'
 import { described, optionsOf, parse, scaleOf } from './replay-options.ts'
 import type { Scale } from './replay-options.ts'
@@ -35,10 +35,11 @@ export async function replay(args: string[]): Promise<number> {
   const options = optionsOf(values)
   const scale = scaleOf(values)
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
-  const paths = [...positionals, ...(values.all === true ? [piSessionFolder()] : [])]
-  if (paths.length === 0) throw new UsageError('replay needs a session file, a folder, or --all')
+  const used = values.all === true ? usedFolders().map(({ path }) => path) : []
+  const paths = [...positionals, ...used]
+  if (paths.length === 0) throw new UsageError(values.all === true ? `there are no sessions in ${folderNames()}; name a file or folder, or use an agent first` : 'replay needs a session file, a folder, or --all')
   const run = new Run(options, scale, values.check !== undefined || values['save-baseline'] !== undefined, values.policies !== undefined)
-  const files = await run.find(paths)
+  const files = await run.find(paths, used)
   const about = described(options, scale)
   const json = values.json === true ? new JsonWriter((text) => process.stdout.write(text), about.json) : undefined
   if (values.html === undefined) await run.replay(files, [json])
@@ -92,9 +93,9 @@ class Run {
     return this.#sums.sessions
   }
 
-  /** The session files that these paths stand for. */
-  find(paths: readonly string[]): Promise<string[]> {
-    return filesOf(paths, (problem) => this.problems.push(problem))
+  /** The session files that these paths stand for. `used`: those of them that the user has not named, and which may be empty. */
+  find(paths: readonly string[], used: readonly string[]): Promise<string[]> {
+    return filesOf(paths, used, (problem) => this.problems.push(problem))
   }
 
   /** Replays files, and hands each report on. */
@@ -200,9 +201,9 @@ function named(report: SessionReport): SessionReport {
   return { ...report, file: plain(report.file), models: report.models.map(plain), skipped }
 }
 
-function filesOf(paths: readonly string[], report: (problem: Problem) => void): Promise<string[]> {
+function filesOf(paths: readonly string[], used: readonly string[], report: (problem: Problem) => void): Promise<string[]> {
   return allSessionFiles(paths, (path, error) => {
-    report({ file: path, message: error === undefined ? 'the folder holds no session file' : reason(error), fatal: true })
+    if (error !== undefined || !used.includes(path)) report({ file: path, message: error === undefined ? 'the folder holds no session file' : reason(error), fatal: true })
   })
 }
 
@@ -264,16 +265,10 @@ async function leftOutOf(file: string, { message, recording }: LeftOut, charged:
   return { file, message, ...(paid.calls > 0 && paid) }
 }
 
-/** Where there are sessions of other agents, to follow a sentence that something is not there. */
-function elsewhere(): string {
-  const others = otherFolders()
-  return others.length === 0 ? '' : `; there are sessions in ${others.join(' and ')}`
-}
-
 function reason(error: unknown): string {
   if (error instanceof NotReplayable) return error.message
   const { code, message } = error as { code?: string; message?: string }
-  if (code === 'ENOENT') return `there is no such file or folder${elsewhere()}`
+  if (code === 'ENOENT') return 'there is no such file or folder'
   if (code === 'EACCES') return 'it may not be read (permission denied)'
   return `it could not be replayed: ${message ?? String(error)}`
 }

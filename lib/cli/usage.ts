@@ -10,6 +10,7 @@ import {
   middleCut,
   plain,
   Progress,
+  reasonOf,
   savingCell,
   savingText,
   shareCell,
@@ -21,10 +22,10 @@ import {
   UsageError,
   widthOf,
 } from '../ui/index.ts'
-import { allSessionFiles, openAny, piSessionFolder } from '../recordings/index.ts'
+import { allSessionFiles, openAny } from '../recordings/index.ts'
 import { doubtsLine, repeatedLine } from '../replay/index.ts'
 import type { Charged } from '../recordings/index.ts'
-import { chargesOf, gatewayCharges, GROUPS, HoldoutSums, otherFolders, Sums } from '../usage/index.ts'
+import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
 import type { Charge, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
@@ -39,10 +40,10 @@ Shows what your sessions cost, and what the context manager saved, by day,
 project, model or session. Costs are those that the session files have, else
 follow from the provider's token counts and the model's prices; what was written
 to be kept for an hour counts twice as much as fresh input. Savings are the
-context manager's own account, call by call, against plain Pi. Without FILE,
-Pi's own session folder is read, and what the gateway has noted; session files
-of Claude Code, Codex and OpenCode are read, too, with those of their subagents.
-A call that several files repeat counts once.
+context manager's own account, call by call. Without FILE, the sessions of Pi,
+Claude Code, Codex and Gemini CLI are read, with those of their subagents, and
+what the gateway has noted; exports of OpenCode are read, too. A call that
+several of them tell of counts once.
 
   --by GROUP            day (default), project, model or session
   --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y
@@ -76,9 +77,7 @@ export async function usage(args: string[]): Promise<number> {
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
-  // Who has only ever used the gateway has no session of Pi.
-  const isGatewayOnly = gatewayFile !== undefined && existsSync(gatewayFile) && !existsSync(piSessionFolder())
-  const files = isGatewayOnly ? [] : await filesOf(positionals.length > 0 ? positionals : [piSessionFolder()])
+  const files = positionals.length > 0 ? await filesOf(positionals) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
   const charged: Charged = new Set()
@@ -91,11 +90,17 @@ export async function usage(args: string[]): Promise<number> {
     sums.add(charge)
     holdout.add(charge)
   }
+  const noted = new NotedCalls()
+  if (gatewayFile !== undefined) {
+    for await (const charge of gatewayCharges(gatewayFile)) {
+      noted.add(charge)
+      add(charge)
+    }
+  }
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, charged, repeated, add)
+    await addFile(file, charged, repeated, (charge) => noted.take(charge) || add({ ...charge, session: noted.nameOf(charge.session) }))
   }
-  if (gatewayFile !== undefined) for await (const charge of gatewayCharges(gatewayFile)) add(charge)
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
   const compared = holdout.comparison()
@@ -114,20 +119,26 @@ export async function usage(args: string[]): Promise<number> {
 
 async function filesOf(paths: readonly string[]): Promise<string[]> {
   for (const path of paths) {
-    if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}${elsewhere()}`)
+    if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}`)
   }
-  return allSessionFiles(paths, (_, error) => {
-    if (error !== undefined) throw error
+  return allSessionFiles(paths, (path, error) => {
+    if (error !== undefined && paths.includes(path)) throw error
+    tellUnreadable(path, error)
   })
 }
 
-/** Where there are sessions of other agents, to follow a sentence that something is not there. */
-function elsewhere(): string {
-  const others = otherFolders()
-  return others.length === 0 ? '; name one, or use Pi first' : `; there are sessions in ${others.join(' and ')}: "pi-context-manager usage ${others.join(' ')}" sums them up`
+/** The session files of all agents. `isGatewayUsed`: there is something to sum up without them. */
+async function ownFiles(isGatewayUsed: boolean): Promise<string[]> {
+  const folders = usedFolders().map(({ path }) => path)
+  if (folders.length === 0 && !isGatewayUsed) throw new UsageError(`there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`)
+  return allSessionFiles(folders, tellUnreadable)
 }
 
-async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge) => void): Promise<void> {
+function tellUnreadable(path: string, error?: unknown): void {
+  if (error !== undefined) tell(plain(`left out: ${path}: ${reasonOf(error)}`))
+}
+
+async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge) => unknown): Promise<void> {
   try {
     for await (const charge of chargesOf(await openAny(file), charged, repeated)) add(charge)
   } catch (error) {
@@ -146,7 +157,7 @@ async function unbilledIn(
     return await reading(store, async ({ options }) => {
       const all = await inStore(options, (opened) => opened.sessions())
       const wanted = all.filter(({ lastWritten, folder }) => Date.parse(lastWritten) >= since && isBelow(folder && asStored(folder), project))
-      return wanted.filter(({ id, turns }) => turns > 0 && !billed.has(id) && !billed.has(hostSession(id))).length
+      return wanted.filter(({ id, turns }) => turns > 0 && ![id, hostSession(id), hostSession(id).replace(/^[a-z-]+:/, '')].some((name) => billed.has(name))).length
     })
   } catch (error) {
     if (store === undefined && error instanceof UsageError) return undefined

@@ -5,7 +5,7 @@ import { countOf, NotFound, plain, shown, tokens as short, UsageError, when, wid
 import { callsBack } from '../models/index.ts'
 import { openAny, piSessionFolder } from '../recordings/index.ts'
 import { agentFolders, cacheHistory, filesOfSession, gatewayHistories } from '../usage/index.ts'
-import type { AgentFolder, CacheBreak, CacheHistory } from '../usage/index.ts'
+import type { CacheBreak, CacheHistory } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { paged } from './pager.ts'
 import { ambiguous, isBehindAgent } from './objects.ts'
@@ -15,9 +15,9 @@ export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
 
 Says what made the provider process tokens again that the call before had
 already sent, when, and what that cost: the newest times first. SESSION is a
-session of Pi, of the gateway, of Claude Code or of Codex, by its ID or a
-beginning of it, as "sessions", "usage --by session" and "replay" show it; FILE
-is any session file that "replay" reads.
+session of Pi, of the gateway, of Claude Code, Codex or Gemini CLI, by its ID or
+a beginning of it, as "sessions", "usage --by session" and "replay" show it;
+FILE is any session file that "replay" reads.
 
   --limit N             at most N of them (default 6)
   --json                all of them as JSON
@@ -60,7 +60,7 @@ async function historyOf(given: string, store: string | undefined): Promise<Cach
   const found = statSync(given, { throwIfNoEntry: false })
   if (found?.isDirectory() === true) throw new UsageError(`${given} is a folder; name one session file in it`)
   if (found !== undefined) return cacheHistory(await openAny(given))
-  const [pi, ...others] = agentFolders() as [AgentFolder, ...AgentFolder[]]
+  const [pi, ...others] = agentFolders()
   const ofPi = only(given, await filesOfSession([pi], given))
   if (ofPi !== undefined) return cacheHistory(await openAny(ofPi))
   const noted = billsBeside(store)
@@ -68,7 +68,7 @@ async function historyOf(given: string, store: string | undefined): Promise<Cach
   if (ofGateway !== undefined) return ofGateway
   const ofOthers = only(given, await filesOfSession(others, given))
   if (ofOthers !== undefined) return cacheHistory(await openAny(ofOthers))
-  throw new NotFound(`there is no session file ${given}, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code and Codex have a session of that ID; "sessions" and "usage --by session" list them`)
+  throw new NotFound(`there is no session file ${given}, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex and Gemini CLI have a session of that ID; "sessions" and "usage --by session" list them`)
 }
 
 /** The only one, or the one that has exactly this ID. */

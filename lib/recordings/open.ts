@@ -6,6 +6,8 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { ClaudeCodeRecording, claudeCodeOrigin, isClaudeCodeLine } from './claude.ts'
 import { CodexRecording, codexOrigin, isCodexLine, isOldCodexHeader, oldCodexOrigin } from './codex.ts'
+import { GeminiRecording, geminiOrigin, isGeminiDocument, isGeminiHeader } from './gemini.ts'
+import { isFields } from '../core/index.ts'
 import { jsonDocument, jsonLines } from './lines.ts'
 import { isTrajectory, MiniSweAgentRecording } from './mini-swe-agent.ts'
 import { isOpenCodeExport, openOpenCode } from './opencode.ts'
@@ -35,6 +37,7 @@ export async function openRecording(file: string): Promise<Recording> {
 export async function openAny(file: string): Promise<Recording> {
   if (/\.json(\.gz)?$/.test(file)) {
     const document = await jsonDocument(file)
+    if (isFields(document) && isGeminiHeader(document)) return new GeminiRecording(file, geminiOrigin(file, document))
     return isTrajectory(document) ? new MiniSweAgentRecording(file, document) : openOpenCode(file)
   }
   let looked = 0
@@ -50,6 +53,7 @@ export async function openAny(file: string): Promise<Recording> {
       }
       return new PiRecording(file, origin)
     }
+    if (value === first && isGeminiHeader(value)) return new GeminiRecording(file, geminiOrigin(file, value))
     if (value === first && isOldCodexHeader(value)) return new CodexRecording(file, oldCodexOrigin(value))
     if (isCodexLine(value)) return new CodexRecording(file, codexOrigin(value))
     if (isClaudeCodeLine(value)) {
@@ -61,46 +65,52 @@ export async function openAny(file: string): Promise<Recording> {
   }
   if (subagents !== undefined) return new ClaudeCodeRecording(file, claudeCodeOrigin(subagents))
   if (first === undefined) throw new NotReplayable('no session: the file holds no JSON lines')
-  throw new NotReplayable('neither a session of Pi nor of Claude Code, Codex, OpenCode or mini-swe-agent')
+  throw new NotReplayable('neither a session of Pi nor of Claude Code, Codex, Gemini CLI, OpenCode or mini-swe-agent')
 }
 
 /**
  * The session files that a path stands for: the file itself and those of its subagents, or every `.jsonl` and `.jsonl.gz`
- * file below a folder, and the exports of OpenCode and trajectories of mini-swe-agent. They are sorted by name, those of a
+ * file below a folder, and Gemini CLI's earlier sessions, the exports of OpenCode and trajectories of mini-swe-agent. They are sorted by name, those of a
  * folder before those of the folders in it: a subagent's file may repeat the session that started it. Links to files are
- * followed, links to folders are not. Rejects with any file system error.
+ * followed, links to folders are not. Rejects with any file system error of the path itself; `unreadable` is told of folders
+ * below it, without which such an error rejects, too.
  */
-export async function* sessionFiles(path: string): AsyncGenerator<string> {
-  if ((await stat(path)).isDirectory()) yield* filesBelow(path)
+export async function* sessionFiles(path: string, unreadable?: (folder: string, error: unknown) => void): AsyncGenerator<string> {
+  if ((await stat(path)).isDirectory()) yield* filesBelow(path, unreadable)
   else {
     yield path
     const agents = join(path.replace(/\.jsonl(\.gz)?$/, ''), 'subagents')
-    if (agents.length < path.length + '/subagents'.length && existsSync(agents)) yield* filesBelow(agents)
+    if (agents.length < path.length + '/subagents'.length && existsSync(agents)) yield* filesBelow(agents, unreadable)
   }
 }
 
-async function* filesBelow(folder: string): AsyncGenerator<string> {
+async function* filesBelow(folder: string, unreadable?: (folder: string, error: unknown) => void): AsyncGenerator<string> {
   const entries = await readdir(folder, { withFileTypes: true })
   entries.sort((left, right) => Number(left.isDirectory()) - Number(right.isDirectory()) || (left.name < right.name ? -1 : 1))
   for (const entry of entries) {
     const inner = join(folder, entry.name)
-    if (entry.isDirectory()) yield* filesBelow(inner)
-    else if (await isSessionFile(inner, entry)) yield inner
+    try {
+      if (entry.isDirectory()) yield* filesBelow(inner, unreadable)
+      else if (await isSessionFile(inner, entry)) yield inner
+    } catch (error) {
+      if (unreadable === undefined) throw error
+      unreadable(inner, error)
+    }
   }
 }
 
 /**
  * The session files that several paths stand for, each once, however many of the paths lead to it. `missing` is told of a
- * path for which there is none, with the file system's error if there was one.
+ * path for which there is none, and of folders and files below one that can't be read, with the file system's error.
  */
 export async function allSessionFiles(paths: readonly string[], missing: (path: string, error?: unknown) => void): Promise<string[]> {
   const files = new Map<string, string>()
   for (const path of paths) {
     let found = 0
     try {
-      for await (const file of sessionFiles(path)) {
+      for await (const file of sessionFiles(path, missing)) {
         found += 1
-        const real = await realpath(file)
+        const real = await realpath(file).catch(() => file)
         if (!files.has(real)) files.set(real, file)
       }
       if (found === 0) missing(path)
@@ -111,10 +121,10 @@ export async function allSessionFiles(paths: readonly string[], missing: (path: 
   return [...files.values()]
 }
 
-/** The ID in a session file's name, as Pi, Claude Code and Codex write it; the whole name for any other. */
+/** The ID in a session file's name, as Pi, Claude Code and Codex write it, and its first eight digits of Gemini CLI's; the whole name for any other. */
 export function idInName(name: string): string {
   const stem = name.replace(/^.*[/\\]/, '').replace(/\.(?:jsonl|traj\.json|json)(?:\.gz)?$/, '')
-  return /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i.exec(stem)?.[1] ?? /_([^_]+)$/.exec(stem)?.[1] ?? stem
+  return /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i.exec(stem)?.[1] ?? /^session-[\dT-]+-([0-9a-f]{8})$/.exec(stem)?.[1] ?? /_([^_]+)$/.exec(stem)?.[1] ?? stem
 }
 
 async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {
@@ -122,7 +132,11 @@ async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {
   const trajectory = /\.traj\.json(\.gz)?$/.test(entry.name)
   if (!lines && !trajectory && !entry.name.endsWith('.json')) return false
   const isFile = entry.isFile() || (entry.isSymbolicLink() && (await stat(path).catch(() => undefined))?.isFile() === true)
-  return isFile && (lines || trajectory || isOpenCodeExport(await beginning(path)))
+  return isFile && (lines || trajectory || isDocument(await beginning(path)))
+}
+
+function isDocument(beginning: string): boolean {
+  return isOpenCodeExport(beginning) || isGeminiDocument(beginning)
 }
 
 async function beginning(path: string): Promise<string> {

@@ -127,7 +127,7 @@ export interface Summarized {
 }
 
 /** The programs whose recordings are read. */
-export type Format = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'mini-swe-agent'
+export type Format = 'pi' | 'claude-code' | 'codex' | 'gemini-cli' | 'opencode' | 'mini-swe-agent'
 
 /** A program's name as people write it. */
 export function programTitle(format: Format): string {

@@ -88,7 +88,7 @@ const GATEWAY = 'through the gateway'
 
 /** How these sessions get the context manager. */
 function wayOf(accounts: readonly Account[]): string {
-  return accounts.flatMap(({ programs }) => programs).every((program) => program === 'claude-code' || program === 'codex') ? GATEWAY : 'with pi-context-manager'
+  return accounts.flatMap(({ programs }) => programs).every((program) => program === 'claude-code' || program === 'codex' || program === 'gemini-cli') ? GATEWAY : 'with pi-context-manager'
 }
 
 function namesOf(accounts: readonly Account[]): string {
@@ -107,6 +107,7 @@ const PROGRAMS: Readonly<Record<Format, string>> = {
   pi: 'Pi',
   'claude-code': 'Claude Code',
   codex: 'Codex',
+  'gemini-cli': 'Gemini CLI',
   opencode: 'OpenCode',
   'mini-swe-agent': 'mini-swe-agent',
 }

@@ -1,35 +1,72 @@
-/** Where agents keep their sessions. */
-import { existsSync } from 'node:fs'
+/** Where agents keep their sessions, and which of them are installed. */
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { idInName, piSessionFolder, sessionFiles } from '../recordings/index.ts'
 
-/** A folder of sessions of one agent. */
+/** An agent whose sessions can be read. */
 export interface AgentFolder {
   /** The agent's name as people write it. */
   agent: string
+  /** The command that starts it. */
+  command: string
+  /** The folder of its sessions. */
   path: string
 }
 
-/** The folders of all agents whose sessions can be read, whether they exist or not. */
-export function agentFolders(env: NodeJS.ProcessEnv = process.env): AgentFolder[] {
+/** The folders of all agents whose sessions can be read, Pi's first, whether they exist or not. */
+export function agentFolders(env: NodeJS.ProcessEnv = process.env): [AgentFolder, ...AgentFolder[]] {
   const home = homedir()
   const set = (name: string, usual: string): string => (env[name] === undefined || env[name] === '' ? join(home, usual) : (env[name] as string))
   return [
-    { agent: 'Pi', path: piSessionFolder() },
-    { agent: 'Claude Code', path: join(set('CLAUDE_CONFIG_DIR', '.claude'), 'projects') },
-    { agent: 'Codex', path: join(set('CODEX_HOME', '.codex'), 'sessions') },
+    { agent: 'Pi', command: 'pi', path: piSessionFolder() },
+    { agent: 'Claude Code', command: 'claude', path: join(set('CLAUDE_CONFIG_DIR', '.claude'), 'projects') },
+    { agent: 'Codex', command: 'codex', path: join(set('CODEX_HOME', '.codex'), 'sessions') },
+    { agent: 'Gemini CLI', command: 'gemini', path: join(set('GEMINI_CLI_HOME', ''), '.gemini', 'tmp') },
   ]
 }
 
-/** The folders that exist, without Pi's: for a sentence that says where there is something to read. */
-export function otherFolders(): string[] {
-  return agentFolders()
-    .slice(1)
-    .map(({ path }) => path)
-    .filter((path) => existsSync(path))
-    .map((path) => path.replace(homedir(), '~'))
+/** Those that exist. */
+export function usedFolders(): AgentFolder[] {
+  return agentFolders().filter(({ path }) => existsSync(path))
 }
+
+/** The folders as a sentence names them: `~/.pi/agent/sessions, ~/.claude/projects and ~/.codex/sessions`. */
+export function folderNames(): string {
+  const names = agentFolders().map(({ path }) => shortPath(path))
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+}
+
+/** A path with `~` for the user's own folder. */
+export function shortPath(path: string): string {
+  const home = homedir()
+  return path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path
+}
+
+/** Where a command's program is, as a shell finds it; undefined if it is not installed. */
+export function programPath(command: string, env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const suffixes = process.platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : ['']
+  for (const folder of (env['PATH'] ?? '').split(delimiter)) {
+    if (folder === '') continue
+    for (const suffix of suffixes) {
+      const path = join(folder, command + suffix)
+      if (isProgram(path)) return path
+    }
+  }
+  return undefined
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** What Gemini CLI's files have of an ID. */
+const GEMINI_ID = /^[0-9a-f]{8}$/
 
 /** The session files in these folders whose ID is, or begins with, a name: by ID. */
 export async function filesOfSession(folders: readonly AgentFolder[], given: string): Promise<Map<string, string>> {
@@ -37,9 +74,10 @@ export async function filesOfSession(folders: readonly AgentFolder[], given: str
   if (given === '') return found
   for (const { path } of folders) {
     if (!existsSync(path)) continue
-    for await (const file of sessionFiles(path)) {
+    for await (const file of sessionFiles(path, () => {})) {
       const id = idInName(file)
-      if (id.startsWith(given) && !found.has(id)) found.set(id, file)
+      // Gemini CLI's files have the beginning of the ID only.
+      if ((id.startsWith(given) || (GEMINI_ID.test(id) && given.startsWith(id))) && !found.has(id)) found.set(id, file)
     }
   }
   return found

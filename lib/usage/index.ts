@@ -1,5 +1,5 @@
 /** The charges of sessions, summed up, and what broke their caches. Other folders import only this file. */
-export { agentFolders, filesOfSession, otherFolders } from './agent-folders.ts'
+export { agentFolders, filesOfSession, folderNames, programPath, shortPath, usedFolders } from './agent-folders.ts'
 export type { AgentFolder } from './agent-folders.ts'
 export { cacheHistory } from './breaks.ts'
 export type { CacheBreak, CacheHistory } from './breaks.ts'
@@ -9,5 +9,6 @@ export { gatewayHistories } from './gateway-breaks.ts'
 export { gatewayCharges } from './gateway.ts'
 export { HoldoutSums } from './holdout.ts'
 export type { Comparison } from './holdout.ts'
+export { NotedCalls } from './noted.ts'
 export { GROUPS, Sums } from './sums.ts'
 export type { Group, Sum } from './sums.ts'
