@@ -1,9 +1,14 @@
 /** What is known about models by their names, and what answers correct. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { askedOf, askingForDrops, BINDING_BETA, isBindingRefusal, ObservedBinding, readReport, withBindingBeta, Withheld } from '../lib/models/binding.ts'
 import { modelNamed } from '../lib/models/model.ts'
 import { readName } from '../lib/models/name.ts'
-import { callCost, factorsOf, pricesOf } from '../lib/models/prices.ts'
+import { callCost, factorsOf, pricesOf, windowOf } from '../lib/models/prices.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { Binding, ReasoningRule, Route } from '../lib/models/rules.ts'
 
@@ -267,5 +272,52 @@ describe('withheld reasoning', () => {
     withheld.add([{ role: 'assistant', content: [thought] }])
     const later = { role: 'assistant', content: [{ ...thought, signature: 's2' }] }
     expect(withheld.without([later])).toEqual([later])
+  })
+})
+
+describe('the table', () => {
+  const script = fileURLToPath(new URL('../scripts/models.mjs', import.meta.url))
+  const run = (...args: string[]): { code: number | null; stderr: string } => {
+    const { status: code, stderr } = spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' })
+    return { code, stderr }
+  }
+  const source = readFileSync(new URL('../models.toml', import.meta.url), 'utf8')
+
+  test('the code is that of models.toml', () => {
+    expect(run('--check')).toEqual({ code: 0, stderr: '' })
+  })
+
+  test.each<[change: [from: string, to: string], sentence: string]>([
+    [["{ family = \"glm\", name = '5-turbo', since = 5,", "{ family = \"glm\", name = '5-turbo',"], 'model 48 (glm 5-turbo) lacks "since"'],
+    [["name = '5-turbo'", "name = '('"], 'model 48 (glm (): name can\'t be "("'],
+    [['prices = [1.2, 4, 0.24]', 'prices = [1.2, 4]'], "model 48 (glm 5-turbo): prices can't be [1.2,4]"],
+    [[', prices = [1.2, 4, 0.24]', ''], 'model 48 (glm 5-turbo) has neither prices nor a window'],
+    [['step = "minimax"', 'step = "other"'], 'model 51 (minimax m3$): step can\'t be "other"'],
+    [['prices = [1.2, 4, 0.24]', 'price = [1.2, 4, 0.24], window = 1'], 'model 48 (glm 5-turbo) has no field "price"'],
+    [['write = 1.25', ''], '[unknown] lacks "write"'],
+    [['reasoning = "signatures"', 'reasoning = "some"'], 'rule 8 (gemini): reasoning can\'t be "some"'],
+    [["name = 'fable|mythos', since = 5.1", "name = 'fable|mythos', since = 5.3"], 'model 2 (claude fable|mythos) is never reached: an earlier row has its name and an older version'],
+    [['prefix = { kind = "prefix", ', 'prefix = { kind = "prefix", lookback = 3, '], 'caches.prefix: a common prefix has no lookback'],
+  ])('a row with a fault is named: %j', ([from, to], sentence) => {
+    const file = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.toml')
+    expect(source).toContain(from)
+    writeFileSync(file, source.replace(from, to))
+    expect(run('--check', '--table', file)).toEqual({ code: 1, stderr: `models.toml: ${sentence}\n` })
+  })
+
+  test.each([
+    ['claude-opus-5-5', 1_000_000],
+    ['claude-opus-4-6', 1_000_000],
+    ['claude-opus-4-5', 200_000],
+    ['claude-sonnet-4-20250514', 200_000],
+    ['claude-haiku-4-5', 200_000],
+    ['claude-opus-latest', 1_000_000],
+    ['gpt-6.1-sol', 272_000],
+    ['o4-mini', 200_000],
+    ['gemini-2.5-pro', 1_048_576],
+    ['kimi-k3', 0],
+    ['my-deployment', 0],
+  ])('%s has a window of %i tokens', (name, window) => {
+    expect(windowOf(readName(name))).toBe(window)
   })
 })

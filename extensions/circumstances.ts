@@ -2,7 +2,7 @@
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
 import type { Moment, PromptPrices } from '../lib/projection/index.ts'
-import { factorsOf, piCompaction, ratesAt } from '../lib/models/index.ts'
+import { cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
 import type { CataloguePrices, CompactionRule } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
@@ -12,11 +12,8 @@ import { askedSeconds } from './requests.ts'
 import { DEFAULTS } from './settings.ts'
 import type { Settings } from './settings.ts'
 
-/** How many positions Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching guide). */
-const ANTHROPIC_LOOKBACK_BLOCKS = 20
-
-/** The cost of writing a token to a cache of an hour, in fresh input tokens (Anthropic's prompt caching guide). */
-const LONG_WRITE = 2
+/** How Anthropic's API caches. */
+const ANTHROPIC = cacheNamed('anthropic')
 
 /** Describes model calls. Caches the size of the tool declarations, which rarely change. */
 export class Circumstances {
@@ -56,7 +53,7 @@ export class Circumstances {
       shortens: true,
       ...moment,
     }
-    if (looksBack(model)) call.lookbackBlocks = ANTHROPIC_LOOKBACK_BLOCKS
+    if (looksBack(model) && ANTHROPIC.lookback !== undefined) call.lookbackBlocks = ANTHROPIC.lookback
     else if (model !== undefined) {
       const { kind, lookback } = rulesFor(model).cache
       if (kind === 'endings' && lookback !== undefined) call.lookbackEndings = lookback
@@ -74,7 +71,7 @@ export class Circumstances {
     return {
       input,
       cacheRead,
-      cacheWrite: isLong ? Math.max(cacheWrite, LONG_WRITE * input) : cacheWrite,
+      cacheWrite: isLong ? Math.max(cacheWrite, HOUR_WRITE * input) : cacheWrite,
       ...(tiers.length === 0 ? {} : { tiers }),
     }
   }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { CACHES, POLICY_NAMES } from '../replay/index.ts'
 import type { CacheRules, JsonReport, PolicyName, RecordUse, ReplayOptions } from '../replay/index.ts'
-import { BINDINGS } from '../models/index.ts'
+import { BINDINGS, UNKNOWN_PRICES } from '../models/index.ts'
 import type { Binding, PriceFactor } from '../models/index.ts'
 import { ratioPrices } from '../recordings/index.ts'
 import { exitHelp } from './exit.ts'
@@ -193,7 +193,7 @@ function pricesOf(values: Values): ReplayOptions['prices'] {
     return undefined
   }
   const usual = values.cache === undefined ? undefined : (CACHES as Record<string, CacheRules>)[values.cache]?.write
-  const prices = ratioPrices(numberOf('read', read, 0.1, 0, 1), numberOf('write', write, usual ?? 1.25, 0, 100))
+  const prices = ratioPrices(numberOf('read', read, UNKNOWN_PRICES.cacheRead, 0, 1), numberOf('write', write, usual ?? UNKNOWN_PRICES.cacheWrite, 0, 100))
   return step === undefined ? prices : { ...prices, steps: [stepOf(step)] }
 }
 

@@ -13,7 +13,7 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { breakOf } from './break.ts'
 import type { SentBefore, GatewayBreak } from './break.ts'
-import { compactionOf, modelNamed } from '../models/index.ts'
+import { compactionOf, LONG_WINDOW, modelNamed } from '../models/index.ts'
 import { PlainAccount } from './plain.ts'
 import type { PlainBill } from './plain.ts'
 import { answerCost, inputCost, plainCost, summaryCost } from './saving.ts'
@@ -105,9 +105,6 @@ const MOST_FRESH = 64
 
 /** How many calls of a session are remembered. Sums have all of them. */
 export const MOST_CALLS = 1_000
-
-/** The window that a host gets if it asks for the long one. */
-const LONG_WINDOW = 1_000_000
 
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 

@@ -2,7 +2,7 @@
 import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import type { ProjectedModel } from '../projection/index.ts'
-import { askedOf, askingForDrops, modelNamed, withBindingBeta } from '../models/index.ts'
+import { askedOf, askingForDrops, cacheNamed, modelNamed, readName, windowOf, withBindingBeta } from '../models/index.ts'
 import type { ObservedBinding } from '../models/index.ts'
 import { withValue } from './headers.ts'
 import { lifetimeOf } from './lifetime/markers.ts'
@@ -17,10 +17,10 @@ const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', ch
 /** Returns what is known about the model of a request. `seen` corrects what a provider does with reasoning. */
 export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, seen?: ObservedBinding): ProjectedModel {
   const retention = (request.lifetime ?? (asksForHour(request) ? '1h' : '5m')) === '1h' ? 'long' : 'short'
-  const named = modelNamed(request.model, { contextWindow: windowOf(request), retention, api: APIS[request.api] })
+  const named = modelNamed(request.model, { contextWindow: windowOf(readName(request.model)), retention, api: APIS[request.api] })
   const asked = askedOf(request.body) ?? (named.binding === 'refuses' && mayAsk(request) ? 'drops' : named.binding)
   // A gateway may serve other models in Anthropic's format; their cache is taken for Anthropic's.
-  const lookback = request.api === 'messages' && named.lookbackBlocks === undefined ? { lookbackBlocks: 20 } : {}
+  const lookback = request.api === 'messages' && named.lookbackBlocks === undefined ? { lookbackBlocks: cacheNamed('anthropic').lookback ?? 0 } : {}
   const told = Object.hasOwn(overrides, request.model) ? overrides[request.model] : undefined
   // A provider that has refused knows best.
   const binding = seen?.binding(request.model, asked, told?.binding) ?? told?.binding ?? asked
@@ -40,13 +40,6 @@ export function withBinding(request: ModelRequest, body: Fields, headers: string
 /** Returns whether the field may be added to a request: it is one in Anthropic's format with thinking. */
 function mayAsk({ api, body }: ModelRequest): boolean {
   return api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'
-}
-
-/** The context window in tokens; 0 where the name does not tell. A conversation rolls for its price long before. */
-function windowOf({ model }: ModelRequest): number {
-  if (/claude/.test(model)) return /haiku-4|-3-|opus-4-[0-5]\b|sonnet-4-[05]?\b/.test(model) ? 200_000 : 1_000_000
-  if (/gemini/.test(model)) return 1_048_576
-  return /gpt-|codex/.test(model) ? 272_000 : 0
 }
 
 /** Returns whether a cache marker asks for the longer life. */

@@ -1,14 +1,14 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
 import { accountText, savingText } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
-import { factorAt, modelNamed, pricesOf, ratesAt, readName, writeCost } from '../models/index.ts'
+import { factorAt, modelNamed, pricesOf, ratesAt, readName, UNKNOWN_PRICES, writeCost } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 
 /** The cost of one call without its output, in dollars; for a model without known prices in millions of fresh input tokens. */
 export function inputCost(usage: Usage, model: string): number {
   const { input, cacheRead, cacheWrite } = usage
   const known = modelNamed(model)
-  const prices = known.input > 0 ? known : { input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
+  const prices = known.input > 0 ? known : UNKNOWN_PRICES
   const cost = input * prices.input + cacheRead * prices.cacheRead + writeCost(prices, usage)
   return (cost * factorAt(known.tiers, input + cacheRead + cacheWrite)) / 1_000_000
 }

@@ -9,7 +9,7 @@ import type { Fields } from '../core/index.ts'
 import { isFields, textOf } from '../core/index.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
 import type { ProjectedModel, RecallInput } from '../projection/index.ts'
-import { modelNamed } from '../models/index.ts'
+import { cacheNamed, modelNamed } from '../models/index.ts'
 import type { Binding } from '../models/index.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
@@ -165,7 +165,7 @@ function modelOf(model: Fields | undefined, told: Binding | undefined): Projecte
     input: number(cost['input']),
     cacheRead: number(cache['read']),
     cacheWrite: number(cache['write']),
-    ...(api === '@ai-sdk/anthropic' ? { lookbackBlocks: 20 } : {}),
+    ...(api === '@ai-sdk/anthropic' ? { lookbackBlocks: cacheNamed('anthropic').lookback ?? 0 } : {}),
     ...(told === undefined ? {} : { binding: told }),
   }
 }

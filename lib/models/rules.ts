@@ -1,43 +1,18 @@
 /**
  * Facts about models, by their names: what their providers do about edits of the past, how they cache, and what they cost.
- * The one table of the kind; everything that asks about a model asks here.
- *
- * The facts are of November 2026, from the providers' pages and Pi's model catalogues (0.87.1 and 1.5.2). Where no page says
- * it, `open` says so.
+ * They are in models.toml; everything that asks about a model asks here. Where no page says it, `open` says so.
  */
 import { readName } from './name.ts'
 import type { Family, ModelName } from './name.ts'
 import { pricesOf } from './prices.ts'
 import type { CataloguePrices } from './prices.ts'
+import { TABLE } from './table.ts'
+import type { Binding, CacheKind, ReasoningRule, RuleRow } from './table-types.ts'
 
-/**
- * The provider's handling of reasoning once something before it has changed: it does not check (`none`), the model still
- * reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request (`refuses`).
- */
-export type Binding = 'none' | 'keeps' | 'drops' | 'refuses'
+export type { Binding, CacheKind, ReasoningRule } from './table-types.ts'
 
 /** All of them, the most lenient first. */
 export const BINDINGS: readonly Binding[] = ['none', 'keeps', 'drops', 'refuses']
-
-/**
- * The parts that must go back with an answer that is sent again:
- *
- * - `free`: nothing; reasoning may leave any time.
- * - `turn`: all reasoning of the turn under way, unchanged. That of earlier turns may leave, an answer's as a whole.
- * - `calls`: the reasoning of every answer with calls, however old, for as long as its calls are shown.
- * - `items`: an encrypted item of reasoning, as long as the call or text that it led to is shown.
- * - `signatures`: the signature of each call of the turn under way, which stands on the call itself.
- */
-export type ReasoningRule = 'free' | 'turn' | 'calls' | 'items' | 'signatures'
-
-/** How a provider finds a cached prefix. */
-export type CacheKind =
-  /** At a breakpoint that the request sets, or up to 20 positions before it (Anthropic). */
-  | 'breakpoints'
-  /** At the end of one of the last 20 messages of the user or groups of outputs (OpenAI from GPT-5.6 on). */
-  | 'endings'
-  /** Any common prefix. */
-  | 'prefix'
 
 /** How a provider caches. */
 export interface ModelCache {
@@ -85,9 +60,14 @@ export interface Route {
  */
 export function rulesOf(name: string, route: Route = {}): ModelRules {
   const read = readName(name)
-  const known = read.family === undefined ? unknown(name, route) : ROWS.find(([isIt]) => isIt(read, route))?.[1]
+  const known = read.family === undefined ? unknown(name, route) : ruleFor(read, route)
   const rules = { ...DEFAULT, ...known, family: read.family, prices: pricesOf(read) }
   return { ...rules, askedBinding: rules.binding === 'refuses' ? 'drops' : rules.binding }
+}
+
+function ruleFor(name: ModelName, route: Route): Partial<typeof DEFAULT> | undefined {
+  const row = TABLE.rules.find((rule) => fits(rule, name, route))
+  return row === undefined ? undefined : ruled(row)
 }
 
 function unknown(name: string, route: Route): Partial<typeof DEFAULT> {
@@ -97,80 +77,49 @@ function unknown(name: string, route: Route): Partial<typeof DEFAULT> {
 
 const MINUTE_MS = 60_000
 
-const ANTHROPIC_CACHE: ModelCache = {
-  kind: 'breakpoints',
-  lookback: 20,
-  minimumTokens: 512,
-  lifetimeMs: 5 * MINUTE_MS,
-  long: { lifetimeMs: 60 * MINUTE_MS, write: 2 },
+/** The cache of a row of the table. Throws for a name that the table lacks, which scripts/models.mjs refuses. */
+export function cacheNamed(name: string): ModelCache {
+  const row = TABLE.caches[name]
+  if (row === undefined) throw new Error(`models.toml has no cache "${name}"`)
+  const { kind, lookback, minimum, minutes, long } = row
+  return {
+    kind,
+    lookback,
+    minimumTokens: minimum,
+    lifetimeMs: minutes * MINUTE_MS,
+    long: long === undefined ? undefined : { lifetimeMs: long.minutes * MINUTE_MS, write: long.write },
+  }
 }
-const PREFIX_CACHE: ModelCache = { kind: 'prefix', lookback: undefined, minimumTokens: 1024, lifetimeMs: 5 * MINUTE_MS, long: undefined }
-const ENDINGS_CACHE: ModelCache = { kind: 'endings', lookback: 20, minimumTokens: 1024, lifetimeMs: 30 * MINUTE_MS, long: undefined }
 
 const DEFAULT: Omit<ModelRules, 'family' | 'prices' | 'askedBinding'> = {
   binding: 'none',
   textIsReasoning: false,
   reasoning: 'free',
-  cache: PREFIX_CACHE,
+  cache: cacheNamed('prefix'),
   open: [],
 }
 
-/** A row of the table: the models that it is about, and what differs from the default. */
-type Row = readonly [(name: ModelName, route: Route) => boolean, Partial<typeof DEFAULT>]
-
 const isChat = ({ api = '' }: Route): boolean => api === 'openai-completions'
 
-/** Claude from 5.1 (Fable, Mythos) or 5.5 (Opus, Sonnet, Haiku) on binds; what can't be told is taken for the newest. */
-function isBoundClaude({ family, id, tier, version }: ModelName): boolean {
-  if (family !== 'claude' || tier === 'instant' || id.includes('mythos-preview')) return false
-  if (version === undefined) return true
-  return tier === 'fable' || tier === 'mythos' ? version >= 5.1 : version >= 5.5
+function fits({ family, tiers, since = 0, chat, except }: RuleRow, name: ModelName, route: Route): boolean {
+  return (
+    family === name.family &&
+    (tiers === undefined || tiers.includes(name.tier ?? '')) &&
+    (name.version ?? Infinity) >= since &&
+    (chat === undefined || chat === isChat(route)) &&
+    (except === undefined || !name.id.includes(except))
+  )
 }
 
-/** The first row that fits. */
-const ROWS: readonly Row[] = [
-  [
-    (name) => isBoundClaude(name) && name.tier === 'haiku',
-    { binding: 'refuses', reasoning: 'turn', cache: ANTHROPIC_CACHE },
-  ],
-  [
-    (name) => isBoundClaude(name) && (name.tier === 'opus' || name.tier === 'sonnet' || name.tier === undefined),
-    { binding: 'refuses', textIsReasoning: true, reasoning: 'turn', cache: ANTHROPIC_CACHE, open: ['whose account counts behind a gateway'] },
-  ],
-  [isBoundClaude, { binding: 'refuses', reasoning: 'turn', cache: ANTHROPIC_CACHE }],
-  [({ family }) => family === 'claude', { reasoning: 'turn', cache: { ...ANTHROPIC_CACHE, minimumTokens: 1024 } }],
-  [
-    ({ family, version }, route) => family === 'gpt' && !isChat(route) && (version === undefined || version >= 5.6),
-    {
-      binding: 'drops',
-      reasoning: 'items',
-      cache: ENDINGS_CACHE,
-      open: ['whether models before GPT-6.2 check', 'whether a declaration of tools that changes counts', 'how the answer names what was dropped'],
-    },
-  ],
-  [({ family, version }) => family === 'gpt' && (version === undefined || version >= 5.6), { cache: ENDINGS_CACHE }],
-  [({ family }, route) => family === 'gpt' && !isChat(route), { reasoning: 'items' }],
-  [({ family }) => family === 'gpt', {}],
-  [
-    ({ family }) => family === 'gemini',
-    {
-      reasoning: 'signatures',
-      cache: { ...PREFIX_CACHE, minimumTokens: 4096 },
-      open: ['whether signatures are bound to what stands before them', 'whether those of earlier turns are checked'],
-    },
-  ],
-  [({ family }, route) => family === 'grok' && !isChat(route), { reasoning: 'items', open: ['whether its items are bound to what stands before them'] }],
-  [
-    ({ family }) => family === 'deepseek',
-    { reasoning: 'calls', cache: { ...PREFIX_CACHE, lifetimeMs: 60 * MINUTE_MS }, open: ['whether an empty reasoning_content is enough'] },
-  ],
-  [({ family }) => family === 'kimi' || family === 'glm' || family === 'qwen', { reasoning: 'calls' }],
-  [
-    ({ family }) => family === 'minimax',
-    { reasoning: 'calls', open: ['whether its signatures are bound to what stands before them'] },
-  ],
-  [({ family }) => family === 'mistral', { cache: { ...PREFIX_CACHE, minimumTokens: 64 }, open: ['what must go back with an answer'] }],
-]
+function ruled({ binding, textIsReasoning, reasoning, cache, open }: RuleRow): Partial<typeof DEFAULT> {
+  return {
+    ...(binding === undefined ? {} : { binding }),
+    ...(textIsReasoning === undefined ? {} : { textIsReasoning }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(cache === undefined ? {} : { cache: cacheNamed(cache) }),
+    ...(open === undefined ? {} : { open }),
+  }
+}
 
 /**
  * Returns whether a name of no known family may well be Claude's: on a route of its own, or an alias that the cloud
@@ -185,7 +134,7 @@ function mayBeClaude(name: string, { provider, api }: Route): boolean {
 const CLAUDE_ROUTES: ReadonlySet<string> = new Set(['', 'anthropic', 'google-vertex', 'azure-foundry'])
 
 const UNKNOWN: Partial<typeof DEFAULT> = { open: ['which model this is'] }
-const UNKNOWN_CLAUDE: Partial<typeof DEFAULT> = { ...UNKNOWN, binding: 'refuses', reasoning: 'turn', cache: ANTHROPIC_CACHE }
+const UNKNOWN_CLAUDE: Partial<typeof DEFAULT> = { ...UNKNOWN, binding: 'refuses', reasoning: 'turn', cache: cacheNamed('anthropic') }
 const UNKNOWN_RESPONSES: Partial<typeof DEFAULT> = { ...UNKNOWN, binding: 'drops', reasoning: 'items' }
 
 /**

@@ -7,7 +7,8 @@
  * - OpenAI, from GPT-5.6 on, stores a prefix where the newest user message or group of outputs ends, and looks for one at the
  *   20 such endings before it. The system part has no mark of its own.
  */
-import type { CacheKind } from '../models/index.ts'
+import { cacheNamed, HOUR_WRITE } from '../models/index.ts'
+import type { CacheKind, ModelCache } from '../models/index.ts'
 import type { ReplayBlock } from '../recordings/index.ts'
 
 /** How a provider caches. */
@@ -33,20 +34,25 @@ export interface CacheRules {
 }
 
 const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
+const [ANTHROPIC, OPENAI, PREFIX] = [cacheNamed('anthropic-older'), cacheNamed('openai'), cacheNamed('prefix')]
+
+/** The rules of a row in models.toml, to the token. */
+function ruled({ kind, lookback, minimumTokens: minimum, lifetimeMs }: ModelCache): Omit<CacheRules, 'name'> {
+  return { kind, lookback, minimum, granularity: 1, lifetimeMs }
+}
 
 /** The rules that can be chosen by name. */
 export const CACHES = {
   /** Any common prefix, to the token: what an ideal provider could do. */
   plain: { name: 'plain', kind: 'prefix', lookback: undefined, minimum: 0, granularity: 1, lifetimeMs: 5 * MINUTE_MS },
   /** platform.claude.com, "Prompt caching", with Pi's breakpoints. */
-  anthropic: { name: 'anthropic', kind: 'breakpoints', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: 5 * MINUTE_MS },
+  anthropic: { name: 'anthropic', ...ruled(ANTHROPIC) },
   /** The same with breakpoints of an hour, which cost twice a fresh token to write. */
-  'anthropic-1h': { name: 'anthropic-1h', kind: 'breakpoints', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: HOUR_MS, write: 2 },
+  'anthropic-1h': { name: 'anthropic-1h', ...ruled(ANTHROPIC), lifetimeMs: ANTHROPIC.long?.lifetimeMs ?? 0, write: HOUR_WRITE },
   /** platform.openai.com, "Prompt caching", from GPT-5.6 on. */
-  openai: { name: 'openai', kind: 'endings', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: 30 * MINUTE_MS, write: 1.25 },
-  /** The same for GPT-5.5 and older models. */
-  'openai-5.5': { name: 'openai-5.5', kind: 'prefix', lookback: undefined, minimum: 1024, granularity: 128, lifetimeMs: 5 * MINUTE_MS },
+  openai: { name: 'openai', ...ruled(OPENAI), write: 1.25 },
+  /** The same for GPT-5.5 and older models, in steps of 128 tokens. */
+  'openai-5.5': { name: 'openai-5.5', ...ruled(PREFIX), granularity: 128 },
 } as const satisfies Readonly<Record<string, CacheRules>>
 
 /** A request that the provider may still know. */

@@ -2,7 +2,7 @@
  * What the record says about the provider's cache: how much of each request it had, how long it was asked to keep it, and
  * where it lost what it should have had. With it, every policy is priced on the cache that the user really had.
  */
-import { HOUR_WRITE } from '../models/index.ts'
+import { HOUR_WRITE, LONG_WINDOW, USUAL_WINDOW } from '../models/index.ts'
 import { isCall } from '../recordings/index.ts'
 import type { RecordedUsage, Step } from '../recordings/index.ts'
 
@@ -160,10 +160,8 @@ export class CacheRecord {
   }
 }
 
-/** The largest request in a window of 200,000 tokens: beyond it, agents summarize. */
-const USUAL_LARGEST = 190_000
-
-const LONG_WINDOW = 1_000_000
+/** The largest request in the usual window, in tokens: beyond it, agents summarize. */
+const USUAL_LARGEST = 0.95 * USUAL_WINDOW
 
 /** Follows the steps between the calls of a recording. */
 export class BetweenCalls {

@@ -2,7 +2,7 @@
  * The cache, the window and the prices that a session is replayed with: those that it had when it was recorded, as far as the
  * record tells them and the user does not say otherwise.
  */
-import { HOUR_WRITE, readName, rulesOf } from '../models/index.ts'
+import { HOUR_WRITE, readName, rulesOf, UNKNOWN_PRICES } from '../models/index.ts'
 import { CACHES } from './cache.ts'
 import type { CacheRules } from './cache.ts'
 import { knownPrices, ratioPrices } from '../recordings/index.ts'
@@ -13,7 +13,7 @@ import type { Sized } from './sizes.ts'
 import type { Survey } from './survey.ts'
 
 /** Prices assumed for an unknown model: a fresh input token costs 1. */
-const UNKNOWN_PRICES = ratioPrices(0.1, 1.25)
+const UNKNOWN = ratioPrices(UNKNOWN_PRICES.cacheRead, UNKNOWN_PRICES.cacheWrite)
 
 const FIVE_MINUTES_MS = 5 * 60_000
 
@@ -87,7 +87,7 @@ export class Regime {
   usual(model: string): Prices {
     if (this.#options.prices !== undefined) return this.#options.prices
     const known = knownPrices(model)
-    return { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN_PRICES) }
+    return { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN) }
   }
 }
 

@@ -16,9 +16,13 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Assumed if the catalogue says nothing: a cached token costs a tenth, writing is free. Also used for local models and
-    /// subscriptions, whose price is time or quota in similar proportions.
-    pub const UNKNOWN: Self = Self { read: 0.1, write: 1.0 };
+    /// Assumed if the catalogue says nothing: a cached token costs a tenth, and writing as much as at the usual provider that
+    /// charges for it, so that neither a roll nor a saving looks better than it is (`[unknown]` in models.toml, which a test
+    /// compares). Also used for local models and subscriptions, whose price is time or quota in similar proportions.
+    pub const UNKNOWN: Self = Self { read: 0.1, write: 1.25 };
+
+    /// A catalogue with prices that lists none for writing: the provider charges nothing for it.
+    const FREE_WRITE: f64 = 1.0;
 
     /// No provider charges more than twice the input price for a write. A ratio above this is a mistake in the catalogue.
     const MAX_WRITE: f64 = 10.0;
@@ -26,12 +30,12 @@ impl Prices {
     /// A model that caches nothing. Every token is fresh at every call, so a roll costs nothing.
     pub const UNCACHED: Self = Self { read: 1.0, write: 1.0 };
 
-    /// Prices from the two ratios. A ratio that is not a positive finite number is replaced by that of
-    /// [`Prices::UNKNOWN`]; a read ratio above 1 becomes 1; a write ratio below 1 becomes 1, because a
+    /// Prices from the two ratios. A read ratio that is not a positive finite number is replaced by that of
+    /// [`Prices::UNKNOWN`], such a write ratio by 1; a read ratio above 1 becomes 1; a write ratio below 1 becomes 1, because a
     /// catalogue that lists a smaller one lists a surcharge, not the price of the token; one above 10 becomes 10.
     pub fn new(read: f64, write: f64) -> Self {
         let read = if is_price(read) { read.min(1.0) } else { Self::UNKNOWN.read };
-        let write = if is_price(write) { write.clamp(1.0, Self::MAX_WRITE) } else { Self::UNKNOWN.write };
+        let write = if is_price(write) { write.clamp(1.0, Self::MAX_WRITE) } else { Self::FREE_WRITE };
         Self { read, write }
     }
 
@@ -143,23 +147,23 @@ mod tests {
     #[case::free_write(1.25, 0.125, 0.0, None, 0.1, 1.0)]
     #[case::write_listed_as_input(2.0, 0.5, 2.0, None, 0.25, 1.0)]
     #[case::write_listed_as_surcharge(1.5, 0.15, 0.083333, None, 0.1, 1.0)]
-    #[case::no_cached_read(0.3, 0.0, 0.0, None, 0.1, 1.0)]
-    #[case::no_cached_read_but_write(0.3, 0.0, 0.375, None, 0.1, 1.0)]
-    #[case::local_model(0.0, 0.0, 0.0, None, 0.1, 1.0)]
-    #[case::no_input_price(0.0, 0.3, 3.75, None, 0.1, 1.0)]
+    #[case::no_cached_read(0.3, 0.0, 0.0, None, 0.1, 1.25)]
+    #[case::no_cached_read_but_write(0.3, 0.0, 0.375, None, 0.1, 1.25)]
+    #[case::local_model(0.0, 0.0, 0.0, None, 0.1, 1.25)]
+    #[case::no_input_price(0.0, 0.3, 3.75, None, 0.1, 1.25)]
     #[case::no_discount(30.0, 30.0, 0.0, None, 1.0, 1.0)]
     #[case::dearer_cached(1.0, 2.0, 0.0, None, 1.0, 1.0)]
     #[case::caches_nothing(3.0, 0.3, 3.75, Some(false), 1.0, 1.0)]
     #[case::known_to_cache(3.0, 0.3, 3.75, Some(true), 0.1, 1.25)]
-    #[case::negative(-1.0, 0.3, 3.75, None, 0.1, 1.0)]
-    #[case::both_negative(-1.0, -0.3, 1.0, None, 0.1, 1.0)]
-    #[case::negative_read(1.0, -0.3, 1.25, None, 0.1, 1.0)]
+    #[case::negative(-1.0, 0.3, 3.75, None, 0.1, 1.25)]
+    #[case::both_negative(-1.0, -0.3, 1.0, None, 0.1, 1.25)]
+    #[case::negative_read(1.0, -0.3, 1.25, None, 0.1, 1.25)]
     #[case::negative_write(1.0, 0.1, -1.25, None, 0.1, 1.0)]
-    #[case::not_a_number(f64::NAN, f64::NAN, f64::NAN, None, 0.1, 1.0)]
-    #[case::infinite(f64::INFINITY, 0.3, 3.75, None, 0.1, 1.0)]
-    #[case::vanishing_input(f64::MIN_POSITIVE, 1e10, 1e10, None, 0.1, 1.0)]
+    #[case::not_a_number(f64::NAN, f64::NAN, f64::NAN, None, 0.1, 1.25)]
+    #[case::infinite(f64::INFINITY, 0.3, 3.75, None, 0.1, 1.25)]
+    #[case::vanishing_input(f64::MIN_POSITIVE, 1e10, 1e10, None, 0.1, 1.25)]
     #[case::vanishing_input_and_read(1e-300, 1e-301, 1.0, None, 0.1, 10.0)]
-    #[case::underflow(1e300, 1e-300, 1e-300, None, 0.1, 1.0)]
+    #[case::underflow(1e300, 1e-300, 1e-300, None, 0.1, 1.25)]
     fn catalogue(
         #[case] input: f64,
         #[case] read: f64,
@@ -180,6 +184,13 @@ mod tests {
     #[case::nothing_is_cached(1.0, 38_300.0)]
     fn getting_text_back_follows_the_price_of_a_cached_token(#[case] read: f64, #[case] tokens: f64) {
         assert!((Prices::new(read, 1.25).fetch_tokens() - tokens).abs() < 1e-6);
+    }
+
+    #[test]
+    fn unknown_prices_are_those_of_the_table_of_models() {
+        let table: toml::Table = include_str!("../../../models.toml").parse().unwrap();
+        let number = |name: &str| table["unknown"][name].as_float().unwrap();
+        assert_eq!(Prices::UNKNOWN, Prices { read: number("read"), write: number("write") });
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 /** The port between a host and a driver: what is new and visible, points to return to, and tools that bring text back. */
 import type { IncomingMessage, ModelCall, Plan } from '../../../index.js'
+import { UNKNOWN_PRICES } from '../../models/index.ts'
 import type { Prefix, Prompts } from './ledger.ts'
 import type { PlainSummary } from './plain.ts'
 
@@ -124,9 +125,6 @@ export const HOW_TO_READ =
 /** The share of a session's cost so far that the tools may cost. */
 const WORTH = 0.01
 
-/** The highest cost of writing a token to the cache among known providers, in fresh input tokens. */
-const WRITE = 1.25
-
 /** The tools of a host that can give them to the model in the middle of a session. */
 export interface RecallTools {
   /** Estimated tokens of their declarations. */
@@ -144,6 +142,6 @@ export interface RecallTools {
 /** Returns what the tools cost once, in fresh input tokens; undefined while that is too much for the session. */
 export function worthOf(tools: Pick<RecallTools, 'tokens' | 'appends'>, { rewriteCost, spent }: Plan): number | undefined {
   // A tool's declaration stands at the very start of the prompt, and everything after it is written again.
-  const price = (tools.appends() ? 0 : rewriteCost) + tools.tokens * WRITE
+  const price = (tools.appends() ? 0 : rewriteCost) + tools.tokens * UNKNOWN_PRICES.cacheWrite
   return price > WORTH * spent ? undefined : price
 }
