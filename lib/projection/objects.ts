@@ -2,10 +2,10 @@
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { placeholderOf } from '../host-tools/index.ts'
 import { resultText, wasBorn } from '../core/index.ts'
+import { hasArguments } from './changed.ts'
 import { callsOf, MARK } from './results.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { isForgottenForm } from './recorded.ts'
-import { isEqual } from './identity.ts'
 
 /** The session's objects that are recorded under a call ID. `index` contains the IDs of all its objects. */
 export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
@@ -36,15 +36,24 @@ export async function standingOf(manager: ContextManager, message: EngineMessage
   const text = resultText(message)
   let standing: Standing = 'unknown'
   for await (const document of objectsOf(manager, toolCallId, index)) {
-    if ((await standsFor(manager, text, document)) && (args === undefined || hasArguments(document, args))) return 'recorded'
+    if ((await standsFor(manager, text, document)) && (args === undefined || (await hasArguments(manager, document, args)))) return 'recorded'
     standing = 'reworded'
   }
   return standing
 }
 
-/** Returns whether a call was recorded with these arguments, apart from what was taken out of the record. */
-function hasArguments(document: ObjectDocument, args: object): boolean {
-  return document['redacted'] !== undefined || isEqual(document['args'], args) || isForgottenForm(document['args'], args)
+/**
+ * Returns whether a call was recorded once more because the host has changed its arguments. `now` are those that the calls with
+ * this ID and this output have in the conversation; a host may have recorded a call with others than the model gave.
+ */
+export async function isReplaced(manager: ContextManager, document: ObjectDocument, callId: string, text: string, now: readonly (object | undefined)[]): Promise<boolean> {
+  for (const args of now) if (args === undefined || (await hasArguments(manager, document, args))) return false
+  const index = new Set((await manager.sessionSets()).sessionIndex)
+  for await (const other of objectsOf(manager, callId, index)) {
+    if (other['xt/id'] === document['xt/id'] || !(await standsFor(manager, text, other))) continue
+    for (const args of now) if (args !== undefined && (await hasArguments(manager, other, args))) return true
+  }
+  return false
 }
 
 /** Removes from the pool and the active set the objects of calls that may not be brought back. */

@@ -8,12 +8,14 @@ import { ask, checkWidth, incoming, invalid, sections, within } from '../core/in
 import type { Keyed, Moment, Visible } from './driver/port.ts'
 import { CallBoundary, unsent } from './boundary.ts'
 import { callOf } from './call.ts'
+import { changedCalls } from './changed.ts'
 import { callsOf, Results } from './results.ts'
 import { fingerprint, guarded } from './identity.ts'
-import { standsFor, withdraw } from './objects.ts'
+import { isReplaced, standsFor, withdraw } from './objects.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import { inPieces } from './pieces.ts'
 import { Reasoning } from './reasoning.ts'
+import { recordedMs } from './recorded.ts'
 import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
@@ -147,8 +149,10 @@ export class Projection {
     if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
     for (const callId of callsOf(document['xt/id'])) {
       if (this.#left.has(callId)) return true
-      for (const text of this.#table.results(callId)) {
-        if (this.#results.isCut(callId, text) || (await standsFor(this.#manager, text, document))) return true
+      for (const [text, results] of this.#table.results(callId)) {
+        if (this.#results.isCut(callId, text)) return true
+        if (!(await standsFor(this.#manager, text, document))) continue
+        if (!(await isReplaced(this.#manager, document, callId, text, this.#results.argumentsOf(results)))) return true
       }
     }
     return false
@@ -305,7 +309,7 @@ export class Projection {
     const pass = this.#pass as Pass
     const old = this.#table
     const isFirst = old.units.length === 0
-    const recordedMs = isFirst && this.#sentMs === undefined ? await this.#recordedMs() : undefined
+    const lastMs = isFirst && this.#sentMs === undefined ? await recordedMs(this.#manager) : undefined
     const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
@@ -313,11 +317,11 @@ export class Projection {
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
       (await this.#boundary.of(units, seen))
-    const changed = this.#results.changed(isFirst ? [] : units.filter((unit) => !seen.has(unit)))
+    const changed = this.#results.changed(await changedCalls(this.#manager, units.filter((unit) => !seen.has(unit)), isFirst))
     const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
     const isAsRecorded = reworded.size === 0 && unknown.size === 0
-    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 ? recordedMs : undefined
+    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 ? lastMs : undefined
     if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
@@ -376,12 +380,6 @@ export class Projection {
     const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
     return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, place: this.#pass?.places.at(-1) })
-  }
-
-  /** When the record was last written, which a process does with each request; undefined if that can't be read. */
-  async #recordedMs(): Promise<number | undefined> {
-    const ms = Date.parse((await this.#manager.pointTimes())[1])
-    return Number.isNaN(ms) ? undefined : ms
   }
 
   #model(): ProjectedModel {

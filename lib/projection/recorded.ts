@@ -36,6 +36,12 @@ export async function recordOf(manager: ContextManager, txId?: number): Promise<
   return inPieces(messages, ({ role, content, calls }) => ({ role, words: comparable(content), calls, ...(isErased(content) ? { isErased: true as const } : {}) }))
 }
 
+/** When the record was last written, which a process does with each request; undefined if that can't be read. */
+export async function recordedMs(manager: ContextManager): Promise<number | undefined> {
+  const ms = Date.parse((await manager.pointTimes())[1])
+  return Number.isNaN(ms) ? undefined : ms
+}
+
 /** The message as it is compared with the record; undefined for results and other roles. */
 export function turnMessage({ role, content }: EngineMessage): TurnMessage | undefined {
   return role === 'user' || role === 'assistant' ? { role, words: comparable(content ?? null), calls: callsIn(content) } : undefined
@@ -60,10 +66,15 @@ export function remembering(record: readonly TurnMessage[], messages: readonly T
 
 /** Returns whether a content may have become the kept one because texts in it were forgotten; also if it is the same. */
 export function isForgottenForm(kept: unknown, now: unknown): boolean {
-  if (typeof kept === 'string' && typeof now === 'string') return kept === now || isWithout(kept.split(ERASED), now)
+  if (typeof kept === 'string' && typeof now === 'string') return isErasedForm(kept, now)
   if (typeof kept !== 'object' || typeof now !== 'object' || kept === null || now === null) return kept === now
   const [old, other] = [Object.entries(kept), new Map(Object.entries(now))]
   return old.length === other.size && old.every(([name, value]) => other.has(name) && isForgottenForm(value, other.get(name)))
+}
+
+/** Returns whether a text may have become the kept one because something in it was replaced by marks; also if it is the same. */
+export function isErasedForm(kept: string, now: string, mark: string | RegExp = ERASED): boolean {
+  return kept === now || isWithout(kept.split(mark), now)
 }
 
 /** Returns whether a text consists of these parts, in order, with anything between them. */

@@ -72,13 +72,17 @@ export class Results {
     return call
   }
 
-  /** Returns the arguments of a result's call if it is in one of these units: the host has changed them since the last call. */
-  changed(units: readonly Unit[]): (message: EngineMessage) => object | undefined {
-    const calls = new Set(units.flatMap(({ parts }) => parts.flatMap(({ message }) => callsIn(message))))
+  /** Returns the arguments of a result's call if it is one of these: the host may have changed them. */
+  changed(calls: ReadonlySet<ToolCallBlock>): (message: EngineMessage) => object | undefined {
     return (message) => {
       const call = this.#callOf.get(message)
       return call !== undefined && calls.has(call) ? call.arguments : undefined
     }
+  }
+
+  /** The arguments that the calls of results have in the conversation; undefined for one whose call is not there. */
+  argumentsOf(results: readonly EngineMessage[]): (object | undefined)[] {
+    return results.map((message) => this.#callOf.get(message)?.arguments)
   }
 
   /** A result that was read before has been read again behind another call: the host has changed the answer. */

@@ -25,7 +25,7 @@ interface Match {
 export class Table {
   readonly units: Unit[]
   readonly #parts = new Map<string, { unit: number; part: Part }>()
-  readonly #results = new Map<string, Set<string>>()
+  readonly #results = new Map<string, Map<string, EngineMessage[]>>()
   /** The host's messages of the last call, for the units compared so far. */
   readonly #ledger = new HostMessages()
   /** The first message of each unit in the ledger. */
@@ -52,20 +52,25 @@ export class Table {
       const number = this.units.push(unit) - 1
       for (const part of unit.parts) {
         this.#parts.set(part.key, { unit: number, part })
-        const { role, toolCallId = '' } = part.message
-        if (role !== 'toolResult') continue
-        const texts = this.#results.get(toolCallId)
-        if (texts === undefined) this.#results.set(toolCallId, new Set([resultText(part.message)]))
-        else texts.add(resultText(part.message))
+        if (part.message.role === 'toolResult') this.#addResult(part.message)
       }
       // Note the copy, because the host may have changed its own messages meanwhile.
       if (this.#firsts.length === number && unit.notices.length === 0) this.#note(number, unit.raw, unit.kept)
     })
   }
 
-  /** The texts of a call's results in the host's conversation. */
-  results(callId: string): ReadonlySet<string> {
-    return this.#results.get(callId) ?? new Set()
+  /** The results of calls with this ID in the host's conversation, by their texts. */
+  results(callId: string): ReadonlyMap<string, readonly EngineMessage[]> {
+    return this.#results.get(callId) ?? new Map()
+  }
+
+  #addResult(result: EngineMessage): void {
+    const { toolCallId = '' } = result
+    const [texts, text] = [this.#results.get(toolCallId) ?? new Map<string, EngineMessage[]>(), resultText(result)]
+    this.#results.set(toolCallId, texts)
+    const same = texts.get(text)
+    if (same === undefined) texts.set(text, [result])
+    else same.push(result)
   }
 
   /** Compares a conversation with the table's, and takes over its objects, which may have other cache markers. */

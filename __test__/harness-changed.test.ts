@@ -1,0 +1,141 @@
+/** A host that changes the arguments of a call: what its ID brings back later is the call as the host has it. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { Projection } from '../lib/projection/projection.ts'
+import { hasArguments } from '../lib/projection/changed.ts'
+import { ContextManager } from '../lib/index.ts'
+import type { ObjectDocument, StoreOptions } from '../lib/index.ts'
+import { FILESYSTEM, folder, opened, sqlite } from './core/setup.ts'
+import { shapes, written } from './hosts/conversation.ts'
+import type { Call, Step } from './hosts/conversation.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+const lines = (name: string): string => Array.from({ length: 40 }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
+const nested = (depth: number): unknown => (depth === 0 ? 'end' : { in: nested(depth - 1) })
+
+/** The arguments of the call that is changed. */
+const ARGS = { command: 'deploy --token s3cret', options: { env: ['a', 'b'], retries: 2 }, note: lines('note') }
+
+/** How often the second process is asked something. */
+const AFTER = 4
+
+type Edit = (call: Call) => Call
+
+const edits: [name: string, edit: Edit][] = [
+  ['a value', (call) => ({ ...call, args: { ...ARGS, command: 'deploy --token ***' } })],
+  ['a long value', (call) => ({ ...call, args: { ...ARGS, note: lines('redacted') } })],
+  ['a value in a value', (call) => ({ ...call, args: { ...ARGS, options: { ...ARGS.options, env: ['a', '***'] } } })],
+  ['a number', (call) => ({ ...call, args: { ...ARGS, options: { ...ARGS.options, retries: 0 } } })],
+  ['a removed one', (call) => ({ ...call, args: { command: ARGS.command } })],
+  ['an added one', (call) => ({ ...call, args: { ...ARGS, constructor: 'x' } })],
+  ['all of them', (call) => ({ ...call, args: {} })],
+]
+
+/** Plays a conversation in two processes: the host edits a call before the second one. Returns the calls that its IDs bring back. */
+async function played(shape: (typeof shapes)[number], edit: Edit, rounds: { before: number; at: number }, args: Record<string, unknown> = ARGS): Promise<{ steps: Step[]; back: ObjectDocument[]; recorded: number; withheld: unknown[] }> {
+  const [cwd, store]: [string, StoreOptions] = [folder(), sqlite()]
+  let now = 0
+  const start = async () => {
+    const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false })
+    return { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onWarning: (warning) => expect.unreachable(warning) }) }
+  }
+  const steps: Step[] = []
+  const pass = ({ projection }: { projection: Projection }): Promise<object[]> => {
+    now += 3_600_000
+    return projection.transform(steps.flatMap((step) => written[shape](step, 1)))
+  }
+  const add = async (process: { projection: Projection }, round: number, own: Record<string, unknown>): Promise<object[]> => {
+    steps.push({ user: `prompt ${round}` })
+    await pass(process)
+    steps.push({ calls: [{ id: `call_${round}`, name: 'run', args: own, output: lines(`call_${round}`) }] })
+    return pass(process)
+  }
+  let process = await start()
+  for (let round = 0; round < rounds.before; round += 1) {
+    await add(process, round, round === rounds.at ? args : { command: `run ${round}` })
+  }
+  await process.manager.close()
+  process = await start()
+  const place = 2 * rounds.at + 1
+  steps[place] = { calls: (steps[place] as { calls: Call[] }).calls.map(edit) }
+  let sent = await pass(process)
+  for (let round = rounds.before; round < rounds.before + AFTER; round += 1) {
+    sent = await add(process, round, { command: `run ${round}` })
+  }
+  const ids = new Set([...JSON.stringify(sent).matchAll(/(?:\bid=|\[collapsed #)([0-9a-f]{8,})/g)].map(([, id]) => id as string))
+  const back: ObjectDocument[] = []
+  for (const id of ids) {
+    expect([id, await process.projection.permits(id)]).toEqual([id, true])
+    const document = await process.manager.get(id)
+    if (document?.type === 'toolcall') back.push(document)
+  }
+  const recorded = (await process.manager.sessionSets()).sessionIndex
+  const withheld: unknown[] = []
+  for (const id of recorded) if (!(await process.projection.permits(id))) withheld.push((await process.manager.get(id))?.['args'])
+  await process.manager.close()
+  return { steps, back, recorded: recorded.length, withheld }
+}
+
+/** The arguments of all calls of a conversation. */
+const argsIn = (steps: readonly Step[]): unknown[] => steps.flatMap((step) => ('calls' in step ? step.calls.map(({ args }) => args) : []))
+
+describe.each(shapes)('changed while no process ran: %s', (shape) => {
+  test.each(edits)('%s', async (_, edit) => {
+    for (const rounds of [{ before: 3, at: 2 }, { before: 5, at: 1 }]) {
+      const { steps, back, recorded, withheld } = await played(shape, edit, rounds)
+      expect(back.length).toBeGreaterThan(1)
+      for (const { args } of back) expect(argsIn(steps)).toContainEqual(args)
+      expect(recorded, 'the changed call is recorded once more, and no other one is').toBe(rounds.before + AFTER + 1)
+      expect(withheld, 'what was changed does not come back by the name that it had').toEqual([ARGS])
+    }
+  })
+
+  test.each<[string, Record<string, unknown>]>([
+    ['as they were', ARGS],
+    ['in another order', { note: ARGS.note, options: { retries: 2, env: ['a', 'b'] }, command: ARGS.command }],
+    ['nested deeply', { deep: nested(80) }],
+    ['half of a character', { text: `\ud83d ${lines('x')}` }],
+    ['called __proto__', JSON.parse('{"__proto__":{"a":1},"toString":"b"}')],
+    ['none', {}],
+  ])('nothing is recorded again where arguments are the same: %s', async (_, args) => {
+    const rounds = { before: 4, at: 1 }
+    const { recorded, withheld } = await played(shape, (call) => ({ ...call, args: Object.fromEntries(Object.entries(call.args).reverse()) }), rounds, args)
+    expect([recorded, withheld]).toEqual([rounds.before + AFTER, []])
+  })
+})
+
+describe('the recorded arguments of a call', () => {
+  const long = lines('long')
+  const recorded = { path: '/w/a/b.txt', edits: [{ oldText: long, newText: 'short' }], content: long }
+  const mark = (name: string): string => `[collapsed #${name}: 2000 chars]`
+
+  test.each<[boolean, string, (own: string, other: string) => { args?: object; now: object; redacted?: true }]>([
+    [true, 'the same', () => ({ now: recorded })],
+    [true, 'our marks', (own) => ({ now: { ...recorded, content: mark(own), edits: [{ oldText: mark(own), newText: 'short' }] } })],
+    [true, 'our mark of a command', (own) => ({ args: { command: long }, now: { command: `[collapsed #${own}: 2000 chars, begins "long line 0"]` } })],
+    [false, 'the mark of another call', (_, other) => ({ now: { ...recorded, content: mark(other) } })],
+    [false, 'the mark of no call', () => ({ now: { ...recorded, content: mark('00000000') } })],
+    [false, 'a mark in other words', (own) => ({ now: { ...recorded, content: `see ${mark(own)}` } })],
+    [true, 'a path below the directory', () => ({ now: { ...recorded, path: 'a/b.txt' } })],
+    [false, 'another path', () => ({ now: { ...recorded, path: '/w/c.txt' } })],
+    [false, 'an empty path', () => ({ now: { ...recorded, path: '' } })],
+    [false, 'one more', () => ({ now: { ...recorded, other: 1 } })],
+    [false, 'one less', () => ({ now: { path: recorded.path } })],
+    [true, 'one that is undefined', () => ({ now: { ...recorded, other: undefined } })],
+    [true, 'nested too deeply to be recorded as they are', () => ({ args: { deep: JSON.stringify({ a: [1] }) }, now: { deep: { a: [1] } } })],
+    [true, 'a forgotten text', () => ({ args: { content: 'a [erased] c' }, now: { content: 'a b c' } })],
+    [true, 'a secret, which the record does not have', () => ({ args: { content: 'key [redacted: aws-access-token] end' }, now: { content: 'key AKIA end' }, redacted: true })],
+    [true, 'a secret of several lines', () => ({ args: { content: 'key [redacted: private-key]\n\n end' }, now: { content: 'key a\nb\nc end' }, redacted: true })],
+    [false, 'another text beside a secret', () => ({ args: { content: 'key [redacted: aws-access-token] end' }, now: { content: 'none AKIA end' }, redacted: true })],
+    [false, 'words that look like a mark of a secret', () => ({ args: { content: 'key [redacted: x] end' }, now: { content: 'key AKIA end' } })],
+  ])('%s: %s', async (isSame, _, given) => {
+    const manager = await opened({ cwd: folder() })
+    const [own, other] = await Promise.all(['own', 'other'].map((id) => manager.receive({ id, tool: 'write', args: recorded, content: id, status: 'ok' })))
+    const { args = recorded, now, redacted } = given(own!.handle, other!.handle)
+    const document = { ...((await manager.get(own!.id)) as ObjectDocument), args, ...(redacted === undefined ? {} : { redacted: {} }) }
+    expect(await hasArguments(manager, document, now)).toBe(isSame)
+  })
+})
