@@ -13,7 +13,7 @@ import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
-import { hiddenArguments } from './hidden.ts'
+import { callAsItIs, hiddenArguments } from './hidden.ts'
 import { withTargets } from './pointers.ts'
 import { chainOf, commonLength, lengthWithoutSystem, noticesIn, withNotices } from './prefix.ts'
 import type { PlacedNotice } from './prefix.ts'
@@ -199,11 +199,11 @@ export class Conversation {
     const name = String(input.id).replace(/@\d+$/, '')
     const document = await manager.get(name)
     if (document === null) return SAID.test(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
-    const id = document['xt/id']
-    if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(id)) return undefined
+    if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(document['xt/id'])) return undefined
     // Of an earlier process only the record is left.
-    if (this.#met === 0) projection.allow(id)
-    return recallTexts(manager, input, hiddenArguments(document, this.last.sent, shapeOf(this.api)))
+    if (this.#met === 0) projection.allow(document['xt/id'])
+    const call = await callAsItIs(document, { manager, projection })
+    return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, this.last.sent, shapeOf(this.api)))
   }
 
   /**

@@ -1,8 +1,8 @@
 /** What a form hides of a call: its arguments come back together with its output. */
-import type { ObjectDocument } from '../../index.js'
-import { callsOf, isEqual } from '../projection/index.ts'
+import type { ContextManager, ObjectDocument } from '../../index.js'
+import { callsOf, isEqual, objectsOf } from '../projection/index.ts'
+import type { Projection, Shape } from '../projection/index.ts'
 import { isFields } from '../core/index.ts'
-import type { Shape } from '../projection/index.ts'
 
 /**
  * The arguments of a recorded call that messages do not show whole. Asked of what was sent: the engine knows only its own form,
@@ -21,4 +21,18 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
     }
   }
   return args
+}
+
+/**
+ * The recorded call that an ID brings back. Where the host has changed the output of a call whose arguments had collapsed, the
+ * answer in front of it still goes out with the mark of the old one: that names the call as the host has it now.
+ */
+export async function callAsItIs(document: ObjectDocument, { manager, projection }: { manager: ContextManager; projection: Projection }): Promise<ObjectDocument> {
+  const { type, args, ['xt/id']: id } = document
+  if (type !== 'toolcall' || (await projection.permits(id))) return document
+  const index = new Set((await manager.sessionSets()).sessionIndex)
+  for (const callId of callsOf(id)) {
+    for await (const other of objectsOf(manager, callId, index)) if (isEqual(other['args'], args) && (await projection.permits(other['xt/id']))) return other
+  }
+  return document
 }
