@@ -1,6 +1,6 @@
 /** Sessions that are left plain, so that the saving can be measured on the user's own bills. */
-import { createHash } from 'node:crypto'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
+import { isPlainSide } from '../lib/core/index.ts'
 import { POINT } from './messages.ts'
 
 /** The type of the entry that marks a plain session. It is never sent to a model. */
@@ -12,7 +12,7 @@ export const HOLDOUT = 'pi-context-manager-holdout'
  */
 export function isHeldOut(sessionId: string, share: number, entries: readonly SessionEntry[]): boolean {
   if (share <= 0 || entries.some((entry) => entry.type === 'custom' && entry.customType === POINT)) return false
-  return createHash('sha256').update(`holdout ${sessionId}`).digest().readUInt32BE(0) / 2 ** 32 < share
+  return isPlainSide('pi', sessionId, share)
 }
 
 /** True if the session has its mark. */

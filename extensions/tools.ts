@@ -2,7 +2,7 @@
 import type { AgentToolResult, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import { Type } from 'typebox'
 import type { ContextManager, SetChange } from '../index.js'
-import { partOf } from '../lib/projection/index.ts'
+import { partOf, RECALL_DESCRIPTION } from '../lib/projection/index.ts'
 
 /** Returns the open engine. Throws a message for the model if there is none. */
 export type Engine = () => ContextManager
@@ -53,10 +53,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames
     name: names.activate,
     label: 'activate',
     // All guidance is in the descriptions: words in the system prompt would change it when the tools are added.
-    description:
-      'Bring back a tool output or file by its id: all of it, some lines, or those that match. id@tx is an old version. ' +
-      'Context is scarce, so old tool outputs collapse to a toolcall_ref line and large ones are shown as an excerpt; ' +
-      'nothing is lost, and this is cheaper than repeating the call.',
+    description: RECALL_DESCRIPTION,
     parameters: Type.Object({
       ...ID,
       lines: Type.Optional(Type.String({ description: 'e.g. "120-180"' })),

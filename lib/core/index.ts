@@ -35,3 +35,4 @@ export { leftovers, removeUnfinished, whileUnfinished, withFolder } from './unfi
 export type { Leftover } from './unfinished.ts'
 export { ask, permitted, refusal } from './withheld.ts'
 export { randomNumbers } from './random.ts'
+export { isPlainSide } from './holdout.ts'

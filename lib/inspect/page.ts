@@ -1,7 +1,7 @@
 /** The page of a store: its sessions, their turns and rolls, their objects with versions and differences. */
 import type { ContextManager } from '../session/index.ts'
 import type { ObjectDocument, SessionSets, SessionSummary, Version } from '../../index.js'
-import { changedLines, escape, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
+import { changedLines, escape, ROLL_REASONS, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
 import type { ObjectSummary } from './contents.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
@@ -82,16 +82,7 @@ function rollText(roll: Record<string, unknown>): string {
   const { items, removedTokens: removed, reasoningLost, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
   const size = typeof removed === 'number' ? tokens(removed) : '?'
   const lost = typeof reasoningLost === 'number' ? `, reasoning of ${reasoningLost} ${reasoningLost === 1 ? 'step' : 'steps'} lost` : ''
-  return `${items ?? '?'} items, ${size} tokens removed${lost}, ${REASONS[String(reason)] ?? String(reason)}`
-}
-
-/** Why a roll happened, in words. */
-const REASONS: Readonly<Record<string, string>> = {
-  free: 'free',
-  pays: 'it paid',
-  pressure: 'the window was filling up',
-  hard: 'the window was full',
-  asked: 'on request',
+  return `${items ?? '?'} items, ${size} tokens removed${lost}, ${(ROLL_REASONS as Record<string, string>)[String(reason)] ?? String(reason)}`
 }
 
 function versions(history: readonly Version[], written: ObjectSummary['written']): string {

@@ -29,3 +29,4 @@ export {
   UsageError,
 } from './terminal.ts'
 export { tokens } from './tokens.ts'
+export { ROLL_REASONS } from './roll-reasons.ts'

@@ -1,5 +1,5 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
-import { escape, heldText, lineChart, savingText, tokens } from '../../ui/index.ts'
+import { escape, heldText, lineChart, ROLL_REASONS, savingText, tokens } from '../../ui/index.ts'
 import { hostTitle } from '../../host-tools/index.ts'
 import type { HostName } from '../../host-tools/index.ts'
 import type { RollReceipt } from '../../../index.js'
@@ -130,19 +130,10 @@ function rolls({ rolls: receipts, calls }: SessionSums, look: Look | undefined):
   return `${held}<ol reversed>${rows.join('')}</ol>`
 }
 
-const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {
-  free: 'it was free, because the provider no longer had the prompt in its cache',
-  pays: 'keeping it had cost as much',
-  pressure: 'the window was filling up',
-  hard: 'the window was full',
-  asked: 'on request',
-}
-
-/** A receipt in a sentence. */
 function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, reason, reasoningLost = 0 }: RollReceipt): string {
   const back = paysBackAfterCalls === undefined ? '' : `, paid back after ${count(Math.ceil(paysBackAfterCalls), 'call')}`
   const lost = reasoningLost > 0 ? `; reasoning of ${count(reasoningLost, 'step')} lost` : ''
-  return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed: costs ${tokens(cost)} fresh input tokens once, and each later call saves ${tokens(gain)} of them${back}${lost} (${REASONS[reason]})`
+  return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed: costs ${tokens(cost)} fresh input tokens once, and each later call saves ${tokens(gain)} of them${back}${lost} (${ROLL_REASONS[reason]})`
 }
 
 /** How long the cache is kept, where that was chosen. */
