@@ -6,46 +6,10 @@ import { billsFile } from '../../lib/gateway/bills.ts'
 import { NotedCalls } from '../../lib/usage/noted.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { GEMINI, usedHome } from './home.ts'
 
 afterEach(cleanUp)
-
-const PI = [
-  { type: 'session', version: 3, id: '0199aaaa-1', timestamp: '2026-03-01T10:00:00.000Z', cwd: '/home/dev/shop' },
-  { type: 'message', id: 'a', parentId: null, timestamp: '2026-03-01T10:00:01.000Z', message: { role: 'user', content: 'hi', timestamp: 1 } },
-  { type: 'message', id: 'b', parentId: 'a', timestamp: '2026-03-01T10:00:02.000Z', message: { role: 'assistant', content: [{ type: 'text', text: 'hello' }], provider: 'anthropic', model: 'claude-sonnet-4-5', stopReason: 'stop', usage: { input: 700, output: 9, cacheRead: 50, cacheWrite: 3, totalTokens: 762 }, timestamp: 2 } },
-]
-const CLAUDE = [
-  { type: 'user', uuid: 'u', parentUuid: null, sessionId: '9f3a1b2c-1111-4222-8333-444455556666', cwd: '/home/dev/shop', timestamp: '2026-03-01T11:00:00.000Z', message: { role: 'user', content: 'hi' } },
-  { type: 'assistant', uuid: 'v', parentUuid: 'u', sessionId: '9f3a1b2c-1111-4222-8333-444455556666', cwd: '/home/dev/shop', timestamp: '2026-03-01T11:00:01.000Z', message: { id: 'msg_1', role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'hello' }], usage: { input_tokens: 3, cache_read_input_tokens: 200, cache_creation_input_tokens: 40, output_tokens: 8 } } },
-]
-const CODEX = [
-  { timestamp: '2026-03-02T10:00:00.000Z', type: 'session_meta', payload: { id: '0199c0de-1111-4222-8333-444455556666', cwd: '/home/dev/shop' } },
-  { timestamp: '2026-03-02T10:00:01.000Z', type: 'turn_context', payload: { model: 'gpt-5.5' } },
-  { timestamp: '2026-03-02T10:00:02.000Z', type: 'response_item', payload: { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hi' }] } },
-  { timestamp: '2026-03-02T10:00:03.000Z', type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'hello' }] } },
-  { timestamp: '2026-03-02T10:00:03.000Z', type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: { input_tokens: 1000 }, last_token_usage: { input_tokens: 1000, cached_input_tokens: 400, output_tokens: 10 } } } },
-]
-const GEMINI = [
-  { sessionId: '0199beef-1111-4222-8333-444455556666', projectHash: 'f' },
-  { id: 'u', type: 'user', timestamp: '2026-03-03T10:00:00.000Z', content: 'hi' },
-  { id: 'g', type: 'gemini', timestamp: '2026-03-03T10:00:01.000Z', content: 'hello', model: 'gemini-2.5-pro', tokens: { input: 500, cached: 100, output: 5 } },
-]
-
-/** A home in which each agent has one session. */
-function given(): { home: string; file: (name: string) => string; env: Record<string, string> } {
-  const home = temporaryFolder('agents-')
-  const put = (path: string, text: string): void => {
-    mkdirSync(dirname(join(home, path)), { recursive: true })
-    writeFileSync(join(home, path), text)
-  }
-  const lines = (all: readonly object[]): string => all.map((line) => `${JSON.stringify(line)}\n`).join('')
-  put('.pi/agent/sessions/--w--/2026_0199aaaa-1.jsonl', lines(PI))
-  put('.claude/projects/-w/9f3a1b2c-1111-4222-8333-444455556666.jsonl', lines(CLAUDE))
-  put('.codex/sessions/2026/03/02/rollout-2026-03-02-0199c0de-1111-4222-8333-444455556666.jsonl', lines(CODEX))
-  put('.gemini/tmp/shop/chats/session-2026-03-03T10-00-0199beef.jsonl', lines(GEMINI))
-  return { home, file: (name) => join(home, name), env: { HOME: home, CLAUDE_CONFIG_DIR: '', CODEX_HOME: '', GEMINI_CLI_HOME: '', PI_CODING_AGENT_DIR: '', XDG_DATA_HOME: '' } }
-}
 
 interface Sums {
   total: { sessions: number; calls: number; cost: number }
@@ -59,7 +23,7 @@ async function usage(env: Record<string, string>, ...args: string[]): Promise<Su
 
 describe('without a name, all agents count', () => {
   test('usage sums them up', async () => {
-    const { env, file } = given()
+    const { env, file } = usedHome()
     const all = await usage(env)
     const each = await Promise.all(['.pi/agent/sessions', '.claude/projects', '.codex/sessions', '.gemini/tmp'].map((folder) => usage(env, file(folder))))
     expect(each.map(({ total }) => total.sessions)).toEqual([1, 1, 1, 1])
@@ -69,14 +33,14 @@ describe('without a name, all agents count', () => {
   })
 
   test('replay --all replays them, and none of them is missed where it is absent', async () => {
-    const { env } = given()
+    const { env } = usedHome()
     const { code, stdout, stderr } = await cli(['replay', '--all', '--json', '--policies', 'recorded,pi-context-manager'], env)
     const report = JSON.parse(stdout) as { sessions: { format: string }[] }
     expect([code, stderr, report.sessions.map(({ format }) => format).sort()]).toEqual([0, expect.any(String), ['claude-code', 'codex', 'gemini-cli', 'pi']])
   })
 
   test('why takes the ID of each', async () => {
-    const { env } = given()
+    const { env } = usedHome()
     for (const id of ['0199bee', '0199beef-1111-4222-8333-444455556666']) expect([id, (await cli(['why', id], env)).stderr]).toEqual([id, ''])
   })
 })
@@ -93,7 +57,7 @@ describe('what is damaged is told, and ends nothing', () => {
     ['a document that begins as a session and is cut off', (file) => writeFileSync(file('.gemini/tmp/shop/chats/session-1.json'), '{"sessionId":"a","projectHash":"b","messages":['), /left out: .*session-1\.json/],
     ...(isRoot ? [] : ([['a folder that may not be read', (file: (name: string) => string) => chmodSync(file('.claude/projects'), 0), /left out: .*projects/]] as [string, (file: (name: string) => string) => void, RegExp][])),
   ])('%s', async (_what, damage, told) => {
-    const { env, file } = given()
+    const { env, file } = usedHome()
     damage(file)
     const { total, stderr, code } = await usage(env)
     expect([total.sessions, code, stderr]).toEqual([4, 0, expect.stringMatching(told)])
@@ -113,7 +77,7 @@ describe('a call that both the gateway and the agent have noted counts once', ()
   })
 
   test('and the session keeps one name', async () => {
-    const { env } = given()
+    const { env } = usedHome()
     const before = await usage(env)
     bills(env, [noted()])
     const after = await usage(env, '--by', 'session')

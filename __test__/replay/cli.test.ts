@@ -7,12 +7,6 @@ import { cli, fixture, temporaryFolder } from './support.ts'
 afterEach(cleanUp)
 
 describe('help and wrong use', () => {
-  test('no command shows the commands and fails', async () => {
-    const { code, stdout } = await cli([])
-    expect(code).toBe(2)
-    expect(stdout).toContain('replay')
-  })
-
   test.each([
     [['nonsense'], 'there is no command "nonsense"'],
     [['replay'], 'needs a session file'],

@@ -93,5 +93,5 @@ function entry(summary: string, load: () => Promise<Omit<Command, 'summary'>>): 
 export function overview(): string {
   const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length))
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
-  return `pi-context-manager COMMAND [options]\n\n${lines.join('\n')}\n\npi-context-manager COMMAND --help explains a command. --version (-v) names the\nversion.\n\n${exitHelp('what was looked for is not there')}`
+  return `pi-context-manager [COMMAND [options]]\n\nWithout a command, it looks for agents and their sessions on this machine, and\nsays where to begin. It writes nothing.\n\n${lines.join('\n')}\n\npi-context-manager COMMAND --help explains a command. --version (-v) names the\nversion.\n\n${exitHelp('what was looked for is not there')}`
 }

@@ -3,16 +3,17 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from './command.ts'
 import { COMMANDS, overview } from './commands.ts'
-import { DONE, exitCodeOf, FAILED } from './exit.ts'
+import { DONE, exitCodeOf } from './exit.ts'
 import { endOnSignals, endWithoutReader } from './signals.ts'
 import { out, plain, suggestion, tell, UsageError } from '../ui/index.ts'
 
 /** Runs the program; resolves with the exit code. */
 async function main([name, ...args]: string[]): Promise<number> {
-  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+  if (name === undefined) return (await import('./around.ts')).lookAround()
+  if (name === '--help' || name === '-h' || name === 'help') {
     const topic = name === 'help' ? args[0] : undefined
     out(topic === undefined ? overview() : (await commandOf(topic)).help)
-    return name === undefined ? FAILED : DONE
+    return DONE
   }
   if (name === '--version' || name === '-V' || name === '-v') {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }

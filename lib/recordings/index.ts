@@ -9,7 +9,7 @@ export { callIn, costOf, isFirst } from './paid.ts'
 export type { Charged } from './paid.ts'
 export { knownPrices, mended, promptCost, ratioPrices } from './prices.ts'
 export type { Prices } from './prices.ts'
-export { callsOf, isCall, isSent, keysShown, LeftOut, modelOf, NotReplayable, programTitle, textOf } from './recording.ts'
+export { callsOf, isCall, isSent, keysShown, LeftOut, modelOf, NotReplayable, programTitle, Recording, textOf } from './recording.ts'
 export type {
   BranchStep,
   ContentBlock,
@@ -19,7 +19,6 @@ export type {
   Problem,
   RecordedEntry,
   RecordedUsage,
-  Recording,
   Saved,
   Step,
 } from './recording.ts'

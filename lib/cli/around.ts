@@ -1,0 +1,124 @@
+/** The program without a command: it looks around, and says where to begin. It writes nothing. */
+import { columns, dayOf, dollars, out, Progress, tell, widthOf, wrapped } from '../ui/index.ts'
+import { agentFolders, folderNames, programPath, usedFolders } from '../usage/index.ts'
+import { estimated } from './estimate.ts'
+import type { AgentSessions, Found } from './estimate.ts'
+import { DONE } from './exit.ts'
+import { ignoreInterrupts } from './signals.ts'
+import { billsBeside } from './store.ts'
+
+/** The most time for the sums, and for all, in milliseconds since the process began: it ends within ten seconds. */
+const READING_MS = 5500
+const ALL_MS = 8500
+
+/** The least share that counts as a saving. */
+const LEAST_SHARE = 0.005
+
+/** Looks at the agents and sessions of this machine, for ten seconds at most; Ctrl-C ends that, and what is known is shown. */
+export async function lookAround(): Promise<number> {
+  const installed = agentFolders().filter(({ command }) => programPath(command) !== undefined)
+  const opencode = programPath('opencode') !== undefined
+  let isStopped = false
+  const stop = (): void => {
+    if (isStopped) process.exit(INTERRUPTED)
+    isStopped = true
+  }
+  const goOn = ignoreInterrupts()
+  process.on('SIGINT', stop)
+  const progress = new Progress()
+  const isPast = (ms: number): boolean => isStopped || performance.now() > ms
+  let found: Found
+  try {
+    found = await estimated(usedFolders(), billsBeside(undefined), {
+      isReadingOver: () => isPast(READING_MS),
+      isOver: () => isPast(ALL_MS),
+      progress: (part, text) => progress.show(part, text),
+    })
+  } finally {
+    progress.clear()
+    process.off('SIGINT', stop)
+    goOn()
+  }
+  const names = [...installed.map(({ agent }) => agent), ...(opencode ? ['OpenCode'] : [])]
+  for (const line of report(found, names)) out(line)
+  for (const [what, command] of advice(found, installed.map(({ command }) => command), opencode)) out(`${what.padEnd(12)}${command}`)
+  if (isStopped) tell('stopped: these are the figures so far')
+  return isStopped ? INTERRUPTED : DONE
+}
+
+/** As shells expect of a program that Ctrl-C has ended. */
+const INTERRUPTED = 130
+
+function report(found: Found, names: readonly string[]): string[] {
+  const used = found.agents.filter(({ calls }) => calls > 0)
+  const width = Math.min(100, widthOf(process.stdout))
+  const here = names.length === 0 ? 'No coding agent that is known here is installed.' : `Installed: ${listed(names)}.`
+  if (used.length === 0) return [...wrapped(`${here} There are no recorded sessions in ${folderNames()}.`, width), '']
+  const rows = used.map((agent) => [agent.agent, agent.sessions.toLocaleString('en-US'), agent.since === undefined ? '-' : dayOf(agent.since), dollars(agent.paid), estimateCell([agent], found)])
+  const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', dollars(sumOf(used, 'paid')), estimateCell(used, found)]
+  const table = columns([['agent', 'sessions', 'since', 'paid', 'with us'], ...rows, ...(rows.length > 1 ? [total] : [])])
+  return [here, '', ...table, '', ...notes(found, used).flatMap((note) => wrapped(note, width)), '']
+}
+
+function notes(found: Found, used: readonly AgentSessions[]): string[] {
+  const { sessions, paid, saved } = sampleOf(found.agents)
+  const unpriced = sumOf(used, 'unpriced')
+  const managed = { paid: used.reduce((sum, one) => sum + one.managed.paid, 0), saved: used.reduce((sum, one) => sum + one.managed.saved, 0) }
+  const share = paid > 0 ? saved / paid : 0
+  const of = sessions === 1 ? 'the newest session' : `the newest ${sessions} sessions`
+  return [
+    ...(paid > 0
+      ? [Math.abs(share) < LEAST_SHARE ? `With pi-context-manager they would have cost about the same, by a replay of ${of}.` : `With pi-context-manager they would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, by a replay of ${of} on the cache that they had.`]
+      : sumOf(used, 'paid') > managed.paid
+        ? ['What they would have cost with pi-context-manager takes longer to find out; "replay --all" does it.']
+        : []),
+    ...(managed.paid > 0 ? [`It ran in sessions that cost ${dollars(managed.paid)}, and saved ${dollars(managed.saved)} there by its own account.`] : []),
+    ...(found.read < found.files ? [`These are the newest ${found.read} of ${found.files} session files; "usage" reads them all.`] : []),
+    ...(unpriced > 0 ? [`${unpriced.toLocaleString('en-US')} calls are of models without known prices and count as $0.`] : []),
+    ...(found.unreadable > 0 ? [`${found.unreadable === 1 ? 'One file or folder' : `${found.unreadable} files and folders`} could not be read, or held no session; "usage" names them.`] : []),
+  ]
+}
+
+/** What some agents would have cost, or a dash where nothing tells. `~`: it is an estimate. */
+function estimateCell(some: readonly AgentSessions[], { agents }: Found): string {
+  const costs = some.map((one) => estimateOf(one, agents))
+  if (costs.includes(undefined)) return '-'
+  const isExact = some.every(({ paid, managed }) => paid <= managed.paid)
+  return `${isExact ? '' : '~'}${dollars(costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0))}`
+}
+
+/** By the agent's own sample, else by that of all; undefined if there is none. */
+function estimateOf(agent: AgentSessions, agents: readonly AgentSessions[]): number | undefined {
+  const open = agent.paid - agent.managed.paid
+  if (open <= 0) return agent.paid
+  const own = sampleOf([agent])
+  const { paid, saved } = own.paid > 0 ? own : sampleOf(agents)
+  return paid > 0 ? agent.managed.paid + open * (1 - saved / paid) : undefined
+}
+
+function sampleOf(agents: readonly AgentSessions[]): AgentSessions['sample'] {
+  const sum = (name: keyof AgentSessions['sample']): number => agents.reduce((all, { sample }) => all + sample[name], 0)
+  return { sessions: sum('sessions'), paid: sum('paid'), saved: sum('saved') }
+}
+
+/** What to do next: a word and a command. The agent that costs most comes first. */
+function advice({ agents }: Found, installed: readonly string[], opencode: boolean): [what: string, command: string][] {
+  const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid)
+  const present = used.filter(({ command }) => installed.includes(command))
+  const first = (present[0] ?? used[0])?.command ?? installed[0] ?? (opencode ? 'opencode' : 'PROGRAM')
+  const isUsed = agents.some(({ command, managed }) => command === first && managed.paid > 0)
+  const begin: [string, string] = isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', first === 'pi' ? 'pi install npm:pi-context-manager' : `pi-context-manager run -- ${first}`]
+  return [begin, ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]
+}
+
+function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'paid' | 'unpriced'): number {
+  return agents.reduce((sum, one) => sum + one[name], 0)
+}
+
+function percent(share: number): string {
+  return `${Math.round(100 * share)} %`
+}
+
+function listed(names: readonly string[]): string {
+  return names.length === 1 ? (names[0] as string) : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+}

@@ -1,0 +1,171 @@
+/** What the sessions of all agents cost, and would have cost with the context manager, as far as a few seconds tell. */
+import { statSync } from 'node:fs'
+import { allSessionFiles, callIn, costOf, openAny, openRecording, Recording } from '../recordings/index.ts'
+import type { Charged, Problem, Step } from '../recordings/index.ts'
+import { replaySession, survey } from '../replay/index.ts'
+import { chargesOf, gatewayCharges, NotedCalls } from '../usage/index.ts'
+import type { AgentFolder, Charge } from '../usage/index.ts'
+import { optionsOf, parse } from './replay-options.ts'
+
+/** What is known of one agent's sessions. */
+export interface AgentSessions extends AgentFolder {
+  /** How many sessions were read. */
+  sessions: number
+  calls: number
+  /** Calls of models without known prices. */
+  unpriced: number
+  /** When the first call was made, in milliseconds since the epoch; undefined if none has a time. */
+  since: number | undefined
+  /** Dollars that were paid. */
+  paid: number
+  /** Dollars of `paid` for sessions in which the context manager ran, and what it saved there by its own account. */
+  managed: { paid: number; saved: number }
+  /** The sessions that were replayed: how many, what was paid for them, and what the context manager would have saved. */
+  sample: { sessions: number; paid: number; saved: number }
+}
+
+/** All agents, and how much of their sessions was read. */
+export interface Found {
+  agents: AgentSessions[]
+  /** Session files, and those that were read; what can't be read counts as read. */
+  files: number
+  read: number
+  /** Files and folders that can't be read, or hold no session. */
+  unreadable: number
+}
+
+/** Limits on the work. */
+export interface Limits {
+  /** Returns whether the sums have to be complete now; what is read so far counts. */
+  isReadingOver(): boolean
+  /** Returns whether all has to end now. */
+  isOver(): boolean
+  progress(part: number, text: string): void
+}
+
+interface File {
+  path: string
+  agent: AgentSessions
+  bytes: number
+  written: number
+  /** What was paid; 0 for what can't be replayed. */
+  paid: number
+}
+
+/** Looks at the newest sessions first: sums up what they cost, then replays as many as there is time for. */
+export async function estimated(folders: readonly AgentFolder[], gatewayFile: string | undefined, limits: Limits): Promise<Found> {
+  const found: Found = { agents: [], files: 0, read: 0, unreadable: 0 }
+  const files: File[] = []
+  for (const folder of folders) {
+    const agent: AgentSessions = { ...folder, sessions: 0, calls: 0, unpriced: 0, since: undefined, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
+    found.agents.push(agent)
+    const paths = await allSessionFiles([folder.path], (_, error) => void (found.unreadable += error === undefined ? 0 : 1))
+    for (const path of paths) {
+      const about = statSync(path, { throwIfNoEntry: false })
+      if (about !== undefined) files.push({ path, agent, bytes: about.size, written: about.mtimeMs, paid: 0 })
+    }
+  }
+  files.sort((left, right) => right.written - left.written)
+  found.files = files.length
+  await readCosts(files, await notedBy(gatewayFile), found, limits)
+  await replaySample(files, limits)
+  return found
+}
+
+async function notedBy(gatewayFile: string | undefined): Promise<Map<string, Charge[]> & { calls: NotedCalls }> {
+  const noted = Object.assign(new Map<string, Charge[]>(), { calls: new NotedCalls() })
+  if (gatewayFile === undefined) return noted
+  for await (const charge of gatewayCharges(gatewayFile)) {
+    noted.calls.add(charge)
+    noted.set(charge.session, [...(noted.get(charge.session) ?? []), charge])
+  }
+  return noted
+}
+
+/** The share of the work that goes into the sums. */
+const READING = 0.6
+
+async function readCosts(files: readonly File[], noted: Awaited<ReturnType<typeof notedBy>>, found: Found, limits: Limits): Promise<void> {
+  const charged: Charged = new Set()
+  const sessions = new Map<AgentSessions, Set<string>>()
+  const all = files.reduce((sum, { bytes }) => sum + bytes, 1)
+  let done = 0
+  for (const file of files) {
+    if (limits.isReadingOver()) return
+    const { agent } = file
+    let isManaged = false
+    try {
+      for await (const charge of chargesOf(await openAny(file.path), charged)) {
+        if (limits.isReadingOver()) break
+        isManaged ||= charge.isManaged || noted.calls.take(charge)
+        const own = sessions.get(agent) ?? new Set()
+        sessions.set(agent, own.add(charge.session))
+        addCharge(agent, charge, isManaged)
+        file.paid += charge.cost ?? 0
+        limits.progress((READING * done) / all, file.path)
+      }
+      agent.sessions = sessions.get(agent)?.size ?? 0
+      if (isManaged) file.paid = 0
+    } catch {
+      found.unreadable += 1
+    }
+    done += file.bytes
+    found.read += 1
+  }
+}
+
+function addCharge(agent: AgentSessions, { calls, cost, at, saved }: Charge, isManaged: boolean): void {
+  agent.calls += calls
+  agent.paid += cost ?? 0
+  if (calls > 0 && cost === undefined) agent.unpriced += calls
+  if (at > 0) agent.since = Math.min(agent.since ?? at, at)
+  if (!isManaged) return
+  agent.managed.paid += cost ?? 0
+  agent.managed.saved += saved
+}
+
+/** Replays the newest sessions until the time is over; of the last one only the beginning counts. */
+async function replaySample(files: readonly File[], limits: Limits): Promise<void> {
+  const options = { ...optionsOf(parse(['--policies', 'recorded,pi-context-manager']).values), onlyCosts: true }
+  const priced = files.filter(({ paid }) => paid > 0)
+  for (const [index, { path, agent }] of priced.entries()) {
+    if (limits.isOver()) return
+    limits.progress(READING + ((1 - READING) * index) / priced.length, path)
+    try {
+      const whole = await openRecording(path)
+      const found = await survey(new Beginning(whole, limits), () => {}, new Set())
+      const part = new Beginning(whole, limits)
+      const report = await replaySession(part, found, options)
+      const own = report.policies['pi-context-manager']?.cost
+      if (report.paid === undefined || own === undefined || report.unit !== 'USD' || report.calls === 0) continue
+      agent.sample.sessions += 1
+      agent.sample.paid += part.paid
+      agent.sample.saved += report.paid.cost - own
+    } catch {
+      // What can't be replayed is no part of the sample.
+    }
+  }
+}
+
+/** A recording that ends when the time is over. */
+class Beginning extends Recording {
+  /** Dollars that were paid for the calls so far. */
+  paid = 0
+  readonly #whole: Recording
+  readonly #limits: Limits
+
+  constructor(whole: Recording, limits: Limits) {
+    super(whole.file, whole.origin)
+    this.#whole = whole
+    this.#limits = limits
+  }
+
+  override async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+    for await (const step of this.#whole.steps(report)) {
+      if (this.#limits.isOver()) return
+      const call = callIn(step, this.file)
+      this.paid += (call === undefined ? undefined : costOf(call)) ?? 0
+      yield step
+    }
+  }
+}
