@@ -22,7 +22,7 @@ use windows as system;
 pub use facts::{Facts, PathKind};
 
 impl Facts {
-    /// Of what is at a path; a link is not followed.
+    /// Metadata of the entry at a path; does not follow links.
     pub fn at(path: &Path) -> io::Result<Self> {
         system::facts_at(path)
     }
@@ -55,19 +55,19 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     system::open_without_links(path)
 }
 
-/// Returns whether an error says that a link is in the way, or one too many.
+/// True if an error says that a link is in the way, or that there are too many links.
 #[must_use]
 pub fn is_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(system::LINK)
 }
 
-/// Returns whether an error says that it is a socket or a device, which can't be opened at all.
+/// True if an error says that the path is a socket or a device, which can't be opened at all.
 #[must_use]
 pub fn is_special(error: &io::Error) -> bool {
     system::SPECIAL.is_some() && error.raw_os_error() == system::SPECIAL
 }
 
-/// What an error of the operating system says is used up, and what to do; `None` for other errors.
+/// The resource that is used up according to an error of the operating system, and what to do; `None` for other errors.
 #[must_use]
 pub fn shortage(error: &io::Error) -> Option<&'static str> {
     let code = error.raw_os_error()?;
@@ -85,7 +85,8 @@ pub fn reason(error: &io::Error) -> String {
     shortage(error).map_or_else(words, str::to_owned)
 }
 
-/// What keeps this process from opening files, if it can't open a few more: for libraries that do not say why they could not.
+/// The shortage that keeps this process from opening a few more files, if there is one: for libraries that do not say why
+/// an open failed.
 #[must_use]
 pub fn open_shortage() -> Option<&'static str> {
     let mut opened = Vec::with_capacity(OPENED_AT_ONCE);
@@ -101,7 +102,7 @@ pub fn open_shortage() -> Option<&'static str> {
 /// A database opens as many files: itself, its log, the log's index, and a temporary one.
 const OPENED_AT_ONCE: usize = 4;
 
-/// Opens a file that only its owner can read and write: mode 0600 whatever the umask, on Windows an access list of its own.
+/// Opens a file that only its owner can read and write: mode 0600 whatever the umask, on Windows its own access list.
 pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options, path)
 }

@@ -97,7 +97,7 @@ fn private_files_and_folders_are_usable_by_their_owner() {
 }
 
 #[test]
-fn a_folder_that_exists_has_free_space() {
+fn an_existing_folder_has_free_space() {
     let folder = tempfile::tempdir().unwrap();
     assert!(free_space(folder.path()).is_some_and(|bytes| bytes > 0));
     assert_eq!(free_space(&folder.path().join("missing")), None);

@@ -182,7 +182,7 @@ fn look(path: &Path, flags: u32) -> io::Result<File> {
     OpenOptions::new().access_mode(0).custom_flags(FILE_FLAG_BACKUP_SEMANTICS | flags).open(path)
 }
 
-/// Where an open file is, with no link in the path, as [`std::fs::canonicalize`] gives it.
+/// The path of an open file, without links, as [`std::fs::canonicalize`] gives it.
 fn final_path(file: &File) -> io::Result<Vec<u16>> {
     let mut path = vec![0_u16; 512];
     loop {
@@ -201,8 +201,7 @@ fn final_path(file: &File) -> io::Result<Vec<u16>> {
     }
 }
 
-/// Returns whether two paths are the same but for the case of letters: a file that did not exist yet was named as
-/// somebody wrote it.
+/// True if two paths differ at most in the case of letters: a file that did not exist yet was named as the caller wrote it.
 fn is_same(found: &[u16], path: &Path) -> bool {
     let path: Vec<u16> = path.as_os_str().encode_wide().collect();
     found == path

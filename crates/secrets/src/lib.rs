@@ -1,7 +1,7 @@
 //! Secrets of known shapes: where they are in a text and in a store, and how they are kept out of it.
 //!
 //! The shapes are the rules of gitleaks 8.30.1, unchanged (`gitleaks.toml`, MIT, `gitleaks.LICENSE`). A secret without a
-//! known shape, such as a word that somebody uses as a password, is not found.
+//! known shape, such as an ordinary word used as a password, is not found.
 
 mod redact;
 mod redaction;

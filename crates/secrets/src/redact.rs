@@ -21,7 +21,7 @@ const REFERENCES: [&str; 5] = ["toolcall_ids", "activated_ids", "rolls", "status
 /// The longest value that is searched together with the name of its field, as in `"password": "…"`.
 const NAMED: usize = 256;
 
-/// How many secrets were taken out, by rule.
+/// Number of secrets that were taken out, by rule.
 pub type Counts = BTreeMap<&'static str, usize>;
 
 /// The text with a mark such as `[redacted: aws-access-token]` in place of each secret, and what was taken out; `None` if
@@ -45,13 +45,13 @@ fn without(text: &str, secrets: Vec<Secret>) -> (String, Counts) {
     (out, counts)
 }
 
-/// Returns whether something was taken out of a document when it was recorded.
+/// True if recording took something out of a document.
 #[must_use]
 pub fn is_redacted(document: &Document) -> bool {
     document.field(FIELD).is_some()
 }
 
-/// Returns whether a redacted document has this as its content: the text itself, or the text without its secrets.
+/// True if a redacted document has this as its content: the text itself, or the text without its secrets.
 #[must_use]
 pub fn is_content(document: &Document, text: &str) -> bool {
     document.content().is_some_and(|content| {
@@ -60,7 +60,7 @@ pub fn is_content(document: &Document, text: &str) -> bool {
     })
 }
 
-/// Returns whether a redacted document has these arguments, themselves or without their secrets.
+/// True if a redacted document has these arguments, themselves or without their secrets.
 #[must_use]
 pub fn is_args(document: &Document, args: &Map<String, Value>) -> bool {
     let stored = document.field("args").and_then(Value::as_object);
@@ -106,7 +106,7 @@ pub(super) fn transaction(transaction: &mut Transaction, note: &mut dyn FnMut(Of
     }
 }
 
-/// Returns whether an operation of a patch says something, and does not only refer to objects or count them.
+/// True if an operation of a patch carries text; false if it only refers to objects or counts them.
 fn is_said(operation: &Value) -> bool {
     let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
     let is_text = path.starts_with("/turns") || path == "/content";
@@ -171,7 +171,7 @@ pub(super) fn value(value: &mut Value, name: Option<&str>, note: &mut dyn FnMut(
     found
 }
 
-/// Gives each string of a value with the name of its field to `change`, and puts what comes back in its place.
+/// Gives each string of a value with the name of its field to `change`, and replaces the string with the result.
 pub(super) fn strings(
     value: &mut Value,
     name: Option<&str>,

@@ -17,7 +17,7 @@ use serde::Deserialize;
 pub struct Secret {
     /// The rule that found it, for instance `aws-access-token`.
     pub rule: &'static str,
-    /// Where the secret itself is, in bytes.
+    /// Range of the secret itself, in bytes.
     pub range: Range<usize>,
 }
 
@@ -144,7 +144,7 @@ impl Rule {
 }
 
 impl Allowed {
-    /// Returns whether the list says that this is no secret, given what the rule has matched and its line.
+    /// True if the list says that this is not a secret, given the rule's match and its line.
     fn allows(&self, (secret, matched, line): (&str, &str, &str)) -> bool {
         // A list that also wants a path is for repositories that have it.
         if self.condition.as_deref() == Some("AND") && !self.paths.is_empty() {
@@ -169,7 +169,7 @@ fn compiled(regex: &str) -> Option<Regex> {
     build(regex).or_else(|| build(&with_plain_braces(regex)))
 }
 
-/// In Go, a brace that begins no repetition stands for itself.
+/// In Go, a brace that does not begin a repetition is an ordinary character.
 fn with_plain_braces(regex: &str) -> String {
     let mut plain = String::with_capacity(regex.len());
     for (at, char) in regex.char_indices() {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brace_that_begins_no_repetition_stands_for_itself() {
+    fn a_brace_without_a_repetition_is_an_ordinary_character() {
         for (regex, plain) in [
             (r"a{2,3}b{4}c{5,}", r"a{2,3}b{4}c{5,}"),
             (r"{{[^}]+}}", r"\{\{[^}]+}}"),

@@ -26,7 +26,7 @@ pub struct SecretPlace {
     pub line: Option<usize>,
     /// The rule.
     pub rule: &'static str,
-    /// How many different ones it has found in all versions.
+    /// Number of different secrets found in all versions.
     pub count: usize,
 }
 

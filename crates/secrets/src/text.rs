@@ -2,7 +2,7 @@
 
 use super::rules::{self, Secret};
 
-/// Shorter ones are left alone: such texts also occur in much that nobody means.
+/// Shorter texts are left alone: they also occur in many unrelated places.
 const SHORTEST: usize = 6;
 
 /// The rule for values that look random beside a name such as `password`. What another one finds as well has that one's name.

@@ -115,7 +115,7 @@ fn ordinary() -> Vec<PathBuf> {
 }
 
 #[test]
-fn of_ten_thousand_ordinary_lines_fewer_than_ten_are_taken_for_secrets() {
+fn fewer_than_ten_of_ten_thousand_ordinary_lines_count_as_secrets() {
     let (mut lines, mut touched) = (0, 0);
     let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
     let mut shown = Vec::new();
@@ -153,7 +153,7 @@ fn of_ten_thousand_ordinary_lines_fewer_than_ten_are_taken_for_secrets() {
     assert!(lines > 10_000 && touched * 10_000 < 10 * lines, "{touched} of {lines}: {shown:#?}");
 }
 
-/// What was recorded without its secrets can be exported and imported; a text that only says so can't.
+/// A document recorded without its secrets can be exported and imported; a text that only claims to be redacted can't.
 #[tokio::test]
 async fn a_redacted_file_goes_through_an_export() {
     let (from, to) = (MemoryStore::new(), MemoryStore::new());

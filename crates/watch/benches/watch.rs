@@ -27,7 +27,7 @@ fn main() {
     }
 }
 
-/// G8: each in a process of its own, so that its memory can be told apart.
+/// G8: each measurement runs in its own process, so that its memory can be told apart.
 fn track() {
     let place = tempfile::tempdir().unwrap();
     for path in paths(Utf8Path::from_path(place.path()).unwrap()) {

@@ -19,8 +19,8 @@ pub(crate) struct Attachments {
     listener: Arc<Listener>,
     native: Option<Box<dyn Native>>,
     polls: Polls,
-    /// Which path each watched directory is watched by: the system has one watch per directory, whatever the
-    /// number of paths to it.
+    /// The path by which each directory is watched: the system has one watch per directory, whatever the number of paths to
+    /// it.
     watched: HashMap<Identity, Utf8PathBuf>,
     /// Directories whose refusal was already told.
     told: HashSet<Utf8PathBuf>,
@@ -202,8 +202,8 @@ impl Attachments {
         }
     }
 
-    /// Returns whether a quiet directory is to be watched only for directories that are there, and not looked at yet.
-    /// One that is gone when it is looked at starts the watch ([`Attachments::balance`]).
+    /// True if a quiet directory is to be watched only for directories that exist and have not been inspected yet. A
+    /// directory that is gone when it is inspected starts the watch ([`Attachments::balance`]).
     fn waits_for_nothing(&self, path: &Utf8Path) -> bool {
         let awaited = self.listener.plan().awaited(path);
         !awaited.is_empty() && awaited.iter().all(|child| identity::of(child).is_some())

@@ -107,7 +107,7 @@ impl Stage {
 #[case::limit(WatchRefusal::Limit, Tracked::Polled, 1)]
 #[case::denied(WatchRefusal::Denied, Tracked::Polled, 0)]
 #[case::other(WatchRefusal::Other("no such thing here".into()), Tracked::Polled, 2)]
-fn what_is_refused_is_polled_until_it_is_not(
+fn a_refused_directory_is_polled_until_a_watch_succeeds(
     #[case] refusal: WatchRefusal,
     #[case] tracked: Tracked,
     #[case] warnings: usize,

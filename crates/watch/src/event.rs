@@ -10,8 +10,8 @@ use crate::flush::Acknowledge;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// These tracked paths may have been created, written, replaced, removed, or made unreadable. Unique and
-    /// sorted. Look at each; equal content is no change.
+    /// These tracked paths may have been created, written, replaced, removed, or made unreadable. Unique and sorted. Look
+    /// at each; a path with equal content did not change.
     Changed(Vec<Utf8PathBuf>),
     /// Events were lost: the operating system's queue or this tracker's ran over. Look at every tracked path.
     Rescan,

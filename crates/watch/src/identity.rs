@@ -31,8 +31,8 @@ pub(crate) struct Directory {
     pub shared: bool,
 }
 
-/// The directory at `path`, if there is one whose entries can be reached by name. A symbolic link is followed:
-/// what reading `path/name` would reach is what counts, and a cycle is no directory.
+/// The directory at `path`, if there is one whose entries can be reached by name. A symbolic link is followed: it counts as
+/// the directory that reading `path/name` would reach; a cycle does not count as a directory.
 pub(crate) fn directory(path: &Utf8Path) -> Option<Directory> {
     // The dot makes the system check that `path` may be entered, in the same call.
     let metadata = std::fs::metadata(path.join(".")).ok()?;

@@ -65,7 +65,7 @@ struct InboxState {
     closed: bool,
 }
 
-/// How long a marker may take. On Windows a full queue drops events, and notify does not say so.
+/// Time that a marker may take. On Windows a full queue drops events, and notify does not say so.
 const PATIENCE: Option<Duration> = if cfg!(windows) { Some(Duration::from_secs(2)) } else { None };
 
 /// Renames are only hints, so a few are enough.
@@ -251,7 +251,7 @@ impl Inbox {
         self.lock().rescans += 1;
     }
 
-    /// Returns whether the taker will wake up on its own.
+    /// True if the taker will wake up on its own.
     #[cfg(test)]
     pub fn has_timer(&self) -> bool {
         let state = self.lock();
@@ -297,7 +297,7 @@ impl InboxState {
 }
 
 impl Batch {
-    /// What a sink is told of it, in order. Flushes come last: what they wait for comes before them.
+    /// The events for the sink, in order. Flushes come last: they wait for the events before them.
     pub fn into_events(self) -> impl Iterator<Item = Event> {
         let changed = if self.rescan {
             Some(Event::Rescan)

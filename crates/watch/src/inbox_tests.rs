@@ -73,7 +73,7 @@ fn an_overflow_answers_waiting_flushes_with_the_rescan() {
 }
 
 #[test]
-fn a_marker_that_does_not_come_counts_as_an_overflow_where_those_are_not_told() {
+fn a_missing_marker_counts_as_an_overflow_where_the_system_reports_none() {
     let inbox = Inbox { patience: Some(Duration::from_millis(1)), ..Inbox::new(3, LONG) };
     let (_flush, ack) = Acknowledge::pair();
     inbox.await_marker(1, ack);

@@ -1,9 +1,8 @@
 //! Trackers: which directories to watch, and which tracked paths may have changed.
 //!
-//! A tracker delivers **paths, never content**. An [`Event`] is a hint that a path is worth a look; the file
-//! on disk is the truth, and the receiver reads and hashes it by the indexing protocol. A hint too
-//! many costs one hash; a hint too few would be a stale object, so wherever events may have been lost the
-//! tracker says [`Event::Rescan`].
+//! A tracker delivers **paths, never content**. An [`Event`] is a hint that a path is worth a look; the file on disk is the
+//! truth, and the receiver reads and hashes it by the indexing protocol. A superfluous hint costs one hash; a missing hint
+//! would be a stale object, so wherever events may have been lost the tracker says [`Event::Rescan`].
 //!
 //! # Order of use
 //! 1. [`Tracker::track`] a path, **then** read it. The other order misses a write between the two.
@@ -78,7 +77,7 @@ pub trait Tracker: Send + Sync {
     fn close(&self);
 }
 
-/// How a path is tracked after [`Tracker::track`].
+/// The way a path is tracked after [`Tracker::track`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tracked {
     /// The operating system reports changes of its directory.
@@ -100,7 +99,7 @@ pub struct TrackerStatus {
     pub polled_directories: usize,
     /// Directories of tracked paths, or ancestors, that don't exist or can't be entered now.
     pub missing_directories: usize,
-    /// How often events were lost or dropped and [`Event::Rescan`] took their place.
+    /// Number of times that events were lost or dropped and [`Event::Rescan`] took their place.
     pub rescans: u64,
     /// True if the tracker was closed.
     pub closed: bool,

@@ -18,8 +18,8 @@ pub(crate) struct Listener {
     plan: Mutex<WatchPlan>,
 }
 
-/// The entries a tracker makes in a directory of its own. The operating system keeps the events of all
-/// directories in one queue, so when such an entry is announced, everything before it has been.
+/// The entries a tracker makes in its own directory. The operating system keeps the events of all directories in one queue,
+/// so when such an entry is announced, everything before it has been announced.
 #[derive(Debug)]
 pub(crate) struct Markers {
     pub directory: Utf8PathBuf,
@@ -52,7 +52,7 @@ impl Listener {
 
     fn touched(&self, path: &Utf8Path) {
         let Some(touch) = &self.touch else { return };
-        // This thread must go on whatever the receiver does.
+        // This thread must continue whatever the receiver does.
         if catch_unwind(AssertUnwindSafe(|| touch(path))).is_err() {
             tracing::error!("the receiver of touches panicked");
         }
@@ -68,7 +68,7 @@ impl Listener {
 }
 
 impl Markers {
-    /// Returns whether their directory is among these, or below one of them.
+    /// True if their directory is among these, or below one of them.
     pub fn are_touched_by(&self, directories: &BTreeMap<Utf8PathBuf, Cause>) -> bool {
         self.directory.ancestors().any(|directory| directories.contains_key(directory))
     }

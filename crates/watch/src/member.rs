@@ -12,10 +12,11 @@ use crate::inbox::Batch;
 use crate::tracker::Outlet;
 use crate::{Event, Sink, Touch, WatchError};
 
-/// How many members are told something at the same moment. One that waits for a lock delays the others only if as many wait.
+/// Number of members that are notified at the same moment. A member that waits for a lock delays the others only if this
+/// many wait.
 const THREADS: usize = 8;
 
-/// How long a thread waits for something to do before it ends.
+/// Time that a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Renames are only hints, so a few are enough.

@@ -20,7 +20,7 @@ pub(crate) use notify::Watcher;
 pub(crate) trait Native: Send {
     /// Starts to watch a directory. What happens after this returns is heard.
     fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal>;
-    /// Ends it. A directory that is not watched, or no longer exists, is no error.
+    /// Ends it. A directory that is not watched, or no longer exists, is not an error.
     fn unwatch(&mut self, path: &Utf8Path);
 }
 

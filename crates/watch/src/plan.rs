@@ -77,7 +77,7 @@ struct PlannedDirectory {
     names: HashSet<Box<str>>,
     /// Names of directories of the plan directly in it.
     children: HashSet<Box<str>>,
-    /// How many of the children are absent.
+    /// Number of absent children.
     absent: usize,
     /// True if it counts in its parent. A pinned directory needs no ancestors.
     linked: bool,
@@ -165,7 +165,7 @@ impl WatchPlan {
         }
     }
 
-    /// Returns whether a directory is to be watched, if it is there.
+    /// True if a directory is to be watched, if it exists.
     pub fn needs_watch(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(|directory| {
             directory.needed() || (!directory.quiet && !directory.children.is_empty())
@@ -182,8 +182,8 @@ impl WatchPlan {
         children.filter(|child| self.presence(child) == Some(Presence::Absent)).collect()
     }
 
-    /// Returns whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
-    /// an absent child.
+    /// True if a directory must be observed even if that takes polling: it holds tracked names, or waits for an absent
+    /// child.
     pub fn is_needed(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(PlannedDirectory::needed)
     }
@@ -227,12 +227,12 @@ impl WatchPlan {
         all
     }
 
-    /// How many paths are tracked.
+    /// Number of tracked paths.
     pub fn tracked(&self) -> usize {
         self.tracked
     }
 
-    /// How many directories are watched, polled and absent.
+    /// Numbers of watched, polled and absent directories.
     pub fn counts(&self) -> (usize, usize, usize) {
         self.directories.values().fold((0, 0, 0), |(watched, polled, absent), directory| {
             match directory.presence {

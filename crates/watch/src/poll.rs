@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_appears_or_goes_is_seen() {
+    fn sees_a_file_change_appear_and_go() {
         let root = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(root.path()).unwrap();
         let (written, made, gone) = (root.join("written"), root.join("made"), root.join("gone"));

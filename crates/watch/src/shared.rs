@@ -17,7 +17,7 @@ use crate::{
     WatchError,
 };
 
-/// How many warnings a tracker keeps for members that join later.
+/// Number of warnings that a tracker keeps for members that join later.
 const WARNINGS: usize = 4;
 
 /// A session's part of the tracker that it shares with others.

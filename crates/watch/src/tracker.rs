@@ -22,14 +22,14 @@ pub struct TrackerOptions {
     /// and processes may share it. [`Tracker::flush`] makes and removes an empty directory there, whose event
     /// shows that all earlier events came through. Without it a flush costs a rescan. Default: none.
     pub marker_directory: Option<Utf8PathBuf>,
-    /// How many changed paths may wait for a busy sink before one [`Event::Rescan`] replaces them. Default:
-    /// 16,384, as many as the Linux kernel keeps.
+    /// Number of changed paths that may wait for a busy sink before one [`Event::Rescan`] replaces them. Default: 16,384,
+    /// as many as the Linux kernel keeps.
     pub capacity: usize,
-    /// How long a change that is probably not complete waits for its end: a file still open for writing, a
+    /// Time for which a change that is probably not complete waits to be completed: a file still open for writing, a
     /// removal, a new mode. Default: 50 ms.
     pub settle: Duration,
-    /// How often files that can't be watched are checked; less often if checking takes more than a twentieth
-    /// of that. Default: 2 s.
+    /// Interval at which files that can't be watched are checked; longer if checking takes more than a twentieth of it.
+    /// Default: 2 s.
     pub poll_interval: Duration,
     /// Check all files at intervals and watch none, for file systems that make no events (network mounts).
     /// Default: false.
@@ -59,7 +59,7 @@ pub struct NotifyTracker {
 }
 
 impl NotifyTracker {
-    /// Starts a tracker that delivers to `sink` on a thread of its own.
+    /// Starts a tracker that delivers to `sink` on its own thread.
     ///
     /// If the operating system's watcher can't be opened, everything is polled and the sink is warned.
     ///
@@ -349,8 +349,8 @@ fn open_or_warn(
 }
 
 fn is_trackable(path: &Utf8Path) -> bool {
-    // Iterating over components would hide doubled and trailing separators and inner dots. On Windows a
-    // canonical path starts with a prefix of its own, of three separators, which is not looked into.
+    // Iterating over components would hide doubled and trailing separators and inner dots. On Windows a canonical path
+    // starts with a prefix of three separators, which is skipped.
     let prefix = if cfg!(windows) { 4 } else { 1 };
     let mut names = path.as_str().split(std::path::is_separator).skip(prefix);
     path.is_absolute()

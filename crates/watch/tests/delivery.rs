@@ -1,5 +1,5 @@
 //! The order of events, flushes, overflow, and the end of a tracker.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod common;
 
@@ -156,7 +156,7 @@ fn a_flush_waits_for_the_sink() {
 }
 
 #[test]
-fn a_flush_waits_for_a_sink_that_works_elsewhere() {
+fn a_flush_waits_for_a_sink_at_work_elsewhere() {
     let (hand_over, later) = channel::<Acknowledge>();
     let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, move |event| {
         if let Event::Flush(acknowledge) = event {
@@ -264,7 +264,7 @@ fn more_changes_than_the_queue_holds_lead_to_one_rescan() {
 }
 
 #[test]
-fn a_sink_that_panics_is_told_to_look_at_everything() {
+fn a_panicking_sink_is_asked_to_look_at_everything() {
     let (tell, told) = channel();
     let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, move |event| match event {
         Event::Changed(_) => panic!("a defect of the receiver, on purpose"),

@@ -2,7 +2,7 @@
 #![allow(
     clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "a test that can't go on fails, and one that can't be run says so"
+    reason = "a test that cannot continue fails, and one that can't be run says so"
 )]
 
 mod common;
@@ -71,7 +71,7 @@ const TRACKED: [&str; 4] = ["a/f", "a/b/f", "a/b/g", "later/deep/er/f"];
 #[case::appears_by_rename(&["write x/deep/er/f 1; mv x later", "write later/deep/er/f 2"])]
 #[cfg(unix)]
 #[case::fifo(&["rm a/f; fifo a/f", "rm a/f; write a/f 2"])]
-fn what_happens_is_seen(#[case] steps: &[&str], #[values(true, false)] flush: bool) {
+fn sees_each_change(#[case] steps: &[&str], #[values(true, false)] flush: bool) {
     let scene = Scene::new();
     TRACKED[..3].iter().for_each(|path| scene.write(path, "1"));
     TRACKED.iter().for_each(|path| {
@@ -230,7 +230,7 @@ fn directories_exchanged_while_they_are_attached_are_not_missed() {
 }
 
 #[test]
-fn what_is_untracked_is_let_go() {
+fn untracking_releases_the_watches() {
     let scene = Scene::new();
     let before = scene.tracker.status();
     let paths: Vec<_> = (0..50).map(|number| format!("d{}/f{number}", number % 7)).collect();
@@ -261,7 +261,7 @@ fn what_is_untracked_is_let_go() {
 #[case::doubled("/a//f")]
 #[case::empty("")]
 #[case::nul("/a/\0")]
-fn a_path_that_is_not_canonical_is_refused(#[case] path: &str) {
+fn refuses_a_path_that_is_not_canonical(#[case] path: &str) {
     let scene = Scene::new();
     let error = scene.tracker.track(path.into()).unwrap_err();
     assert_eq!(error, WatchError::InvalidPath { path: path.into() });
@@ -298,7 +298,7 @@ fn a_checkout_of_another_branch_with_a_thousand_files() {
         output.map(|output| assert!(output.status.success(), "{output:?}"))
     };
     if git(&["init", "-q", "-b", "one"]).is_err() {
-        eprintln!("not run: there is no git");
+        eprintln!("not run: git is missing");
         return;
     }
     let common: Vec<_> = (0..1000).map(|number| format!("src/d{}/f{number}", number % 40)).collect();

@@ -1,10 +1,10 @@
-//! What a tracker does without watches, without permission, and when it goes: each in a process of its own,
-//! whose limits and user are changed without touching the rest of the machine.
+//! A tracker without watches, without permission, and when it ends. Each test runs in its own process, whose limits and
+//! user change without touching the rest of the machine.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "a test that can't go on fails, and one that can't be run says so"
+    reason = "a test that cannot continue fails, and one that can't be run says so"
 )]
 
 mod common;
@@ -164,9 +164,9 @@ fn polling_sees_what_watching_sees() {
 }
 
 #[test]
-fn what_may_not_be_entered_or_listed_is_followed() {
+fn follows_paths_without_permission_to_enter_or_list() {
     if !is_child() {
-        run_unprivileged("what_may_not_be_entered_or_listed_is_followed");
+        run_unprivileged("follows_paths_without_permission_to_enter_or_list");
         return;
     }
     let scene = Scene::with(quick_polls());
@@ -211,7 +211,7 @@ fn what_may_not_be_entered_or_listed_is_followed() {
     assert_eq!(scene.tracker.status().polled_directories, 0);
     scene.write("d/f", "3");
     scene.assert_equal_after_flush();
-    // An ancestor that is not listable is no reason to poll.
+    // An ancestor that is not listable does not cause polling.
     scene.write("e/e/f", "1");
     mode("e", 0o300);
     assert_eq!(scene.track("e/e/f"), Tracked::Watched);

@@ -1,7 +1,7 @@
 //! File systems that are mounted over watched directories. The tests run in a namespace of their own, where mounting is allowed to
 //! any user, if the machine allows such namespaces.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod common;
@@ -15,7 +15,7 @@ use rstest::rstest;
 /// Set in the process that has the namespace.
 const INSIDE: &str = "CONTEXT_WATCH_MAY_MOUNT";
 
-/// Runs the test of this name in a namespace of its own. True in that process.
+/// Runs the test of this name in its own namespace. True in that process.
 fn inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -78,7 +78,7 @@ fn mounted_and_unmounted(#[case] place: &str, #[case] file: &str) {
     scene.write(&file, "below, again");
     scene.until_equal();
     scene.assert_equal_after_flush();
-    // What has nothing to do with it was not looked at.
+    // The tracker did not look at an unrelated path.
     let beside = scene.path("../beside/g");
     scene.mirror.seen(|seen| assert!(seen.rescans == 0 && !seen.hinted.contains(&beside)));
 }

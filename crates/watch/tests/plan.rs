@@ -117,7 +117,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the plan must equal: recomputed from the tracked paths each time, nothing counted.
+/// The expected plan: recomputed from the tracked paths each time, nothing counted.
 #[derive(Default)]
 struct Model {
     tracked: BTreeSet<Utf8PathBuf>,

@@ -1,5 +1,5 @@
 //! Any sequence of changes to a small tree: after a flush, what the events led to read equals the disk.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Sessions that share one tracker: each hears of its own files, and none waits for another.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod common;
 
@@ -70,7 +70,7 @@ fn each_hears_of_its_own_files_and_both_of_a_common_one() {
 }
 
 #[test]
-fn a_member_that_lets_go_or_closes_leaves_the_path_to_the_others() {
+fn a_member_leaves_its_path_to_the_others_when_it_untracks_or_closes() {
     let place = Place::new();
     let ((one, first), (two, second), (_three, third)) = (place.mirror(), place.mirror(), place.mirror());
     let path = place.file("f", "1");
@@ -95,7 +95,7 @@ fn a_member_that_lets_go_or_closes_leaves_the_path_to_the_others() {
 }
 
 #[test]
-fn a_tracker_that_all_have_left_starts_again() {
+fn a_tracker_left_by_all_members_starts_again() {
     let place = Place::new();
     let path = place.file("f", "1");
     for round in 0..3 {
@@ -129,7 +129,7 @@ fn a_busy_member_delays_no_other_one_and_is_told_once() {
         flush(&other);
         mirror.seen(|seen| assert_eq!(seen.contents[&path], read(&path)));
     }
-    // What came meanwhile is one delivery.
+    // The changes made meanwhile arrive as one delivery.
     open.send(()).unwrap();
     assert_eq!(entered.recv_timeout(GENEROUS).unwrap(), [path]);
     open.send(()).unwrap();
@@ -182,7 +182,7 @@ fn further_members_cost_no_descriptors_and_no_threads() {
     let path = place.file("f", "0");
     let (_mirror, first) = place.mirror();
     first.track(&path).unwrap();
-    // Other tests of this process open and close their own meanwhile; so many would be seen among them.
+    // Other tests of this process open and close their own meanwhile; that many would be seen among them.
     let count = |what: &str| fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
     let (descriptors, threads) = (count("fd"), count("task"));
     let members: Vec<_> = (0..300).map(|_| place.join(|_| {})).collect();

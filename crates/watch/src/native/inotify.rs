@@ -1,6 +1,6 @@
-//! Linux's inotify by its system calls. A watch is set on the thread that asks for it: by way of a thread that reads the
-//! events, as the `notify` crate does it, two wake-ups are what a directory costs most. And nobody hears of files that
-//! are opened and read, which all the crate's watchers do.
+//! Linux's inotify by its system calls. The thread that asks for a watch sets it: the `notify` crate sets it through the
+//! thread that reads the events, and those two wake-ups are the largest cost of a directory. This module also hears nothing
+//! of files that are opened and read, while all the crate's watchers do.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -181,7 +181,7 @@ impl InotifyShared {
     }
 }
 
-/// How soon a tracked path of such an event is due, and what it says about a directory of the plan.
+/// Urgency of a tracked path of such an event, and what it says about a directory of the plan.
 fn weigh(what: ReadFlags) -> Option<(Urgency, Option<Cause>)> {
     const ENDS: ReadFlags = ReadFlags::DELETE
         .union(ReadFlags::DELETE_SELF)
@@ -203,7 +203,7 @@ fn weigh(what: ReadFlags) -> Option<(Urgency, Option<Cause>)> {
     })
 }
 
-/// What was watched at the place of a mount, and below it, is another directory now.
+/// The directories watched at the place of a mount, and below it, are other directories now.
 fn hear_mounts(listener: &Listener, mounts: &mut MountTable) {
     match mounts.changed() {
         Ok(places) => {

@@ -26,7 +26,7 @@ impl MountTable {
         Ok(Self { file, known: table()? })
     }
 
-    /// Where file systems were mounted or unmounted since the last call.
+    /// Places where file systems were mounted or unmounted since the last call.
     pub fn changed(&mut self) -> io::Result<BTreeSet<Utf8PathBuf>> {
         let now = table()?;
         let changed = self.known.symmetric_difference(&now).map(|(_, place)| place.clone()).collect();

@@ -119,8 +119,8 @@ fn hear(listener: &Listener, event: notify::Result<notify::Event>) {
     }
 }
 
-/// How soon a tracked path of such an event is due, and what it says about a directory of the plan. `None`
-/// for events that change nothing, such as our own reading.
+/// Urgency of a tracked path of such an event, and what it says about a directory of the plan. `None` for events that
+/// change nothing, such as our own reading.
 fn weigh(kind: EventKind) -> Option<(Urgency, Option<Cause>)> {
     Some(match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => (Urgency::Now, None),
@@ -213,7 +213,7 @@ mod tests {
         let whole = |from: &str, to: &str| Some((from.into(), to.into()));
         assert_eq!(join(FROM, "/a/f"), None);
         assert_eq!(join(TO, "/a/g"), whole("/a/f", "/a/g"));
-        assert_eq!(join(TO, "/a/h"), None, "it was renamed from where nobody looks");
+        assert_eq!(join(TO, "/a/h"), None, "it was renamed from an unwatched place");
         assert_eq!(join(FROM, "/a/h"), None);
         assert_eq!(join(CREATED, "/a/i"), None);
         assert_eq!(join(TO, "/a/j"), None, "another event came between");
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_name_that_is_not_utf8_is_skipped() {
+    fn skips_a_name_outside_utf8() {
         use std::os::unix::ffi::OsStringExt;
         let listener = listener();
         let name = std::ffi::OsString::from_vec(b"/a/b/\xff".to_vec());

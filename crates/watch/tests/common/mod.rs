@@ -1,7 +1,7 @@
 //! A receiver that does what a client does with events: it reads what a hint names, and nothing else. When its
 //! copy equals the disk, the tracker has missed nothing.
 #![allow(dead_code, reason = "each test binary uses its part")]
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// For what must happen, on however loaded a machine. Reaching it fails the test.
 pub const GENEROUS: Duration = Duration::from_secs(120);
 
-/// What a path holds, as far as a client reads it.
+/// Content of a path, as far as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Bytes(Vec<u8>),
@@ -42,7 +42,7 @@ pub fn read(path: &Utf8Path) -> Content {
     }
 }
 
-/// What the receiver has seen so far.
+/// Events that the receiver has seen so far.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub contents: BTreeMap<Utf8PathBuf, Content>,
@@ -103,7 +103,7 @@ impl Mirror {
     }
 }
 
-/// A tracker on a directory of its own, and its mirror.
+/// A tracker on its own directory, and its mirror.
 pub struct Scene {
     pub mirror: Arc<Mirror>,
     pub tracker: NotifyTracker,
@@ -130,7 +130,7 @@ impl Scene {
     }
 
     pub fn path(&self, relative: &str) -> Utf8PathBuf {
-        // A canonical path of Windows is a verbatim one, in which a slash is no separator.
+        // A canonical path of Windows is a verbatim one, in which a slash is not a separator.
         let relative = relative.replace('/', std::path::MAIN_SEPARATOR_STR);
         match relative.strip_prefix("..") {
             Some(beside) => Utf8PathBuf::from(format!("{}{beside}", self.root.parent().unwrap())),
