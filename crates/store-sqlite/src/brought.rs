@@ -1,5 +1,5 @@
-//! Which transactions brought in versions of another database, so that they are never taken for this machine's own. Each is
-//! a row of its own among the values of this place: noting one costs the same however many there are.
+//! Transactions that brought in versions of another database, so that they are never taken for this machine's own. Each is
+//! a separate row among the values of this place: noting one costs the same however many there are.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::error::Result;
 
-/// How the names begin. What follows is the transaction's number, in digits that sort as numbers do.
+/// Prefix of the names. The transaction's number follows, in digits that sort as numbers do.
 const BROUGHT: &str = "brought:";
 
 /// Notes within the current transaction that it brings in what another database has.

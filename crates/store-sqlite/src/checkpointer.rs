@@ -14,8 +14,8 @@ use super::connect::{self, patiently};
 use super::error::{Result, no_thread};
 use super::store_file::StoreFile;
 
-/// From this many pages on, the log is copied back. The same number of bytes as SQLite's default. Once all of it is copied and
-/// nobody reads it, the next write restarts it: overwriting a log is synced faster than extending it.
+/// From this many pages on, the log is copied back. The same number of bytes as SQLite's default. Once all of it is copied
+/// and no connection reads it, the next write restarts it: overwriting a log is synced faster than extending it.
 pub(super) const LONG: i64 = 512;
 
 /// A request: copy eventually, or copy now and report.
@@ -25,7 +25,7 @@ type Ask = Option<mpsc::Sender<Result<()>>>;
 pub(super) struct Checkpointer {
     place: Arc<StoreFile>,
     running: Option<(SyncSender<Ask>, JoinHandle<()>)>,
-    /// How many pages the last pass left, because they were written meanwhile or somebody still reads an older state.
+    /// Pages that the last pass left, because they were written meanwhile or a connection still reads an older state.
     left: Arc<AtomicI64>,
 }
 
@@ -34,16 +34,16 @@ impl Checkpointer {
         Self { place, running: None, left: Arc::default() }
     }
 
-    /// Copies soon. Nobody waits for it, and failures are retried later.
+    /// Copies soon. No caller waits for it, and failures are retried later.
     pub fn nudge(&mut self) {
         match self.start() {
-            // If a request is already waiting, it covers this one too.
+            // If a request is already waiting, it also covers this one.
             Ok(asks) => drop(asks.try_send(None)),
             Err(error) => tracing::warn!(code = %error.into_store().code(), "the log can't be copied back"),
         }
     }
 
-    /// How many pages the last pass left.
+    /// Pages that the last pass left.
     pub fn left(&self) -> i64 {
         self.left.load(Ordering::Relaxed)
     }
@@ -118,14 +118,14 @@ pub(super) struct CheckpointGate {
 }
 
 impl CheckpointGate {
-    /// How long a read waits at most.
+    /// The longest wait of a read.
     const PATIENCE: Duration = Duration::from_millis(200);
 
     /// Waits until the gate is open.
     pub fn pass(&self) {
         let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_closed {
-            // A read that has waited in vain goes on; only the log stays longer.
+            // A read that has waited in vain continues; only the log stays longer.
             drop(self.opened.wait_timeout_while(is_closed, Self::PATIENCE, |is_closed| *is_closed));
         }
     }

@@ -15,14 +15,14 @@ use super::migrate;
 use super::settle::Durability;
 use context_store::StoreError;
 
-/// How long to wait for another process's lock.
+/// The longest wait for another process's lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fixed size. Long texts are in fewer pieces than with SQLite's 4 KiB, and a short commit writes half the bytes of
 /// 16 KiB.
 const PAGE_SIZE: u32 = 8 * 1024;
 
-/// How many bytes the log keeps when it restarts.
+/// Bytes that the log keeps when it restarts.
 const LOG_LIMIT: i64 = 32 << 20;
 
 /// Opens the connection that writes, and brings the schema up to date.
@@ -68,8 +68,8 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Opens a connection that copies the log back, and does so durably. It gives up soon if another connection is
-/// copying or reading: while it waits, nobody can write.
+/// Opens a connection that copies the log back, and does so durably. It gives up soon if another connection is copying or
+/// reading: while it waits, no connection can write.
 pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
     let mut connection = open(path)?;
     wait_for_locks(&mut connection, || Duration::from_millis(10))?;
@@ -146,7 +146,7 @@ fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// How long this connection waits for a lock from now on.
+/// Sets how long this connection waits for a lock from now on.
 pub(super) fn wait_for_locks(
     connection: &mut Connection,
     patience: impl Fn() -> Duration + Send + 'static,

@@ -34,7 +34,7 @@ pub(super) struct Core {
     pub place: Arc<StoreFile>,
     pub clock: Clock,
     pub negative: Arc<NegativeCache>,
-    /// How many open stores use this. Changed by [`super::shared::Seat`] only.
+    /// Number of open stores that use this. Changed by [`super::shared::Seat`] only.
     pub users: AtomicUsize,
 }
 
@@ -60,7 +60,7 @@ impl Core {
         Ok(Arc::new(Self { jobs, queue, thread, pool, searches, settled, place, clock, negative, users }))
     }
 
-    /// Returns whether a store that is opened now can use this: not after a failed sync, the end of the writer, or an exchange of
+    /// True if a store that is opened now can use this: not after a failed sync, the end of the writer, or an exchange of
     /// the file.
     pub fn is_sound(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);

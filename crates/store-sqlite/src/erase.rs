@@ -84,7 +84,7 @@ pub(super) fn again(at: Timestamp) -> Result<String> {
 
 /// A mark as it stands in its column.
 pub(super) fn mark_json(mark: &Erased) -> Result<String> {
-    serde_json::to_string(mark).map_err(|_| StoreError::Invalid("the reason is no text".into()).into())
+    serde_json::to_string(mark).map_err(|_| StoreError::Invalid("the reason is not a text".into()).into())
 }
 
 /// The numbers of the named objects.
@@ -105,7 +105,7 @@ fn objects(connection: &Connection, wanted: &[Erase]) -> Result<BTreeSet<i64>> {
                 }
                 objects.extend(found);
             }
-            Erase::Session(session) => objects.extend(of_session(connection, session)?),
+            Erase::Session(session) => objects.extend(objects_of_session(connection, session)?),
         }
     }
     Ok(objects)
@@ -117,7 +117,7 @@ pub(super) fn number_of(connection: &Connection, id: &ObjectId) -> Result<Option
 }
 
 /// The objects of a session that no other session has encountered.
-fn of_session(connection: &Connection, session: &SessionId) -> Result<BTreeSet<i64>> {
+fn objects_of_session(connection: &Connection, session: &SessionId) -> Result<BTreeSet<i64>> {
     let index = |id: &ObjectId| -> Result<Option<HashSet<String>>> {
         let Some(version) = read::get(connection, id, AsOf::default())? else { return Ok(None) };
         let index = version.document.field("session_index").and_then(Value::as_array).cloned();
@@ -250,8 +250,8 @@ fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> 
     Ok(())
 }
 
-/// Marks a version and erases from its payload the needles; or all messages and arguments, if its object is erased as a whole
-/// together with these texts. Returns whether it changed.
+/// Marks a version and erases from its payload the needles; or all messages and arguments, if its object is erased as a
+/// whole together with these texts. True if the version changed.
 fn rewrite(
     connection: &Connection,
     seq: i64,

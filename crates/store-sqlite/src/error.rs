@@ -103,7 +103,7 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// What the disk has failed to do.
+/// Description of an operation that failed on the disk.
 fn failed(extended: i32, text: &str) -> String {
     let what = match extended {
         ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ | ffi::SQLITE_IOERR_FSTAT => "read",
@@ -120,7 +120,7 @@ fn failed(extended: i32, text: &str) -> String {
     )
 }
 
-/// Returns whether an error means that another connection holds a lock.
+/// True if an error means that another connection holds a lock.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code().is_some_and(|code| HELD_CODES.contains(&code))
 }
@@ -140,7 +140,7 @@ pub(super) fn no_thread(error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("no thread could be started: {error}"))
 }
 
-/// Returns whether a statement was ended before it was done.
+/// True if a statement was interrupted before it was done.
 pub(super) fn is_interrupted(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why == INTERRUPTED)
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_refused_and_asks_for_no_memory() {
+    fn refuses_damaged_bytes_without_allocating() {
         let text = source(100);
         let bytes = compressed(text.as_bytes()).unwrap();
         for at in 0..bytes.len() {

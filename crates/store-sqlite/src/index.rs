@@ -15,11 +15,11 @@ use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use super::error::Result;
 use super::form::{self, NewText, StoredText};
 
-/// How many bytes of text and versions one transaction processes at most, so that a write waits only briefly.
+/// Bytes of text and versions that one transaction processes at most, so that a write waits only briefly.
 const PORTION_BYTES: usize = 512 << 10;
 const PORTION_VERSIONS: usize = 500;
 
-/// How many texts one root can have at most, including itself.
+/// The most texts that one root can have, including itself.
 pub(super) const FAMILY: i64 = 16;
 
 /// Shorter texts are kept whole.
@@ -34,7 +34,7 @@ pub(super) fn root_of(row: i64) -> i64 {
     row / FAMILY
 }
 
-/// Indexes the next versions. Returns whether more may be waiting.
+/// Indexes the next versions. True if more may be waiting.
 pub(super) fn portion(connection: &Connection) -> Result<bool> {
     let seq: i64 = connection.prepare_cached("SELECT seq FROM indexed")?.query_row([], |row| row.get(0))?;
     let (mut last, mut bytes, mut count) = (seq, 0, 0);
@@ -184,13 +184,13 @@ fn stored_as(connection: &Connection, text: &NewText, codec: i64, bytes: &dyn To
     Ok((content, codec == form::ERASED))
 }
 
-/// Of a longer line, as in minified code, only the beginning is indexed.
+/// Only this many bytes at the beginning of a longer line, as in minified code, are indexed.
 const LONG_LINE: usize = 4 << 10;
 
-/// Of a longer run without spaces, as in base64, only the beginning is indexed.
+/// Only this many bytes at the beginning of a longer run without spaces, as in base64, are indexed.
 const LONG_RUN: usize = 256;
 
-/// Of a lock file, only this many bytes are indexed.
+/// Only this many bytes of a lock file are indexed.
 const LOCK_FILE: usize = 64 << 10;
 
 /// The names of lock files, besides those that end with `.lock`.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lock_files_the_beginning_is_indexed() {
+    fn indexes_only_the_beginning_of_lock_files() {
         let text = "name = \"x\"\n".repeat(20_000);
         assert_eq!(indexable(&text, Some("/p/Cargo.lock")).len(), LOCK_FILE);
         assert_eq!(indexable(&text, Some("/p/package-lock.json")).len(), LOCK_FILE);

@@ -2,8 +2,8 @@
 //!
 //! Architecture invariants:
 //! - Several processes share the file; another process's lock never reaches a caller as an error.
-//! - One connection writes, on the caller's thread if nobody is waiting. Waiting transactions are committed together
-//!   next time.
+//! - One connection writes, on the caller's thread if no other transaction waits. Waiting transactions are committed
+//!   together next time.
 //! - No row of the history is updated or deleted; triggers refuse it.
 //! - Nothing is returned that does not have the hash it was stored with.
 //! - Reads never wait for a write or for a writer's lock.
@@ -59,7 +59,7 @@ mod verify;
 mod writer;
 mod writer_queue;
 
-/// How the names of notes in the `local` table begin.
+/// Prefix of the names of notes in the `local` table.
 const NOTE: &str = "note:";
 
 /// About how many bytes a part of a history has at most.
@@ -163,7 +163,7 @@ impl SqliteStore {
         self.pool()?.away(move |connection| brought::between(connection, after, until)).await
     }
 
-    /// How many versions of an object, up to this transaction, have the same valid time and content as this one.
+    /// Number of versions of an object, up to this transaction, that have the same valid time and content as this one.
     pub async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
         let (id, valid_time) = (version.document.id().clone(), version.valid_time);
         let mark = (version.document.content_hash(), version.document.source_hash());

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension};
 use super::error::{Result, Trouble};
 use context_store::{AsOf, StoreError};
 
-/// How many objects a query for an unknown ID looks up at most, so that its time does not grow with the store. In a large
-/// store each of them is on a page of its own: 1,000 of them took 4 ms at 10 GB.
+/// Objects that a query for an unknown ID looks up at most, so that its time does not grow with the store. In a large store
+/// each of them is on a separate page: 1,000 of them took 4 ms at 10 GB.
 const PORTION: i64 = 50;
 
 /// The state of the index that finds objects, as far as it is known. A lookup can't show that the index has lost an
@@ -25,7 +25,7 @@ struct Checked {
     up_to: i64,
     /// Some are not found, so every query scans the table.
     is_damaged: bool,
-    /// How many objects have been looked up so far, if their numbers have no gaps.
+    /// Number of objects that have been looked up so far, if their numbers have no gaps.
     #[cfg(test)]
     looked_up: i64,
 }
@@ -75,8 +75,8 @@ impl NegativeCache {
     }
 }
 
-/// Returns whether the entries of the index on both sides of an ID that it does not find are in order, and are those of
-/// their objects. A search that an altered entry misleads ends beside that entry.
+/// True if the entries of the index on both sides of an ID that it does not find are in order, and belong to their objects.
+/// A search misled by an altered entry ends beside that entry.
 fn is_intact_around(connection: &Connection, id: &ObjectId) -> Result<bool> {
     let beside = |sql: &str| -> Result<Vec<(String, bool)>> {
         let mut find = connection.prepare_cached(sql)?;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_was_altered_in_a_large_index_is_noticed_at_the_first_query() {
+    fn the_first_query_notices_an_altered_entry_in_a_large_index() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("altered.db");
         let connection = Connection::open(&path).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_the_index_has_lost_is_damaged_and_others_are_absent() {
+    fn an_object_lost_from_the_index_is_damaged_and_others_are_absent() {
         let (connection, negative) = (store(), NegativeCache::default());
         objects(&connection, 1..10);
         damage(&connection, "SELECT * FROM objects WHERE object < 8");

@@ -120,7 +120,7 @@ fn hollow(json: String, texts: &mut Vec<NewText>) -> String {
     skeleton
 }
 
-/// How many holes JSON has.
+/// Number of holes in JSON.
 pub(super) fn holes(json: &str) -> usize {
     if json.len() < 3 { 0 } else { json.bytes().filter(|byte| *byte == HOLE as u8).count() }
 }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_unpacked() {
+    fn packed_texts_unpack_unchanged() {
         let body = json!({ "tool": "read", "args": { "path": "x".repeat(300) } }).to_string();
         let all = [
             RowParts { body: &body, patch: None, nested: None },

@@ -53,7 +53,7 @@ pub(super) fn part(
     })
 }
 
-/// The versions at the first of these places: at most so many versions and about so many bytes, but all that belong
+/// The versions at the first of these places: at most this many versions and about this many bytes, but all that belong
 /// together.
 fn read_page(
     moment: &Connection,
@@ -97,7 +97,7 @@ fn read_page(
     Ok(versions)
 }
 
-/// Which objects the transactions after this one wrote, in order: at most this many writes, of whole transactions.
+/// The objects that the transactions after this one wrote, in order: at most this many writes, of whole transactions.
 pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
     let moment = connection.unchecked_transaction()?;
     // Row numbers and transactions increase together, so a binary search needs no index of transactions.
@@ -131,7 +131,7 @@ pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> R
     Ok(written)
 }
 
-/// How many versions of an object, up to this transaction, have this valid time and content.
+/// Number of versions of an object, up to this transaction, that have this valid time and content.
 pub(super) fn count_at(
     connection: &Connection,
     id: &ObjectId,

@@ -61,7 +61,7 @@ impl Pool {
 
     /// A short read, on the caller's own thread: reading a row from memory takes less time than waking another thread.
     pub fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
-        // Held until the read has ended, so that closing waits for it: a connection that is left open keeps the log.
+        // Held until the read has finished, so that closing waits for it: a connection that is left open keeps the log.
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
         if jobs.is_none() {
             return Err(StoreError::Closed);
@@ -150,7 +150,7 @@ impl Idle {
         result
     }
 
-    /// Ends the connections that nobody uses.
+    /// Closes the connections that are not in use.
     fn end(&self) {
         let _alone = connect::one_by_one();
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -182,7 +182,7 @@ fn work(jobs: &Mutex<Receiver<ReaderJob>>) {
     }
 }
 
-/// How many of SQLite's steps pass between two checks of the limit: some ten microseconds.
+/// Number of SQLite's steps between two checks of the limit: some ten microseconds.
 const STEPS: i32 = 1_000;
 
 /// No time limit.

@@ -31,10 +31,10 @@ const STAYS: usize = usize::MAX;
 /// The name of the limits in the table `local`.
 pub(super) const LIMITS: &str = "limits";
 
-/// How the names in the table `local` begin that say when a session was opened.
+/// Prefix of the names in the table `local` that say when a session was opened.
 const OPENED: &str = "note:opened:";
 
-/// Which sessions to remove.
+/// The sessions to remove.
 pub(super) struct Which {
     /// Only these; any session if `None`.
     pub among: Option<HashSet<SessionId>>,

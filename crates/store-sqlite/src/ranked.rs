@@ -59,7 +59,7 @@ pub(super) fn each_root(
     Ok(())
 }
 
-/// How many rows a phrase has, counted up to a bound.
+/// Number of rows of a phrase, counted up to a bound.
 pub(super) fn rows_up_to(connection: &Connection, phrase: &str, most: i64) -> Result<i64> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM contents_fts WHERE contents_fts MATCH ? LIMIT ?)";
     Ok(connection.prepare_cached(sql)?.query_row(params![phrase, most], |row| row.get(0))?)
@@ -102,7 +102,7 @@ fn best_rows(mut rows: Rows<'_>) -> Result<Vec<Ranked>> {
     Ok(roots)
 }
 
-/// Returns whether the rows of a root contain all phrases.
+/// True if the rows of a root contain all phrases.
 fn has_all(connection: &Connection, phrases: &[&str], root: i64) -> Result<bool> {
     let sql =
         "SELECT EXISTS (SELECT 1 FROM contents_fts WHERE contents_fts MATCH ? AND rowid BETWEEN ? AND ?)";
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_is_left_out() {
+    fn leaves_out_rows_outside_the_selection() {
         let connection = index(COMMON + 1_500);
         let few = HashSet::from([3, 7, 99_999]);
         assert_eq!(found_among(&connection, &["all"], Some(&few)), [7, 3]);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_texts_with_a_word_the_newest_come_first_and_no_others_are_read() {
+    fn reads_only_the_newest_of_many_texts_with_a_word() {
         let phrases = ["\"all\"".to_owned(), "\"half\"".to_owned()];
         let limit = Limit::new(Arc::default());
         let steps = [2 * COMMON + 10, 4 * COMMON].map(|texts| {

@@ -152,7 +152,7 @@ pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entr
     Ok(entries)
 }
 
-/// Returns whether an object has versions that are stored as patches.
+/// True if an object has versions that are stored as patches.
 pub(super) fn is_growing(connection: &Connection, id: &ObjectId) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM versions v JOIN objects o USING (object)
                WHERE o.object_id = ? AND v.base IS NOT NULL)";

@@ -11,7 +11,7 @@ use super::error::Result;
 use super::store_file::StoreFile;
 use context_store::StoreError;
 
-/// How long to wait before the log is emptied again: a process that copies it needs a few milliseconds.
+/// Pause before the log is emptied again: a process that copies it needs a few milliseconds.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The free space that a rewrite takes, in lengths of the store: a second file, and a log of the same length.
@@ -20,8 +20,9 @@ pub(super) const REWRITE: u64 = 2;
 /// The same for erasing with the rewrite that follows. Before that, the log takes a page for each one that changes.
 pub(super) const ERASE: u64 = 3;
 
-/// Fails if the disk has less free space than so many lengths of the store and its log, or the temporary folder, where SQLite
-/// writes the second file, less than one. `outcome` says what is done by then.
+/// Fails if the disk's free space is less than `lengths` times the length of the store and its log, or if the temporary
+/// folder, where SQLite writes the second file, has less free space than one such length. `outcome` says what is done by
+/// then.
 ///
 /// # Errors
 /// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
@@ -90,7 +91,7 @@ pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Copies the log back and empties it, unless somebody is in the way.
+/// Copies the log back and empties it, unless another connection holds a lock.
 fn is_held(connection: &Connection) -> Result<bool> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
 }

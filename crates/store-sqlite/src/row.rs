@@ -17,7 +17,7 @@ use super::error::{Result, Trouble};
 use super::form::{self, StoredText};
 use super::pack::{self, RowParts, Unpacked};
 
-/// How much of a row is fetched: with its text or without. It may be long, and most queries don't need it.
+/// The fetched part of a row: with its text or without. The text may be long, and most queries don't need it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TextColumn {
     Left,

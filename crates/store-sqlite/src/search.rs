@@ -16,13 +16,13 @@ use super::row::text;
 use context_store::backend::words::{self, Phrase};
 use context_store::{Hit, Search, StoreError};
 
-/// How long a search may look for its words.
+/// The longest time that a search may look for its words.
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(10);
 
-/// How many bytes of text are indexed in memory for one search at most.
+/// Bytes of text that are indexed in memory for one search at most.
 const MOST_REST: usize = 32 << 20;
 
-/// How many texts with a word of a long query are counted at most.
+/// Texts with a word of a long query that are counted at most.
 const MOST_COUNTED: i64 = 1_000;
 
 /// Marks the first match in a text: a sequence that no text has at a match by accident.
@@ -96,7 +96,7 @@ pub(super) fn search(
     Ok(hits)
 }
 
-/// How many of the indexed texts have a word, counted up to [`MOST_COUNTED`]; unknown if none has it.
+/// Number of indexed texts that have a word, counted up to [`MOST_COUNTED`]; unknown if none has it.
 fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
     let rows = ranked::rows_up_to(connection, &quoted(word), MOST_COUNTED)?;
     Ok(Some(rows.unsigned_abs()).filter(|rows| *rows > 0))
@@ -289,7 +289,7 @@ fn place(connection: &Connection, content: i64, wanted: &SearchedWords<'_>) -> R
     Ok(words::line_at(&plain, at))
 }
 
-/// Where the index sees the first match. The time grows with the text's length times the number of matches.
+/// Place where the index sees the first match. The time grows with the text's length times the number of matches.
 fn marked(phrases: &[String], plain: &str) -> Result<usize> {
     let memory = Memory::new()?;
     memory.add(1, plain)?;

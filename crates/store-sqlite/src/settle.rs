@@ -9,10 +9,11 @@ use context_store::{Result, StoreError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Mutex;
 
-/// How far the log is synced. Opening the log outside of SQLite is harmless: unlike the database, it has no locks.
+/// The state of syncing the log. Opening the log outside of SQLite is harmless: unlike the database, it has
+/// no locks.
 pub(super) struct Settled {
     log: PathBuf,
-    /// How many transactions were acknowledged without a sync, and how many of them have been synced since.
+    /// Number of transactions acknowledged without a sync, and the number of them that have been synced since.
     acknowledged: AtomicU64,
     synced: AtomicU64,
     /// Held by the thread that is syncing.
@@ -31,12 +32,12 @@ impl Settled {
         self.acknowledged.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Fails after a failed sync: nobody can tell what the log has lost, so nothing may be built on it.
+    /// Fails after a failed sync: the loss of the log is unknown, so nothing may be built on it.
     pub fn check(&self) -> Result<()> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
-    /// Syncs what is still unsynced, unless somebody else is doing so.
+    /// Syncs what is still unsynced, unless another caller is doing so.
     pub async fn settle(&self) -> Result<()> {
         let wanted = self.acknowledged.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) >= wanted {
@@ -72,8 +73,7 @@ impl Settled {
     }
 }
 
-/// Returns whether this thread may be blocked for a while: on a single-threaded runtime, other tasks could not continue
-/// meanwhile.
+/// True if this thread may be blocked for a while: on a single-threaded runtime, other tasks could not continue meanwhile.
 pub(super) fn may_wait() -> bool {
     let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     runtime.map_or(true, |flavor| flavor == RuntimeFlavor::MultiThread)
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_sync_that_fails_is_told_from_then_on() {
+    async fn reports_a_failed_sync_from_then_on() {
         let place = tempfile::tempdir().unwrap();
         let settled = Settled::new(place.path().join("none"));
         assert_eq!(settled.settle().await, Ok(()), "nothing is owed");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_owed_is_synced_once() {
+    async fn syncs_deferred_transactions_once() {
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         File::create(&log).unwrap();

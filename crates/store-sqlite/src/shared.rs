@@ -15,7 +15,7 @@ use super::settle::Durability;
 /// The file without links on the way to it, and what its writes survive.
 type Key = (PathBuf, Durability);
 
-/// What is open for a key. Locked while that is opened or left.
+/// The open store of a key. Locked while that store is opened or left.
 type Slot = Arc<Mutex<Weak<Core>>>;
 
 static OPEN: Mutex<Option<HashMap<Key, Slot>>> = Mutex::new(None);
@@ -24,7 +24,7 @@ static OPEN: Mutex<Option<HashMap<Key, Slot>>> = Mutex::new(None);
 pub(super) enum Seat {
     /// The core is this store's alone.
     Alone,
-    /// Others may use it, too.
+    /// Other stores may also use it.
     Shared(Key, Slot),
 }
 
@@ -79,7 +79,7 @@ fn tidy(key: &Key, slot: &Slot) {
         let is_used = slot
             .try_lock()
             .map_or(true, |open| open.upgrade().is_some_and(|core| core.users.load(Ordering::Acquire) > 0));
-        // The table and this caller hold it; a thread that is about to join holds it, too.
+        // The table and this caller hold it; a thread that is about to join also holds it.
         if !is_used && Arc::strong_count(slot) <= 2 {
             slots.remove(key);
         }

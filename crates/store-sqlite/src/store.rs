@@ -216,7 +216,7 @@ impl Store for SqliteStore {
         if self.seat.leave(&self.core) {
             return self.core.close();
         }
-        // Others use the store: what was sent to it before this has been done once the writer comes to this.
+        // Others use the store: the writer has done all earlier requests once it reaches this one.
         match self.core.call(|_| Ok(())).await {
             Err(StoreError::Closed) => Ok(()),
             done => done,

@@ -1,7 +1,7 @@
 //! Checks that the files that were opened are still where they were.
 //!
-//! SQLite continues to write to files that were deleted, moved or replaced, and acknowledges writes that nobody will find
-//! again.
+//! SQLite continues to write to files that were deleted, moved or replaced, and acknowledges writes that no later read will
+//! find.
 
 use std::path::{Path, PathBuf};
 
@@ -47,6 +47,6 @@ impl StoreFile {
 }
 
 fn identity(file: &Path) -> Option<FileIdentity> {
-    // Windows lets nobody delete, move or replace a file that SQLite has open.
+    // On Windows no process can delete, move or replace a file that SQLite has open.
     if cfg!(windows) { None } else { context_platform::identity(file) }
 }

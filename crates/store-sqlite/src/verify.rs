@@ -26,7 +26,7 @@ pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
     Ok(damages)
 }
 
-/// Where each version is and to which object it belongs, as far as that can be read.
+/// Place and object of each version, as far as they can be read.
 fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (TxId, Option<ObjectId>)> {
     let mut places = BTreeMap::new();
     // The index and the table are read separately, because one may still have what the other has lost.

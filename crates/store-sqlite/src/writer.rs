@@ -26,19 +26,19 @@ use context_store::backend::Heads;
 use context_store::clock::Clock;
 use context_store::{Receipt, StoreError};
 
-/// How often the limits of the store are checked.
+/// Interval between checks of the store's limits.
 const LIMIT_TIME: Duration = Duration::from_secs(600);
 
-/// After so many further pages of a long log, copying it back is requested again.
+/// After this many further pages of a long log, copying it back is requested again.
 const STEP: i64 = 64;
 
 /// So many pages of the log are copied back between two transactions: a few milliseconds.
 const LITTLE: i64 = 128;
 
-/// From so many pages on, it is done whatever is left: 16 MB.
+/// From this many pages on, the log is restarted whatever is left: 16 MB.
 const LONGEST: i64 = 2_048;
 
-/// How long the search index waits for a lock of another process: a search can do without.
+/// The longest wait of the search index for a lock of another process: a search can do without.
 const INDEX_PATIENCE: Duration = Duration::from_millis(100);
 
 pub(super) struct Writer {
@@ -51,7 +51,7 @@ pub(super) struct Writer {
     gate: Arc<CheckpointGate>,
     /// The length of the log in pages after this connection's last commit.
     log: Arc<AtomicI64>,
-    /// How long it was when copying it back was last requested.
+    /// Length of the log when copying it back was last requested.
     asked: i64,
     /// From which length on it is to be restarted.
     restarted_from: i64,
@@ -111,7 +111,7 @@ impl Writer {
         })
     }
 
-    /// Runs a write transaction of its own.
+    /// Runs a separate write transaction.
     pub fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
         self.sync_commits(true)?;
         patiently_for(patience(self.is_hurried.load(Ordering::Relaxed)), || {
@@ -229,13 +229,13 @@ impl Writer {
         self.worked = Instant::now();
     }
 
-    /// Advances the search index by one portion, unless another process holds the lock. Returns whether more may be waiting.
+    /// Advances the search index by one portion, unless another process holds the lock. True if more may be waiting.
     pub fn index_more(&mut self) -> Result<bool> {
         self.unindexed = self.write_hurriedly(index::portion)?;
         Ok(self.unindexed)
     }
 
-    /// Indexes what has been written up to now. Another process may go on writing, so that there is always more.
+    /// Indexes what has been written up to now. Another process may continue to write, so that there is always more.
     pub fn index_all(&mut self) -> Result<()> {
         let newest = "SELECT coalesce(max(seq), 0) FROM versions";
         let newest: i64 = self.connection.query_row(newest, [], |row| row.get(0))?;
@@ -285,7 +285,7 @@ impl Writer {
                 Ok(true) => {}
                 // The other thread is copying, and ends soon.
                 Ok(false) if start.elapsed() < INDEX_PATIENCE => self.restarted_from = pages + STEP,
-                // Somebody reads an older state for longer than a write should wait.
+                // A connection reads an older state for longer than a write should wait.
                 Ok(false) => self.restarted_from = pages + LONG,
                 Err(error) => {
                     self.restarted_from = pages + LONG;
@@ -295,8 +295,8 @@ impl Writer {
         }
     }
 
-    /// Copies the rest of the log and empties it, unless somebody copies it or reads an older state for longer than a moment.
-    /// Returns whether it is empty.
+    /// Copies the rest of the log and empties it, unless another connection copies it or reads an older state for longer
+    /// than a moment. True if the log is empty.
     fn restart_log(&self) -> Result<bool> {
         self.is_hurried.store(true, Ordering::Relaxed);
         let is_held = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));

@@ -26,24 +26,24 @@ pub(super) enum WriterJob {
 
 pub(super) type ReplySender<T> = oneshot::Sender<Result<T>>;
 
-/// How many transactions one commit contains at most.
+/// The most transactions that one commit contains.
 const GROUP: usize = 256;
 
 /// After this long without work, the search index is advanced. It is longer than the pauses within a turn, because
 /// work that arrives meanwhile waits for the portion being indexed.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// How long a search waits for the index to be completed, while that makes progress.
+/// Time that a search waits for the index to be completed, while that makes progress.
 pub(super) const INDEX_TIME: Duration = Duration::from_secs(30);
 
-/// How long it waits for the writer, which may be waiting for another process.
+/// Time that it waits for the writer, which may be waiting for another process.
 const WRITER_TIME: Duration = Duration::from_millis(500);
 
 /// The writer, as shared by its own thread and by callers that find it idle.
 pub(super) struct WriterQueue {
-    /// `None` once the thread has ended.
+    /// `None` after the end of the thread.
     writer: Mutex<Option<Writer>>,
-    /// How many jobs were sent and have not been started.
+    /// Number of jobs that were sent and have not been started.
     waiting: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ impl WriterQueue {
         self.writer.is_poisoned()
     }
 
-    /// Leaves a job for the thread. False if the thread has ended.
+    /// Leaves a job for the thread. False after the end of the thread.
     pub fn send(&self, jobs: &Sender<WriterJob>, job: WriterJob) -> bool {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         jobs.send(job).is_ok()

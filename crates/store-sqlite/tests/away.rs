@@ -27,7 +27,7 @@ async fn versions(store: &dyn Store) -> Vec<String> {
     history.iter().map(|version| version.document.content().unwrap().to_owned()).collect()
 }
 
-/// A store with one version in a folder of its own, in another one.
+/// A store with one version in its own folder, inside another one.
 async fn store(place: &Path) -> Arc<SqliteStore> {
     let store = SqliteStore::open(place.join("here/store.db"), Durability::Power).unwrap();
     put(&*store, 1).await.unwrap();
@@ -71,7 +71,10 @@ fn log_back(place: &Path) {
 #[case::the_log(moved_log, log_back)]
 #[case::another_store_in_its_place(replaced, folder_back)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_away_and_comes_back(#[case] away: fn(&Path), #[case] back: fn(&Path)) {
+async fn fails_while_the_store_is_away_and_works_when_it_returns(
+    #[case] away: fn(&Path),
+    #[case] back: fn(&Path),
+) {
     let place = tempfile::tempdir().unwrap();
     let store = store(place.path()).await;
     store
@@ -95,7 +98,7 @@ async fn what_goes_away_and_comes_back(#[case] away: fn(&Path), #[case] back: fn
     for error in others {
         assert_eq!(error.unwrap().code(), ErrorCode::StoreUnavailable);
     }
-    // What was read from the files that were opened is still right.
+    // Content read from the files that were opened is still right.
     assert_eq!(versions(&*store).await, ["1", "2"]);
     back(place.path());
     put(&*store, 6).await.unwrap();

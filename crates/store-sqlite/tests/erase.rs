@@ -79,9 +79,9 @@ async fn an_object_a_path_and_a_session_can_be_forgotten() {
     store.close().await.unwrap();
 }
 
-/// What was erased comes back neither by an import nor by recording it once more.
+/// Neither an import nor a repeated recording restores an erased text.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_erased_does_not_come_back() {
+async fn erased_text_is_not_restored() {
     let place = tempfile::tempdir().unwrap();
     let store = open(&place.path().join("store.db"));
     plant(&store).await;
@@ -101,7 +101,7 @@ async fn what_was_erased_does_not_come_back() {
         (1, 0)
     );
     assert_eq!(store.verify().await.unwrap(), []);
-    // What is exported now can be taken in elsewhere.
+    // A later export can be imported elsewhere.
     let mut export = Vec::new();
     transfer::export(&*store, &ids, &mut export).await.unwrap();
     let other = open(&place.path().join("other.db"));
@@ -112,13 +112,13 @@ async fn what_was_erased_does_not_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_told_and_nothing_is_erased() {
+async fn reports_missing_objects_and_erases_nothing() {
     let place = tempfile::tempdir().unwrap();
     let store = open(&place.path().join("store.db"));
     plant(&store).await;
     let there = Erase::Path("/versions".into());
     for (wanted, word) in [
-        (Erase::Object(ObjectId::new("nobody")), "no object nobody"),
+        (Erase::Object(ObjectId::new("absent")), "no object absent"),
         (Erase::Path("/outside".into()), "no file /outside"),
         (Erase::Session(SessionId::new("other").unwrap()), "no session other"),
         (Erase::Text("ab".into()), "at least 6 bytes"),

@@ -133,7 +133,7 @@ fn object(n: usize) -> ObjectId {
         0..=3 => file(n, None).id().clone(),
         4 | 5 => ObjectId::chat(&session(n - 4)),
         6 | 7 => ObjectId::system_prompt(&session(n - 6)),
-        _ => ObjectId::new("nobody"),
+        _ => ObjectId::new("absent"),
     }
 }
 
@@ -186,7 +186,7 @@ impl Pair {
         let now = Arc::new(AtomicI64::new(1_000));
         let reading = Arc::clone(&now);
         let clock: Clock = Arc::new(move || Timestamp::from_millis(reading.load(Ordering::Relaxed)));
-        // What counts here is the logic: a directory in memory spares the disk thousands of small files.
+        // This test checks the logic: a directory in memory spares the disk thousands of small files.
         let memory = std::path::Path::new("/dev/shm");
         let place = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let sqlite =

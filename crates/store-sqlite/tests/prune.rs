@@ -1,4 +1,4 @@
-//! Sessions that nobody needs any more leave the store with what only they have, and everything else is as it was.
+//! Unused sessions leave the store with the objects that only they have; everything else is unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -52,7 +52,7 @@ impl World {
         self.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
     }
 
-    /// A session with a prompt, a turn, a file of its own in many versions and the file that all have.
+    /// A session with a prompt, a turn, its own file in many versions and the file that all have.
     async fn session(&self, name: &str, folder: &str) {
         let session = SessionId::new(name).unwrap();
         let own = file(&format!("{folder}/{name}.rs"), "");
@@ -165,7 +165,7 @@ async fn as_many_leave_as_the_size_takes_and_only_of_the_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_or_opened_within_the_last_day_stays() {
+async fn a_session_written_or_opened_within_the_last_day_stays() {
     let world = World::new();
     world.session("alpha", "/p").await;
     world.session("beta", "/p").await;
@@ -191,7 +191,7 @@ async fn a_difference_outlives_what_it_differs_from() {
     let text =
         |n: usize| -> String { (0..200).map(|line| format!("let v_{line} = {};\n", line * n)).collect() };
     let (first, second) = (text(1), format!("{}let new = 1;\n", text(1)));
-    // The first text is only in a version of the old session's file; the second one is in a file that stays, too.
+    // The first text is only in a version of the old session's file; the second one is also in a file that stays.
     world.session("alpha", "/p").await;
     world.write(vec![Write::put(file("/p/alpha.rs", &first))]).await;
     world.write(vec![Write::put(file("/p/alpha.rs", &second))]).await;

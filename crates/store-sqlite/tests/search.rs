@@ -1,4 +1,4 @@
-//! Searches that ask for much, and searches that are in nobody's way.
+//! Expensive searches, and searches that do not delay other work.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -60,7 +60,7 @@ async fn a_pasted_passage_is_found() {
     assert_eq!(search(&*sqlite, &long).await.len(), 1);
 }
 
-/// Another process that writes, and goes on writing.
+/// Another process that writes, and continues to write.
 struct Lock(rusqlite::Connection);
 
 impl Lock {
@@ -79,7 +79,7 @@ async fn no_read_waits_for_a_write_that_waits() {
     put(&*store, file("/old", "indexed long ago")).await;
     store.flush().await.unwrap();
     put(&*store, file("/old", "another crocodile")).await;
-    put(&*store, file("/new", "a crocodile of its own")).await;
+    put(&*store, file("/new", "a separate crocodile")).await;
     put(&*store, file("/back", "indexed long ago")).await;
     let lock = Lock::take(&path);
     let writer = Arc::clone(&store);
@@ -92,7 +92,7 @@ async fn no_read_waits_for_a_write_that_waits() {
     assert_eq!(store.latest_tx().await.unwrap().0, 4);
     assert_eq!(store.outlines(std::slice::from_ref(&id)).await.unwrap().len(), 1);
     assert_eq!(store.note("x").await.unwrap(), None);
-    // What the index can't take in now is found all the same: new texts, and new places of old ones.
+    // The search also finds texts that the index can't take in now: new texts, and new places of old ones.
     let mut found: Vec<_> = search(&*store, "crocodile").await.into_iter().map(|hit| hit.id).collect();
     found.sort();
     let mut expected = vec![id.clone(), file("/new", "").id().clone()];

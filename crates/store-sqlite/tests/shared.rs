@@ -1,6 +1,6 @@
 //! Stores that one process opens on one file.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ async fn has(store: &SqliteStore, name: &str) -> Result<bool, StoreError> {
     Ok(store.get(document(name).id(), AsOf::default()).await?.is_some())
 }
 
-/// How many descriptors of this process lead to the file, its log or the log's index.
+/// Number of this process's descriptors that lead to the file, its log or the log's index.
 fn descriptors(path: &Path) -> usize {
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     let links =
@@ -83,7 +83,7 @@ async fn each_is_closed_for_itself_and_the_last_one_copies_the_log_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_dropped_leaves_the_others_working() {
+async fn dropping_a_store_leaves_the_others_working() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let kept = shared(&path);

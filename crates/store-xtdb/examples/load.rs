@@ -3,10 +3,10 @@
 //!
 //! `cargo run --release -p context-store-xtdb --example load -- URL [CLIENTS] [TURNS] [SECONDS]`
 //!
-//! It ends by itself: after so many turns (50 clients and 10,000 turns where nothing is said), or where a backend
-//! needs more than so many seconds (300) with as many as it got to. `URL` is that of an XTDB 1.x node that may be filled, or several with commas between them: each client begins
-//! with another one. A turn is one transaction: a tool call of 2 kB, a file of 4 kB, and the appended chat and
-//! session.
+//! It ends by itself: after the given number of turns (50 clients and 10,000 turns by default), or when a backend needs
+//! more than the given number of seconds (300), with the turns done by then. `URL` is that of an XTDB 1.x node that may be
+//! filled, or several with commas between them: each client begins with another one. A turn is one transaction: a tool call
+//! of 2 kB, a file of 4 kB, and the appended chat and session.
 
 #![expect(clippy::print_stdout, reason = "the figures are its purpose")]
 
@@ -143,7 +143,8 @@ async fn session(store: &dyn Store, name: &str, turns: usize, until: Instant) ->
         let content: String = text.repeat(3).chars().take(4_000).collect();
         let hash = Digest::of(content.as_bytes());
         let mut of_chat = Patch::new();
-        of_chat.append(&["turns"], json!({ "user": "go on", "assistant": "done", "toolcall_ids": [call] }));
+        of_chat
+            .append(&["turns"], json!({ "user": "continue", "assistant": "done", "toolcall_ids": [call] }));
         of_chat.append(&["toolcall_refs"], json!(call));
         of_chat.set(&["turn_count"], json!(n + 1));
         let mut of_session = Patch::new();

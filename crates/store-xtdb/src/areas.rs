@@ -30,14 +30,14 @@ const CHANGES: &str = "context/changes";
 /// a cluster's nodes may differ by that much.
 const OVERLAP: i64 = 60_000;
 
-/// How many digits of a list's hash are noted.
+/// Number of digits of a list's hash that are noted.
 const CHECK: usize = 16;
 
 /// An area's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Area(String);
 
-/// How far a client has read an area's log.
+/// The position up to which a client has read an area's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AreaPosition {
     /// The last transaction.
@@ -54,7 +54,7 @@ pub(crate) struct AreaPosition {
 pub(crate) struct AreaChanges {
     /// The objects, each with the first of these transactions that wrote it, in that order.
     pub changed: Vec<(TxId, ObjectId)>,
-    /// How far the log was read.
+    /// The position up to which the log was read.
     pub position: AreaPosition,
     /// False if the log lacks what was read last: then the database has lost it, or is another one.
     pub is_continued: bool,
@@ -86,38 +86,38 @@ pub(super) struct Lister<'a> {
 impl Area {
     pub fn of(document: &Document) -> Self {
         let chat = document.field("chat_ref").and_then(Value::as_str);
-        Self::of_parts(document.id(), document.object_type(), document.source(), chat)
+        Self::from_parts(document.id(), document.object_type(), document.source(), chat)
     }
 
     /// The same, from the parts of an object that tell.
-    pub fn of_parts(id: &ObjectId, kind: ObjectType, source: Option<&Source>, chat: Option<&str>) -> Self {
+    pub fn from_parts(id: &ObjectId, kind: ObjectType, source: Option<&Source>, chat: Option<&str>) -> Self {
         match (kind, source, chat) {
             (ObjectType::File, Some(Source::Filesystem(file)), _) => {
                 Self(format!("files:{}", file.filesystem_id))
             }
             (ObjectType::Toolcall, _, Some(chat)) => {
-                Self::of_id(&ObjectId::new(chat)).unwrap_or_else(|| Self(format!("session:{chat}")))
+                Self::from_id(&ObjectId::new(chat)).unwrap_or_else(|| Self(format!("session:{chat}")))
             }
-            _ => Self::of_id(id).unwrap_or_else(|| Self("other".into())),
+            _ => Self::from_id(id).unwrap_or_else(|| Self("other".into())),
         }
     }
 
     /// Returns the area of a session's own object, which its ID tells.
-    pub fn of_id(id: &ObjectId) -> Option<Self> {
+    pub fn from_id(id: &ObjectId) -> Option<Self> {
         let own = ["chat:", "session:", "system_prompt:"];
         let session = own.iter().find_map(|prefix| id.as_str().strip_prefix(prefix))?;
         Some(Self(format!("session:{session}")))
     }
 
     /// Returns the area of a version as XTDB has it.
-    pub fn of_value(value: &Value) -> Option<Self> {
+    pub fn from_value(value: &Value) -> Option<Self> {
         let id = ObjectId::new(value["xt/id"].as_str()?);
         let kind = value["type"].as_str()?.parse().ok()?;
         let source = Source::from_value(value["source"].clone()).ok();
-        Some(Self::of_parts(&id, kind, source.as_ref(), value["chat_ref"].as_str()))
+        Some(Self::from_parts(&id, kind, source.as_ref(), value["chat_ref"].as_str()))
     }
 
-    /// Returns whether it is what a session has written.
+    /// True for the area of a session.
     pub fn is_of_a_session(&self) -> bool {
         self.0.starts_with("session:")
     }
@@ -198,7 +198,7 @@ impl XtdbClient {
                 (position.tx, position.check) = (tx.0, hash);
             }
             position.millis = position.millis.max(time.map_or(0, Timestamp::millis));
-            // What somebody else may have written under this ID lists nothing.
+            // A foreign document under this ID is treated as an empty list.
             let list: Option<Changes> = text.and_then(|text| serde_json::from_str(text).ok());
             let is_own =
                 |list: &Changes| list.by == by && (list.run.is_none() || list.run.as_deref() == own.1);
@@ -231,8 +231,8 @@ mod tests {
     fn all_that_a_session_owns_is_in_one_area_and_its_files_are_in_that_of_their_namespace() {
         let session = SessionId::new("s:1").unwrap();
         let own = [ObjectId::chat(&session), ObjectId::session(&session), ObjectId::system_prompt(&session)];
-        let areas: Vec<_> = own.iter().map(|id| Area::of_id(id).unwrap()).collect();
-        let call = Area::of_parts(
+        let areas: Vec<_> = own.iter().map(|id| Area::from_id(id).unwrap()).collect();
+        let call = Area::from_parts(
             &ObjectId::new("call"),
             ObjectType::Toolcall,
             None,
@@ -242,7 +242,7 @@ mod tests {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
         let file = Document::file(source, None, None);
         assert_eq!(Area::of(&file).id().as_str(), "changes:files:disk");
-        assert_eq!(Area::of_id(file.id()), None);
+        assert_eq!(Area::from_id(file.id()), None);
     }
 
     #[test]

@@ -16,26 +16,26 @@ use super::form::StoredForm;
 use super::wire::Coordinates;
 use context_store::Version;
 
-/// How many bytes of documents are remembered at most.
+/// The most bytes of documents that are remembered.
 const MOST_BYTES: usize = 64 << 20;
 
-/// How many names of ID hashes are remembered at most.
+/// The most names of ID hashes that are remembered.
 const MOST_NAMES: usize = 200_000;
 
-/// How many hashes are remembered at most to recognize answers about other objects.
+/// The most hashes that are remembered to recognize answers about other objects.
 const MOST_HASHES: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
 
 /// An object's first transaction and, if that was needed, its position among that transaction's writes.
 pub(crate) type First = (TxId, Option<usize>);
 
-/// How many growing documents stay remembered after another client has replaced them.
+/// Number of growing documents that stay remembered after another client has replaced them.
 const MOST_GROWN: usize = 8;
 
 /// The latest version of an object as far as this client knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub version: Arc<Version>,
-    /// How XTDB stores it.
+    /// The form in which XTDB stores it.
     pub form: StoredForm,
     /// The approximate length of its JSON text, in bytes; 0 if it was not measured.
     pub bytes: usize,
@@ -152,8 +152,8 @@ impl Cache {
         self.names.insert(hash, id);
     }
 
-    /// Returns whether a hash is that of this ID, as far as can be told: no other ID has had it, and the ID no other hash.
-    /// After a contradiction neither is believed.
+    /// True if a hash is that of this ID, as far as can be told: no other ID has had it, and the ID no other hash. After a
+    /// contradiction neither is believed.
     pub fn is_hash_of(&mut self, hash: &str, id: &ObjectId) -> bool {
         let known = self.hashes.get(hash);
         let is_of_another = known.is_some_and(|known| known != id);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_the_longest_time_goes_first() {
+    fn drops_the_least_recently_used_first() {
         let mut cache = Cache::default();
         (0..4).for_each(|n| cache.keep(head(n, MOST_BYTES / 4)));
         assert!(cache.head(&id(0)).is_some(), "it is used once more");

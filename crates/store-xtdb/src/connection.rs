@@ -19,8 +19,8 @@ use rustls::{ClientConfig, RootCertStore};
 /// After this long without a request, a connection is closed.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// How many bytes an answer has at most, or one element of an answer that is read element by element. More than a node
-/// with any sensible history sends; what sends more would take all memory.
+/// The most bytes that an answer has, or one element of an answer that is read element by element. A node with any sensible
+/// history sends less; a longer answer would take all memory.
 pub(crate) const MOST_BYTES: usize = 512 << 20;
 
 /// The address of a node.
@@ -64,7 +64,7 @@ impl NodeAddress {
         &self.shown
     }
 
-    /// Returns whether the node is reached through TLS.
+    /// True if the node is reached through TLS.
     pub fn is_secure(&self) -> bool {
         self.shown.starts_with("https:")
     }
@@ -234,7 +234,7 @@ impl Response {
     }
 }
 
-/// Why there is no answer.
+/// Reasons for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("no answer in time")]

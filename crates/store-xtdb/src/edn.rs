@@ -73,7 +73,7 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
-/// How many levels of lists, maps and tags a value has at most.
+/// The most levels of lists, maps and tags that a value has.
 const MOST_LEVELS: usize = 128;
 
 struct EdnReader<'a> {
@@ -223,7 +223,7 @@ mod tests {
     #[case("")]
     #[case("{:a 1} 2")]
     #[case("<html>]")]
-    fn what_is_not_edn_is_nothing(#[case] text: &str) {
+    fn refuses_text_that_is_not_edn(#[case] text: &str) {
         assert_eq!(Edn::read(text), None);
     }
 

@@ -2,8 +2,8 @@
 //! that stay are put back.
 //!
 //! Architecture invariants:
-//! - Nothing that stays is ever only in memory: before an object is evicted, its rest is in XTDB in documents of its own,
-//!   the parts. A third kind of document, the step, says how far the work on this object is, and is replaced in the same
+//! - Nothing that stays is ever only in memory: before an object is evicted, its rest is in XTDB in separate documents, the
+//!   parts. A third kind of document, the step, says how far the work on this object is, and is replaced in the same
 //!   transaction as each piece of that work. So the work can be interrupted anywhere, and any client can complete it.
 //! - A document is not put back as it was, but with a field `KEPT` that is new each time: a node that indexes the
 //!   transactions from the beginning writes the tombstones once more, by content hash.
@@ -32,7 +32,7 @@ use context_store::backend::erasing::{Gone, Needles};
 use context_store::backend::pruning::Weight;
 use context_store::{Erased, ErasedCount, Result};
 
-/// How often the client that erases writes at least.
+/// Interval within which the erasing client writes at least once.
 const BEAT: Duration = Duration::from_millis(500);
 
 impl XtdbClient {
@@ -166,7 +166,7 @@ impl XtdbClient {
         Ok(affected)
     }
 
-    /// Goes through all documents. Of a version that is stored as a change, the operations are a field.
+    /// Goes through all documents. If a version is stored as a change, the operations are a field.
     async fn each_document(&self, mut use_it: impl FnMut(&Document)) -> Result<()> {
         self.each_tx(context_model::time::TxId(0), true, |_, row| {
             for value in documents(row) {
@@ -175,7 +175,7 @@ impl XtdbClient {
                 if let Some(change) = value.get(PATCH).and_then(Value::as_str) {
                     value[PATCH] = serde_json::from_str(change).unwrap_or_default();
                 }
-                // What is not in this library's shape was written by somebody else, who has to erase it.
+                // A document in another shape belongs to another program, which has to erase it.
                 if let Ok(document) = Document::from_json(value) {
                     use_it(&document);
                 }
@@ -185,7 +185,7 @@ impl XtdbClient {
         .await
     }
 
-    /// Makes the others wait, and completes what was left by somebody who ended meanwhile.
+    /// Makes the others wait, and completes the work of a client that ended meanwhile.
     async fn begin(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         loop {
             if self.free(writer).await?.is_some() {
@@ -225,7 +225,7 @@ impl XtdbClient {
         }
     }
 
-    /// Lets the others go on, unless some object's rest has not been put back yet.
+    /// Lets the others continue, unless some object's rest has not been put back yet.
     async fn end(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         let ended = async {
             if !self.steps().await?.is_empty() {
@@ -316,7 +316,7 @@ impl XtdbClient {
         }
     }
 
-    /// Waits for a read, and goes on to show the others that this client is at work.
+    /// Waits for a read, and shows the others meanwhile that this client is at work.
     async fn meanwhile<T>(
         self: &Arc<Self>,
         writer: &mut NodeWriter,

@@ -1,12 +1,12 @@
 //! What the owner of the store has erased, as all clients of the database know it.
 //!
-//! A small document, the notice, has the number of the last record and, while somebody erases, a name for that. Every
-//! transaction of every client has a `match` for the notice that the client knows. So a client that was away, or that still
-//! has versions in its queue, is refused, reads the records that it lacks, and sends nothing of what was erased. The records
-//! have hashes only, and what stands in place of a text of which only a part was erased.
+//! A small document, the notice, has the number of the last record and, while a client erases, a name for that erasure.
+//! Every transaction of every client has a `match` for the notice that the client knows. So a client that was away, or that
+//! still has versions in its queue, is refused, reads the records that it lacks, and sends no erased text. The records have
+//! hashes only, and the replacement of each text that was erased in part.
 //!
-//! Architecture invariant: a notice is replaced by every transaction of the client that erases. A notice that stays the
-//! same for as long as a request may take shows that this client has ended; then any other client completes its work (see `erase`).
+//! Architecture invariant: every transaction of the erasing client replaces the notice. A notice that stays unchanged for
+//! as long as a request may take shows that this client has ended; then any other client completes its work (see `erase`).
 
 use std::collections::BTreeMap;
 use std::time::Instant;

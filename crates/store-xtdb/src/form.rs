@@ -44,7 +44,7 @@ struct PatchMark {
     operations: Patch,
 }
 
-/// How one version is stored in XTDB.
+/// The form in which one version is stored in XTDB.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredForm {
     /// The valid time of the last whole document. `None` if it is this one.

@@ -79,12 +79,12 @@ pub(crate) struct NodeAnswer {
 }
 
 impl NodeAnswer {
-    /// Returns whether the node answered 404.
+    /// True if the node answered 404.
     pub fn is_missing(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// Returns whether the request was about a transaction that the node does not have yet.
+    /// True if the request was about a transaction that the node does not have yet.
     pub fn is_out_of_sync(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST && self.body.contains("node-out-of-sync")
     }
@@ -171,7 +171,7 @@ impl Nodes {
         &self.bases[place % self.bases.len()]
     }
 
-    /// How often a request is sent.
+    /// Number of times that a request is sent.
     fn attempts(&self) -> u32 {
         self.attempts.max(u32::try_from(self.bases.len()).unwrap_or(1))
     }
@@ -337,7 +337,7 @@ mod tests {
     #[case(&["nonsense"])]
     #[case(&["ftp://host"])]
     #[case(&["http://"])]
-    fn a_url_that_can_not_be_one_is_refused(#[case] urls: &[&str]) {
+    fn refuses_an_impossible_url(#[case] urls: &[&str]) {
         let urls: Vec<String> = urls.iter().map(|u| (*u).to_owned()).collect();
         let error = Nodes::new(&urls, Duration::from_secs(1), 1).err().unwrap();
         assert_eq!(error.code(), context_model::error::ErrorCode::InvalidArgument);

@@ -12,7 +12,7 @@ use super::http::{Format, NodeAnswer, NodeRequest, Nodes};
 use super::wire::{Tx, xtdb_number};
 use context_store::{AsOf, KnownAt, Result};
 
-/// How the IDs of writers' marks begin; see the module's documentation.
+/// Prefix of the IDs of writers' marks; see the module's documentation.
 pub(super) const WRITERS: &str = "writer:";
 
 /// A client of one database, shared by all parts of the store.
@@ -50,7 +50,7 @@ impl XtdbClient {
         AsOf { valid_time: None, known: (known > 0).then_some(KnownAt::Tx(TxId(known))) }
     }
 
-    /// How long a node may wait for a transaction, in milliseconds. Less than the request's own limit, so that the node
+    /// Time that a node may wait for a transaction, in milliseconds. Less than the request's own limit, so that the node
     /// answers before the request times out.
     pub(super) fn await_millis(&self) -> u128 {
         (self.nodes.timeout() * 4 / 5).as_millis().max(1)

@@ -62,7 +62,7 @@ use http::{Format, NodeRequest, Nodes};
 use inner::XtdbClient;
 use write::NodeWriter;
 
-/// How to reach a database. Its text for developers has no user name and no password.
+/// The way to reach a database. Its text for developers has no user name and no password.
 #[derive(Clone)]
 pub struct XtdbOptions {
     /// The nodes of one database, such as `http://127.0.0.1:3000`. The first that answers is used; the others take over if
@@ -70,7 +70,7 @@ pub struct XtdbOptions {
     pub urls: Vec<String>,
     /// The time limit of one request, in milliseconds. A call gives up after about twice as long.
     pub timeout_ms: u64,
-    /// How often a request is sent before the call gives up.
+    /// Number of times that a request is sent before the call gives up.
     pub attempts: u32,
     /// The name of this client among the writers of the database. Two clients must never share a name. Random if `None`.
     pub writer: Option<String>,

@@ -16,7 +16,7 @@ use super::wire::{FOREVER, PATCH, document, number, xtdb_number};
 use context_store::backend::words;
 use context_store::{Damage, Hit, Result, Search, StoreError, Version};
 
-/// How many hashes are looked up in one query.
+/// Number of hashes that are looked up in one query.
 const HASHES_A_QUERY: usize = 200;
 
 impl XtdbClient {

@@ -14,7 +14,7 @@ use context_model::time::TxId;
 use context_store::{Result, StoreError};
 use serde_json::Value;
 
-/// The pause between two looks at a notice that somebody is erasing.
+/// The pause between two looks at a notice while a client erases.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl XtdbClient {
@@ -30,7 +30,7 @@ impl XtdbClient {
         }
     }
 
-    /// Reads the notice and the records that are new. Returns whether the notice is another one.
+    /// Reads the notice and the new records. True if the notice has changed.
     pub(super) async fn look_for_erasures(&self) -> Result<bool> {
         let known = self.known_erasures();
         let notice = self.notice().await?;
@@ -53,8 +53,9 @@ impl XtdbClient {
         Ok(true)
     }
 
-    /// Returns what a transaction of this writer must match. `None` if something was erased meanwhile, so that it has
-    /// to be planned anew. Waits while another client erases, and completes the work of one that has ended.
+    /// Returns the notice that a transaction of this writer must match. `None` if something was erased meanwhile, so that
+    /// the transaction has to be planned anew. Waits while another client erases, and completes the work of one that has
+    /// ended.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if that takes too long.
@@ -67,7 +68,7 @@ impl XtdbClient {
             match erasures.erasing() {
                 None => return Ok((!is_news).then_some(erasures)),
                 Some(name) if writer.erasing.as_deref() == Some(name) => return Ok(Some(erasures)),
-                // Whoever has begun to erase must not go on after somebody else has taken over.
+                // An eraser must stop once another client has taken over.
                 Some(_) if writer.erasing.is_some() => return Err(overtaken()),
                 Some(_) if erasures.seen.elapsed() >= patience => {
                     Box::pin(self.take_over(writer)).await?;

@@ -54,7 +54,7 @@ impl XtdbClient {
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
-    /// Which of these objects have text as their content.
+    /// Those of these objects that have text as their content.
     async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
         let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
         let (answer, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), at).await?;

@@ -4,7 +4,7 @@ use tokio::task::JoinSet;
 
 use context_store::{Result, StoreError};
 
-/// How many requests one call makes at the same time.
+/// Number of requests that one call makes at the same time.
 const IN_FLIGHT: usize = 16;
 
 /// Runs one request for each item, some at a time, and gives the results in any order.

@@ -64,8 +64,8 @@ impl BeforeWrite {
         self.last_before.push(at);
     }
 
-    /// Returns whether the next version after this time has the same content: another client noticed it later and
-    /// reported it sooner.
+    /// True if the next version after this time has the same content: another client noticed it later and reported it
+    /// sooner.
     fn follows(&self, from: Option<Timestamp>, document: &Document) -> bool {
         from.is_some_and(|from| self.last_before.contains(&from))
             && self.latest().is_some_and(|version| is_equal(&version.document, document))
@@ -95,7 +95,7 @@ pub(super) struct Draft {
     pub document: Document,
     /// The time from which it is valid. If `None`, the transaction's time.
     pub valid_time: Option<Timestamp>,
-    /// How XTDB will store it.
+    /// The form in which XTDB will store it.
     pub form: StoredForm,
     /// The approximate length of its JSON text, in bytes.
     pub bytes: usize,
@@ -322,7 +322,7 @@ pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
 pub(super) fn area_of(write: &Write) -> Option<Area> {
     match write {
         Write::Put { document, .. } => Some(Area::of(document)),
-        Write::Patch { id, .. } => Area::of_id(id),
+        Write::Patch { id, .. } => Area::from_id(id),
     }
 }
 

@@ -18,7 +18,7 @@ use super::plan::is_equal;
 use super::wire::{Coordinates, FOREVER, document, is_of, xtdb_number};
 use context_store::{AsOf, KnownAt, Result, Version};
 
-/// How many documents one query asks for.
+/// Number of documents that one query asks for.
 pub(super) const IDS_A_QUERY: usize = 64;
 
 /// An object that was changed, and the first transaction that a list of changes has for it, where there is one.
@@ -121,7 +121,7 @@ impl XtdbClient {
     }
 
     /// The versions of many objects that were written after a transaction, and those with the same valid time as one of
-    /// them. Of a chat or session only the latest, because the journal would have to store each earlier one whole.
+    /// them. Only the latest of a chat or session, because the journal would have to store each earlier one whole.
     pub(super) async fn versions_after(
         self: &Arc<Self>,
         ids: Vec<ChangedPlace>,
@@ -218,8 +218,8 @@ impl XtdbClient {
         Ok(Some(Head { version, form, bytes: 0 }))
     }
 
-    /// How many versions of an object have the same valid time and content as this one, of which the second part says whether it
-    /// was erased.
+    /// Number of versions of an object that have the same valid time and content as this one. The second part says whether
+    /// it was erased.
     pub(super) async fn count_like(
         &self,
         id: &ObjectId,

@@ -18,7 +18,7 @@ use super::read::{at_place, version};
 use super::wire::{Coordinates, is_of, number};
 use context_store::{Result, Version};
 
-/// How many versions of a history are kept whole, for those that are changes of them.
+/// Number of versions of a history that are kept whole, for those that are changes of them.
 const KEPT_WHOLE: usize = 8;
 
 impl XtdbClient {

@@ -19,11 +19,11 @@ pub(super) const STEP: &str = "context/erasing";
 /// The field of a part with its step's ID.
 pub(super) const PART: &str = "context/part";
 
-/// How many bytes and versions one part has at most.
+/// The most bytes and versions that one part has.
 const PART_BYTES: usize = 1 << 20;
 const PART_VERSIONS: usize = 64;
 
-/// How many objects one transaction evicts at most.
+/// The most objects that one transaction evicts.
 pub(super) const EVICTED: usize = 64;
 
 impl XtdbClient {
@@ -67,7 +67,7 @@ impl XtdbClient {
             for (value, valid_time) in &versions {
                 ops.put(value, Some(*valid_time));
             }
-            let area = versions.first().and_then(|(value, _)| Area::of_value(value));
+            let area = versions.first().and_then(|(value, _)| Area::from_value(value));
             for list in listed(&writer.lister(), area.map(|area| (area, &object)).into_iter()) {
                 ops.put(&list, None);
             }

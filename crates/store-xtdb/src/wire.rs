@@ -14,7 +14,7 @@ use context_store::{Result, StoreError};
 /// A valid time later than every other one, for reads without a limit.
 pub(crate) const FOREVER: &str = "9999-12-31T23:59:59.999Z";
 
-/// The longest base document, in bytes, that is sent again just to make sure that nobody has replaced it.
+/// The longest base document, in bytes, that is sent again just to make sure that no other client has replaced it.
 pub(crate) const LONGEST_FENCE: usize = 1 << 20;
 
 /// The field with the patch of a version that is stored as one (see `form`): a JSON text, so that XTDB neither indexes nor
@@ -28,7 +28,7 @@ pub(crate) const ERASED: &str = "context/erased";
 /// takes the document for the one that was evicted.
 pub(crate) const KEPT: &str = "context/kept";
 
-/// A transaction's number. XTDB counts from 0, but in this library 0 stands for an empty store.
+/// A transaction's number. XTDB counts from 0, but in this library 0 means an empty store.
 pub(crate) fn number(xtdb: u64) -> TxId {
     TxId(xtdb + 1)
 }
@@ -78,7 +78,7 @@ impl Coordinates {
     }
 }
 
-/// Returns whether a document of XTDB is that of this object, and not what something on the way has given instead.
+/// True if a document of XTDB is that of this object, and not the answer of something on the way.
 pub(crate) fn is_of(value: &Value, id: &str) -> bool {
     value.get("xt/id").and_then(Value::as_str) == Some(id)
 }
@@ -164,7 +164,7 @@ impl Ops {
 #[derive(Default)]
 pub(crate) struct Rows {
     pending: Vec<u8>,
-    /// True once the array has begun.
+    /// True after the beginning of the array.
     has_begun: bool,
     depth: usize,
     in_text: bool,
@@ -201,7 +201,7 @@ impl Rows {
                 return Err(strange("not a list of rows"));
             }
             match byte {
-                b'"' if self.depth == 1 => return Err(strange("a row that is no list and no map")),
+                b'"' if self.depth == 1 => return Err(strange("a row that is neither a list nor a map")),
                 b'"' => self.in_text = true,
                 b'[' | b'{' => {
                     self.has_begun = true;
@@ -220,7 +220,7 @@ impl Rows {
                     }
                 }
                 b',' | b' ' | b'\n' | b'\r' | b'\t' => {}
-                _ if self.depth == 1 => return Err(strange("a row that is no list and no map")),
+                _ if self.depth == 1 => return Err(strange("a row that is neither a list nor a map")),
                 _ => {}
             }
         }
@@ -232,7 +232,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Returns whether the array has begun and ended.
+    /// True if the array has begun and ended.
     pub fn is_complete(&self) -> bool {
         self.has_begun && self.depth == 0 && !self.in_text
     }
@@ -257,7 +257,7 @@ mod tests {
     #[case("[[1]] [[2]]")]
     #[case("[[1]")]
     #[case("[[1]]x")]
-    fn what_is_no_list_of_rows_is_not_taken_for_an_empty_one(#[case] text: &str) {
+    fn an_answer_other_than_a_list_of_rows_is_not_an_empty_list(#[case] text: &str) {
         for size in [1, text.len().max(1)] {
             let mut rows = Rows::default();
             let fed = text.as_bytes().chunks(size).try_for_each(|piece| rows.feed(piece).map(drop));

@@ -21,7 +21,7 @@ use super::read::version;
 use super::wire::{Coordinates, FOREVER, Ops, Tx, check, xtdb_number};
 use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
-/// How often a transaction is planned again because others wrote in the meantime.
+/// Number of times that a transaction is planned again because others wrote in the meantime.
 const MOST_PLANS: u32 = 24;
 
 /// The valid time of all marks and notices, so that the newest transaction's mark is the valid one.
@@ -69,7 +69,7 @@ impl NodeWriter {
         self.mark.as_ref().and_then(|mark| mark["number"].as_u64())
     }
 
-    /// What tells the next transaction's changes from those of others.
+    /// Tells the next transaction's changes from those of others.
     pub fn lister(&self) -> Lister<'_> {
         Lister { by: &self.id, run: self.run.as_deref(), number: self.next }
     }

@@ -26,7 +26,7 @@ struct Machine {
 }
 
 fn options(place: &Path, url: &str) -> QueueOptions {
-    // Long enough that a turn on a busy machine hears of everything, too.
+    // Long enough that a turn on a busy machine also learns of everything.
     QueueOptions {
         pull_wait_ms: 60_000,
         ..QueueOptions::new(place.join("journal.db"), XtdbOptions::new([url]))
@@ -95,13 +95,13 @@ async fn a_turn_does_not_have_the_node_walk_through_the_past_of_an_area() {
         let seen = text(&*one.store, &file("here", "/a", "")).await;
         assert_eq!(seen, Some(format!("{round}, last")));
     }
-    // What is new, and what was there at the last turn.
+    // The new entries, and those of the last turn.
     assert!(walked.iter().skip(1).all(|count| *count <= 7), "{walked:?}");
     assert_eq!(one.store.history(file("here", "/a", "").id()).await.unwrap().len(), 1 + 40 * 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_turn_writes_after_its_check_goes_with_it() {
+async fn writes_after_the_check_go_with_the_turn() {
     const TURNS: usize = 12;
     let (_node, port) = node().await;
     let one = machine(&port.url).await;
@@ -154,7 +154,7 @@ async fn versions_that_follow_each_other_within_a_millisecond_go_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_comes_back_to_an_area_hears_what_was_written_meanwhile() {
+async fn a_process_that_returns_to_an_area_fetches_the_changes_made_meanwhile() {
     let (_node, port) = node().await;
     let place = tempfile::tempdir().unwrap();
     let path = file("here", "/a", "");
@@ -178,7 +178,7 @@ async fn a_process_that_comes_back_to_an_area_hears_what_was_written_meanwhile()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_was_worked_on_elsewhere_is_read_as_it_is_now() {
+async fn a_session_continued_elsewhere_is_read_in_its_present_state() {
     let (_node, port) = node().await;
     let (one, two) = (machine(&port.url).await, machine(&port.url).await);
     let session = SessionId::new("s").unwrap();

@@ -114,7 +114,7 @@ async fn how_far_it_got_is_kept() {
     let before = seen();
     let slow = Proxy::start(node.port(), Duration::from_millis(100), 0).await;
     let one = open(places[0].path(), &slow.url()).await;
-    // Whoever reads a file asks what others changed in its namespace.
+    // A client that reads a file asks for others' changes in its namespace.
     let (reader, id) = (Arc::clone(&one), ids[0].clone());
     let reading = tokio::spawn(async move { reader.get(&id, AsOf::default()).await.map(drop) });
     let start = Instant::now();
@@ -186,7 +186,7 @@ async fn nothing_is_doubled() {
         one.close().await.unwrap();
         two.close().await.unwrap();
     }
-    // What another machine wrote within one millisecond arrives as it was, and is sent back by nobody.
+    // Versions that another machine wrote within one millisecond arrive unchanged, and no machine sends them back.
     let other = tempfile::tempdir().unwrap();
     let far = open(other.path(), &node.url()).await;
     assert_eq!(texts(&*far, "/a").await, expected);
@@ -205,7 +205,7 @@ async fn nothing_is_doubled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_is_gone_is_told() {
+async fn reports_a_missing_journal() {
     let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let journal = place.path().join("folder");
@@ -227,7 +227,7 @@ async fn a_journal_that_is_gone_is_told() {
 
 #[tokio::test]
 #[ignore = "lasts 5 seconds: `npm run test:full`"]
-async fn a_first_open_that_fails_leaves_nothing() {
+async fn a_failed_first_open_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let url = format!("http://127.0.0.1:{}", rig::free_port());
     for journal in [place.path().to_owned(), place.path().join("folder")] {

@@ -93,7 +93,7 @@ async fn clients_of_two_nodes_share_files_and_survive_one_of_them() {
     two.flush().await.unwrap();
     see(&*one, "/a", "4 by two").await;
 
-    // The node comes back and catches up from the common log; the other one goes.
+    // The node returns and catches up from the common log; the other one stops.
     cluster.one.restart();
     cluster.two.kill();
     put(&*two, file("/a", "5 by two")).await;
@@ -120,7 +120,7 @@ impl<S: Store> AsStore for Arc<S> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_dies_under_many_writers_costs_no_version() {
+async fn a_dying_node_under_many_writers_costs_no_version() {
     let Some(mut cluster) = cluster() else { return };
     let urls = [cluster.one.url(), cluster.two.url()];
     let session = SessionId::new("s").unwrap();
@@ -142,7 +142,7 @@ async fn a_node_that_dies_under_many_writers_costs_no_version() {
                         writes: vec![Write::patch(chat.clone(), patch), own],
                         expected: vec![],
                     };
-                    // Four writers of one document on a slow machine: whoever loses too often is told to repeat.
+                    // Four writers of one document on a slow machine: a writer that loses too often is asked to repeat.
                     loop {
                         match store.transact(transaction.clone()).await {
                             Ok(_) => break,

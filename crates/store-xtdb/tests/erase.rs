@@ -1,5 +1,5 @@
-//! What the owner erases in XTDB is in no answer of a real node any more, whoever was away or was killed meanwhile, and
-//! everything else is as it was.
+//! A text that the owner erases in XTDB is in no answer of a real node any more, whichever clients were away or killed
+//! meanwhile; everything else is unchanged.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -103,7 +103,7 @@ async fn an_erased_text_is_in_no_answer_and_the_rest_is_as_it_was() {
     let changes = log.matches("context/patch").count();
     assert!(changes > 10, "{changes}");
 
-    // Again it finds nothing and writes nothing but its notices; and the chat goes on.
+    // A second erasure finds nothing and writes nothing but its notices; and the chat continues.
     assert_eq!(store.erase(vec![Erase::Text(SECRET.into())], "again").await.unwrap().versions, 0);
     write(&*store, vec![Write::patch(ObjectId::chat(&session("s")), turn(31, "and now?"))]).await;
     let other = direct(&node).await;
@@ -175,9 +175,9 @@ async fn the_journal_and_what_waits_in_it_are_erased_too() {
     assert_eq!((in_answers(&node, &ids, SECRET).await, in_files(place.path(), SECRET)), (0, 0));
 }
 
-/// Another machine has read the text, has it in its queue, and goes on with a chat that had it.
+/// Another machine has read the text, has it in its queue, and continues a chat that had it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_was_away_does_not_bring_it_back() {
+async fn a_machine_that_was_away_does_not_restore_erased_text() {
     let Some(mut node) = node(Kind::RocksDb) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = queued(places[0].path(), &node).await;
@@ -198,7 +198,7 @@ async fn a_machine_that_was_away_does_not_bring_it_back() {
     let ids: Vec<ObjectId> = all(&*remote).await.into_iter().map(|(id, _)| id).collect();
     assert_eq!(in_answers(&node, &ids, SECRET).await, 0);
 
-    // It comes back, sends what waits, and goes on.
+    // It returns, sends what waits, and continues.
     let two = queued(places[1].path(), &node).await;
     two.flush().await.unwrap();
     write(&*two, vec![Write::patch(chat.clone(), turn(32, "and on"))]).await;

@@ -99,7 +99,7 @@ async fn a_node_killed_during_writes_keeps_what_was_acknowledged() {
     }
     let fresh = XtdbStore::connect(options(&[node.url()], 5_000)).await.unwrap();
     assert_kept(&texts(&*fresh, "/a").await, &acknowledged);
-    // The store that saw the crash goes on.
+    // The store that saw the crash continues.
     put(&*store, "/a", "after").await.unwrap();
     assert_eq!(texts(&*fresh, "/a").await.last().unwrap(), "after");
 }
@@ -151,7 +151,7 @@ async fn a_frozen_node_is_an_error_in_time_and_a_pause_for_the_queue() {
     tokio::time::sleep_until(thaw).await;
     node.freeze(false);
     queue.flush().await.unwrap();
-    // What was given up may have happened; what follows comes after it, and once.
+    // The abandoned write may have happened; the next ones come after it, and once.
     for n in 2..=10 {
         // A busy machine may need more than the short time limit: a write may be repeated.
         while let Err(error) = put(&*store, "/direct", &n.to_string()).await {
@@ -165,7 +165,7 @@ async fn a_frozen_node_is_an_error_in_time_and_a_pause_for_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_network_that_cuts_connections_repeats_nothing() {
+async fn a_slow_network_with_cut_connections_repeats_nothing() {
     let Some(node) = node(Kind::Memory) else { return };
     let slow = Proxy::start(node.port(), Duration::from_millis(200), 20).await;
     let bad = Proxy::start(node.port(), Duration::ZERO, 3).await;

@@ -32,7 +32,7 @@ async fn grow(store: &dyn Store, turns: std::ops::RangeInclusive<usize>) {
     }
 }
 
-/// A journal with a chat of so many turns that nobody has sent yet.
+/// A journal with a chat of this many turns that were not sent yet.
 async fn backlog(path: &Path, turns: usize) {
     let store = SqliteStore::open(path, Durability::Process).unwrap();
     let writes = vec![Write::put(Document::chat(&session()))];
@@ -46,7 +46,7 @@ fn options(path: &Path, url: &str) -> QueueOptions {
     QueueOptions { close_timeout_ms: 600_000, ..QueueOptions::new(path, XtdbOptions::new([url])) }
 }
 
-/// A node, and the journal of a machine that has sent it a backlog of so many turns.
+/// A node, and the journal of a machine that has sent it a backlog of this many turns.
 async fn drained(turns: usize) -> (Arc<Node>, Port, tempfile::TempDir, Arc<QueuedStore>) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("journal.db");
@@ -157,7 +157,7 @@ async fn whole_versions_of_another_program_are_read_and_grown_on() {
     assert_eq!(two.get(&chat, AsOf::default()).await.unwrap().unwrap().document, versions[60].document);
 }
 
-/// All versions of a chat of so many turns.
+/// All versions of a chat of this many turns.
 async fn versions_of(turns: usize) -> Vec<Version> {
     let store = MemoryStore::new();
     let writes = vec![Write::put(Document::chat(&session()))];

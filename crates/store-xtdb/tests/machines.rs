@@ -19,7 +19,7 @@ use context_store_sqlite::{Durability, SqliteStore};
 use fleet::{Machine, assert_once, copy_files, direct, file, open, text, there};
 use node::{Node, Port, Way};
 
-/// How far the copy was from what the original had sent meanwhile makes no difference.
+/// The outcome is the same whatever the original had sent before the copy.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copied_journal_sends_all_of_its_own_and_hears_of_the_original() {
     for (more, offline) in [(5, 1), (5, 5), (5, 12), (0, 3), (12, 0)] {
@@ -54,7 +54,7 @@ async fn a_copied_journal_sends_all_of_its_own_and_hears_of_the_original() {
     }
 }
 
-/// A copy that is made while the original runs, and both go on.
+/// A copy that is made while the original runs; both continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_machines_that_run_with_one_name_notice() {
     let node = Arc::new(Node::default());
@@ -77,7 +77,7 @@ async fn two_machines_that_run_with_one_name_notice() {
     }
 }
 
-/// The journal alone comes back, or together with the files beside it, and is worked on without the network.
+/// The journal alone is restored, or together with the files beside it, and is worked on without the network.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_journal_sends_what_it_gains_and_fetches_what_it_lost() {
     for (with_hint, offline) in [(true, 2), (false, 2), (true, 30), (false, 30)] {
@@ -246,7 +246,7 @@ async fn a_write_replaces_what_it_was_based_on_after_a_restart() {
     beside.close().await.unwrap();
 }
 
-/// What others wrote stays theirs: it is not sent again when its owner has removed it.
+/// Others' sessions stay theirs: they are not sent again when their owner has removed them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pruned_session_does_not_come_back_by_itself() {
     let node = Arc::new(Node::default());
@@ -266,7 +266,7 @@ async fn a_pruned_session_does_not_come_back_by_itself() {
     node.evict(&ids.each_ref().map(ObjectId::as_str));
     let left = || ids.iter().filter(|id| node.latest(id.as_str()).is_some()).count();
     assert_eq!(left(), 0);
-    // With its hint file, without it, and after it has written something of its own.
+    // With its hint file, without it, and after a write under its own name.
     for round in 0..4 {
         reader.store.close().await.unwrap();
         if round == 1 {
@@ -309,9 +309,9 @@ async fn opening_does_not_grow_with_what_was_ever_read() {
     assert!(asked.iter().all(|count| *count <= asked[0] + 3), "{asked:?}");
 }
 
-/// The journal and the hint file of an earlier version of this library go on where they were.
+/// The journal and the hint file of an earlier version of this library continue where they were.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_was_never_sent_is_sent_once() {
+async fn a_journal_never_sent_before_is_sent_once() {
     let place = tempfile::tempdir().unwrap();
     let journal = SqliteStore::open(place.path().join("journal.db"), Durability::Process).unwrap();
     for n in 0..5 {

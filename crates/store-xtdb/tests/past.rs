@@ -105,7 +105,7 @@ async fn exported(store: &dyn Store) -> Vec<Value> {
         .collect()
 }
 
-/// What a second machine reads first.
+/// The first read of a second machine.
 #[derive(Clone, Copy, Debug)]
 enum First {
     Nothing,
@@ -151,7 +151,7 @@ async fn a_second_journal_gives_back_the_whole_past_of_a_session() {
         }
         assert_eq!(exported(&*two).await, exported(&*one).await, "{first:?}");
         assert_eq!(two.verify().await.unwrap(), []);
-        // What changes took on one machine, they take on the other, where nothing has broken the order.
+        // Changes stored as patches on one machine are stored as patches on the other, where nothing has broken the order.
         let journal = two.journal(&chat()).await.unwrap();
         let patches = journal.iter().filter(|entry| matches!(entry.change, Change::Patch(_))).count();
         let broken = if matches!(first, First::Points) { TURNS } else { 3 };
@@ -202,7 +202,7 @@ async fn two_machines_that_take_turns_both_have_all_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_past_that_is_out_of_reach_is_reported_and_not_denied() {
+async fn reports_a_past_out_of_reach_and_does_not_deny_it() {
     let node = Arc::new(Node::default());
     let port = Port::open(Arc::clone(&node)).await;
     let places = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -233,7 +233,7 @@ async fn a_past_that_is_out_of_reach_is_reported_and_not_denied() {
         assert_eq!(document(&*two, id, AsOf::default()).await.unwrap(), last.document);
         assert_eq!(document(&*two, id, valid(last.valid_time)).await.unwrap(), last.document);
     }
-    // What this machine wrote itself needs no node.
+    // This machine's own writes need no node.
     assert_eq!(document(&*two, own.id(), valid(Timestamp::from_millis(999))).await, None);
     assert_eq!(two.history(own.id()).await.unwrap().len(), 1);
 

@@ -43,7 +43,7 @@ impl Pair {
 
 /// The first answer with a version of a file is on its way while the next version is written and heard of.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_is_heard_of_while_the_version_before_is_on_its_way_is_fetched() {
+async fn fetches_a_change_reported_while_the_version_before_is_on_its_way() {
     for by_history in [false, true] {
         let Pair { gate, one, other, .. } = Pair::start().await;
         one.put("/known", "known").await;
@@ -80,7 +80,7 @@ async fn a_change_that_is_heard_of_while_the_version_before_is_on_its_way_is_fet
 
 /// The same for an object that is not there yet when it is asked for.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_that_is_heard_of_while_it_is_asked_for_is_not_absent() {
+async fn an_object_reported_while_it_is_asked_for_is_not_absent() {
     let Pair { gate, one, other, .. } = Pair::start().await;
     one.put("/known", "known").await;
     one.store.flush().await.unwrap();
@@ -108,7 +108,7 @@ async fn an_object_that_is_heard_of_while_it_is_asked_for_is_not_absent() {
     assert_eq!(text(&*one.store, "/f").await.as_deref(), Some("new"));
 }
 
-/// What something on the way may say in place of an answer.
+/// Answers that something on the way may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Noise {
     /// This status, type and text for each read but the status.
@@ -171,7 +171,7 @@ impl Noise {
 
 /// No answer of something else costs a change, makes a second version, or is taken for damage.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_between_costs_no_change_and_is_not_taken_for_damage() {
+async fn a_program_in_between_costs_no_change_and_does_not_count_as_damage() {
     for noise in NOISE {
         let Pair { node, gate, one, other } = Pair::start().await;
         for (machine, path) in [(&one, "/one"), (&other, "/other"), (&other, "/shared")] {
@@ -191,7 +191,7 @@ async fn what_stands_between_costs_no_change_and_is_not_taken_for_damage() {
             for error in [
                 one.store.pull().await.err(),
                 one.store.get(&id, AsOf::default()).await.err(),
-                // A part of a history is not given as the whole: that is said, and is no damage.
+                // A part of a history is not given as the whole: an error says so, and it is not damage.
                 one.store
                     .history(&id)
                     .await
@@ -226,7 +226,7 @@ async fn what_stands_between_costs_no_change_and_is_not_taken_for_damage() {
     }
 }
 
-/// Without a journal, too, such an answer is no damage.
+/// Without a journal such an answer is not damage either.
 #[tokio::test(flavor = "multi_thread")]
 async fn such_answers_are_unavailable_where_nothing_else_can_answer() {
     let Pair { node: _node, gate, one: _one, other } = Pair::start().await;
@@ -248,7 +248,7 @@ async fn such_answers_are_unavailable_where_nothing_else_can_answer() {
 
 /// A session that can't be looked up is not a new one: away, and away while it is asked for.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_can_not_be_looked_up_is_not_taken_for_a_new_one() {
+async fn a_session_that_can_not_be_looked_up_does_not_count_as_new() {
     let Pair { node: _node, gate, one, other } = Pair::start().await;
     let session = SessionId::new("s").unwrap();
     let id = ObjectId::session(&session);
@@ -262,7 +262,7 @@ async fn a_session_that_can_not_be_looked_up_is_not_taken_for_a_new_one() {
         assert_eq!(error.code(), ErrorCode::StoreUnavailable);
         assert!(error.to_string().contains("another one has it"), "{error}");
     }
-    // Everything else goes on.
+    // Everything else continues.
     one.put("/known", "more").await;
     assert_eq!(text(&*one.store, "/known").await.as_deref(), Some("more"));
     assert_eq!(text(&*one.store, "/unknown").await, None);

@@ -46,7 +46,7 @@ async fn conformance_with_everything_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_journal_has_arrives_in_order_and_once() {
+async fn the_journals_writes_arrive_in_order_and_once() {
     let Some(node) = node(Kind::Memory) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;
@@ -94,7 +94,7 @@ async fn what_the_journal_has_arrives_in_order_and_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
+async fn a_missing_node_stops_no_client_and_loses_nothing() {
     let Some(mut node) = node(Kind::RocksDb) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;
@@ -111,7 +111,7 @@ async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
     let first = store.history(file("/a", "").id()).await.unwrap()[1].tx_time;
     assert_eq!(state.waiting_since, Some(first));
     assert!(state.last_error.unwrap().contains(&node.url()));
-    // The process ends and comes back while the node is still away.
+    // The process ends and starts again while the node is still away.
     drop(store);
     let store = queued(place.path(), &node).await;
     put(&*store, file("/a", "31")).await;
@@ -181,7 +181,7 @@ async fn machines_see_each_other_at_the_next_look() {
         store.flush().await.unwrap();
     }
     assert_eq!(texts(&*direct(&node).await, "/a").await, ["one", "two", "three", "four"]);
-    // What only the other one has is in a query.
+    // A query finds objects that only the other machine has.
     put(&*two, file("/b", "b")).await;
     two.flush().await.unwrap();
     let found = one.query(&Filter { path_prefix: Some("/b".into()), ..Filter::default() }).await.unwrap();
@@ -222,7 +222,7 @@ async fn the_area_with_the_greatest_hash_is_heard_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_machine_told_sooner_is_not_told_again() {
+async fn does_not_report_again_what_another_machine_reported_sooner() {
     let Some(node) = node(Kind::Memory) else { return };
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = queued(places[0].path(), &node).await;
@@ -311,7 +311,7 @@ async fn two_processes_on_one_journal_send_each_version_once() {
 }
 
 #[tokio::test]
-async fn a_url_that_never_worked_is_said_at_once() {
+async fn reports_a_url_that_never_worked_at_once() {
     let place = tempfile::tempdir().unwrap();
     let url = format!("http://127.0.0.1:{}", rig::free_port());
     let error = QueuedStore::open(options(place.path(), std::slice::from_ref(&url))).await.err().unwrap();

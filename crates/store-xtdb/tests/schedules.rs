@@ -20,13 +20,13 @@ use context_store::Store as _;
 use fleet::{Machine, copy_files, open, text, there};
 use node::{Node, Way};
 
-/// How many files the machines share.
+/// Number of files that the machines share.
 const SHARED: u64 = 3;
 
-/// How many machines there are at most.
+/// The most machines.
 const MOST_MACHINES: usize = 4;
 
-/// How many steps a schedule has.
+/// Number of steps of a schedule.
 const STEPS: usize = 24;
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ enum Step {
     Backup {
         machine: usize,
     },
-    /// The journal's folder comes back from its backup; what had not been sent is sent before.
+    /// The journal's folder is restored from its backup; its unsent writes are sent before.
     Restore {
         machine: usize,
     },
@@ -65,7 +65,7 @@ enum Step {
     Hint {
         machine: usize,
     },
-    /// The database loses so many of its transactions.
+    /// The database loses this many of its transactions.
     Rewind {
         lost: usize,
     },
@@ -216,7 +216,7 @@ impl World {
         for one in &self.machines {
             one.port.set(Way::Open);
         }
-        // Whoever finds that the database has lost something sends it again, and the others hear of it then.
+        // A machine that finds that the database has lost something sends it again, and the others learn of it then.
         for _ in 0..3 {
             for one in &self.machines {
                 one.store.pull().await.map_err(|e| e.to_string())?;

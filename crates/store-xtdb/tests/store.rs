@@ -175,7 +175,7 @@ async fn documents_of_other_clients_are_replaced_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expectation_that_does_not_hold_is_a_conflict() {
+async fn a_failed_expectation_is_a_conflict() {
     let Some(node) = node() else { return };
     let (one, two) = (open(&node).await, open(&node).await);
     let id = file("/a", "").id().clone();

@@ -109,7 +109,7 @@ impl Drop for Server {
 #[case::broken_json(&[("/status", "200 application/json|{\"version\":")], "not XTDB 1.x")]
 #[case::a_page_later(&[STATUS, ("latest", "200 text/html|<html>")], "XTDB 1.x would not answer")]
 #[tokio::test]
-async fn what_is_no_xtdb_1_is_said_with_what_to_do(
+async fn refuses_a_server_other_than_xtdb_1_with_advice(
     #[case] answers: &[(&'static str, &str)],
     #[case] says: &str,
 ) {
@@ -134,7 +134,7 @@ async fn a_port_where_nobody_listens_is_said_with_its_url() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
+async fn gives_up_a_silent_server_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut options = XtdbOptions::new([url]);
@@ -181,7 +181,7 @@ async fn times_keep_their_milliseconds() {
 }
 
 #[tokio::test]
-async fn a_document_that_was_changed_behind_its_hash_is_not_returned() {
+async fn does_not_return_a_document_changed_behind_its_hash() {
     let place = r#"200 application/edn|{:xtdb.api/valid-time #inst "2020-01-01T00:00:00.789-00:00", :xtdb.api/tx-time #inst "2026-11-21T09:06:09.940-00:00", :xtdb.api/tx-id 502}"#;
     let text = serde_json::to_string(&file()).unwrap().replace("\"text\",\"", "\"TEXT\",\"");
     let changed = text.replacen("\"content\":\"text\"", "\"content\":\"TEXT\"", 1);
@@ -195,7 +195,7 @@ async fn a_document_that_was_changed_behind_its_hash_is_not_returned() {
 
 /// A refused match is a 202 too; only the question after it tells.
 #[tokio::test]
-async fn a_transaction_that_xtdb_refuses_for_ever_is_a_conflict_and_not_a_success() {
+async fn a_transaction_refused_for_ever_is_a_conflict_and_not_a_success() {
     let missing = ("/_xtdb/entity", r#"404 application/edn|{:error "not found"}"#);
     let submitted = (
         "/_xtdb/submit-tx",
@@ -220,14 +220,14 @@ async fn a_transaction_that_xtdb_refuses_for_ever_is_a_conflict_and_not_a_succes
 #[case::page("200 text/html|<html>")]
 #[case::nothing("200 application/edn|")]
 #[tokio::test]
-async fn a_submission_that_is_not_acknowledged_is_unavailable(#[case] answer: &str) {
+async fn an_unacknowledged_submission_is_unavailable(#[case] answer: &str) {
     let missing = ("/_xtdb/entity", r#"404 application/edn|{:error "not found"}"#);
     let server = Server::start(&[STATUS, EMPTY, missing, ("/_xtdb/submit-tx", answer)]).await;
     let store = server.connect().await.unwrap();
     let writes = vec![Write::put(file())];
     let error = store.transact(Transaction { writes, expected: vec![] }).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
-    // What it sent: JSON, the matches first, under the key that the server knows.
+    // The sent request: JSON, the matches first, under the key that the server knows.
     let seen = server.seen.lock().unwrap();
     let sent = seen.iter().find(|request| request.contains("submit-tx")).unwrap();
     let body: serde_json::Value = serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();

@@ -22,8 +22,8 @@ pub fn system() -> Clock {
 
 /// The time of the transaction after one at `last`: the clock's, but never earlier than the last one.
 ///
-/// Several transactions may share a millisecond; their numbers tell them apart. Running ahead of the clock to
-/// keep times apart would hide the newest versions from somebody who asks for the present moment.
+/// Several transactions may share a millisecond; their numbers tell them apart. Running ahead of the clock to keep times
+/// apart would hide the newest versions from a query for the present moment.
 pub fn next(clock: &Clock, last: Option<Timestamp>) -> Timestamp {
     let now = clock();
     last.map_or(now, |last| now.max(last))

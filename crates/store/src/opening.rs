@@ -6,7 +6,7 @@ const WHOLE: [&str; 2] = ["# AGENTS.md instructions", "Caveat: The messages belo
 /// The section whose text is the name of a command that the user gave, and the one with its arguments.
 const COMMAND: [&str; 2] = ["command-name", "command-args"];
 
-/// What a user said first.
+/// The first words of a user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
     /// The user's own words.
@@ -15,7 +15,7 @@ pub enum Said {
     Command(String),
 }
 
-/// How many characters of a user's first words identify a conversation.
+/// Number of characters of a user's first words that identify a conversation.
 const PROMPT: usize = 200;
 
 /// The beginning of the user's own first words in the texts of a conversation; without any, of the first command.
@@ -117,7 +117,7 @@ impl<'t> Section<'t> {
         Some(Section { name, inner, rest })
     }
 
-    /// Whether it contains what the user said, as `user_query` does.
+    /// True if it contains the user's words, as `user_query` does.
     fn has_users_words(&self) -> bool {
         self.name.starts_with("user")
             && ["query", "request", "message", "prompt", "input"].iter().any(|end| self.name.ends_with(end))

@@ -1,6 +1,6 @@
 //! What only the owner of a store may do: erase and remove (the sets bind agents and clients, not the owner).
 //!
-//! A trait of its own and not a part of [`Store`], so that nothing an agent is given can do it.
+//! A separate trait, not a part of [`Store`], so that nothing an agent receives can do it.
 
 use async_trait::async_trait;
 use context_model::id::{ObjectId, SessionId};

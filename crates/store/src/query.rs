@@ -6,7 +6,7 @@ use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 use context_model::time::{Timestamp, TxId};
 
-/// Which objects a query selects; fields that are `None` do not restrict it.
+/// The objects that a query selects; fields that are `None` do not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only objects of this type.
@@ -33,7 +33,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns whether an object's contents may be hits.
+    /// True if an object's contents may be hits.
     pub fn covers(&self, id: &ObjectId, object_type: ObjectType) -> bool {
         self.object_type.is_none_or(|wanted| wanted == object_type)
             && self.within.as_ref().is_none_or(|within| within.contains(id))

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The payload field that says by which rules how many secrets were taken out of a document.
 pub const FIELD: &str = "redacted";
 
-/// Returns whether a document says that secrets were taken out of its content, and the content has their marks.
+/// True if a document says that secrets were taken out of its content, and the content has their marks.
 #[must_use]
 pub fn has_marks(document: &Document) -> bool {
     let (Some(counts), Some(text)) = (document.field(FIELD).and_then(Value::as_object), document.content())

@@ -31,8 +31,8 @@ pub struct SessionSummary {
     pub first_prompt: Option<String>,
 }
 
-/// Which sessions to remove from a store, together with what only they have encountered. Sessions written or opened within the
-/// last day stay.
+/// The sessions to remove from a store, together with the objects that only they have encountered. Sessions written or
+/// opened within the last day stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
     /// Those that were neither written nor opened since this time.
@@ -79,7 +79,7 @@ pub struct Pruned {
     pub objects: u64,
     /// About how many bytes of the file become free.
     pub freed_bytes: u64,
-    /// How many bytes of the file were in use before.
+    /// Bytes of the file that were in use before.
     pub used_bytes: u64,
     /// True if the file has shrunk. If not, new data will use the free space.
     pub is_shorter: bool,
@@ -89,7 +89,7 @@ pub struct Pruned {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// How many bytes of the file may be in use.
+    /// Most bytes of the file that may be in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
     /// Sessions that have not been opened for this many days are removed.
@@ -97,10 +97,10 @@ pub struct Limits {
     pub max_days: Option<u32>,
 }
 
-/// How many turns are looked at for the user's own words: some hosts fill the first ones.
+/// Number of turns searched for the user's own words: some hosts fill the first ones.
 const TURNS: usize = 8;
 
-/// How many files of a session are checked for the folder that they share.
+/// Number of files of a session that are checked for the folder that they share.
 const FILES: usize = 200;
 
 /// The sessions of a store, most recently written first.
@@ -212,7 +212,7 @@ fn common<'a>(left: &'a str, right: &str) -> &'a str {
     left.get(..length.saturating_sub(1)).unwrap_or(left)
 }
 
-/// What users say in the first turns of a session, where hosts say what they have to say, too; the texts of each message.
+/// The users' words in the first turns of a session, with the texts that hosts put there; the texts of each message.
 async fn first_texts(store: &dyn Store, id: &SessionId) -> Result<Vec<String>> {
     let versions = store.history_page(&ObjectId::chat(id), TxId(0), 4).await?;
     let turns = versions

@@ -34,7 +34,8 @@ use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Write as StoreWrite}
 
 /// The objects of a session in the order of an export: its prompt, its index, its chat and itself.
 ///
-/// # Errors
+/// Errors of the store, and `INVALID_ARGUMENT` for a session document that contradicts itself. A session that does not
+/// exist is not an error: the list is then empty.
 /// Errors of the store, and `INVALID_ARGUMENT` for a session document that contradicts itself. A session that does not
 /// exist is no error: the list is then empty.
 pub async fn session_objects(store: &dyn Store, session: &SessionId) -> Result<Vec<ObjectId>> {
@@ -149,7 +150,7 @@ struct Object {
     id: ObjectId,
     /// The versions that the store had before.
     stored: Vec<Entry>,
-    /// How many versions of the file were found to equal the stored ones.
+    /// Number of versions of the file that equal the stored ones.
     common: usize,
     /// The latest versions compared so far, of the file and of the store.
     mine: Latest,
@@ -191,7 +192,7 @@ impl Object {
             return Ok(Some(self.write(version.change, valid_time)));
         };
         if stored.erased.is_some() && stored.valid_time == valid_time {
-            // Text that this store's owner has erased never comes back.
+            // Text that this store's owner has erased is never restored.
             self.mine.push(version.change, valid_time)?;
             self.theirs.push(stored.change.clone(), stored.valid_time)?;
             self.common += 1;

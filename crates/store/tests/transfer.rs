@@ -124,7 +124,7 @@ async fn a_session_takes_its_objects_along_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_import_that_is_repeated_writes_nothing() {
+async fn a_repeated_import_writes_nothing() {
     let bytes = exported(&*filled().await).await;
     let place = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(place.path().join("a.db"), Durability::Process).unwrap();
@@ -155,7 +155,7 @@ impl Around for Failing {
 }
 
 #[tokio::test]
-async fn an_import_that_was_interrupted_goes_on_where_it_was() {
+async fn an_interrupted_import_resumes_where_it_was() {
     let memory = filled().await;
     let bytes = exported(&*memory).await;
     let expected = everything(&*memory).await;

@@ -20,7 +20,7 @@ pub fn worker(runtime: &Runtime, path: &Path, name: &str, count: &str) {
     runtime.block_on(store.close()).unwrap();
 }
 
-/// Versions a second of so many processes together, and the longest wait of any.
+/// Versions a second of this number of processes together, and the longest wait of any.
 fn together(processes: usize, count: usize) -> (f64, Duration) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");

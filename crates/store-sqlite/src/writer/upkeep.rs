@@ -17,7 +17,7 @@ impl Writer {
         self.index_all()?;
         self.heads.borrow_mut().clear();
         let count = self.write(|connection| {
-            // Together with what others have written since: nobody writes during this transaction.
+            // Includes what others have written since: no other connection writes during this transaction.
             while index::portion(connection)? {}
             let count = erase::erase(connection, wanted, mark)?;
             erase::note_unfinished(connection, count)
@@ -85,7 +85,7 @@ impl Writer {
     /// Rewrites the whole file, without free pages, and empties the log.
     pub fn rewrite(&mut self) -> Result<()> {
         self.sync_commits(true)?;
-        // What has just been erased or removed fills the log: emptied first, it takes no space beside the rewrite.
+        // The log is full of the erased or removed pages: emptied first, it takes no space beside the rewrite.
         rewrite::empty_log(&self.connection)?;
         rewrite::has_room(&self.place, rewrite::REWRITE, "The file keeps its length")?;
         rewrite::rewrite(&self.connection)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What was written, by object and transaction.
+/// The written versions, by object and transaction.
 type Truth = BTreeMap<(ObjectId, TxId), Version>;
 
 /// Writes a store with everything in it, and tells what is in it.
@@ -79,7 +79,7 @@ async fn a_damaged_envelope_is_no_absence() {
     store.close().await.unwrap();
 }
 
-/// How a damaged store answered.
+/// Counts of the answers of damaged stores.
 #[derive(Default)]
 struct Tally {
     refused: usize,

@@ -1,5 +1,4 @@
-//! What a store makes of the file that it is given: damaged ones, strange ones, older and newer ones, and the
-//! history that a clock with a mind of its own leaves in it.
+//! A store opens any file: damaged ones, strange ones, older and newer ones, and one whose history a jumping clock wrote.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "tests report their figures")]
@@ -134,7 +133,7 @@ async fn an_empty_file_becomes_a_store() {
 }
 
 #[tokio::test]
-async fn a_clock_that_jumps_keeps_every_version_in_order() {
+async fn a_jumping_clock_keeps_every_version_in_order() {
     const HOUR: i64 = 3_600_000;
     let now = 1_800_000_000_000;
     let steps = [
@@ -176,7 +175,7 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
             store.close().await.unwrap();
             store = SqliteStore::open_with(&path, Durability::Power, Arc::clone(&clock)).unwrap();
         }
-        // What was true as of an earlier transaction stays true.
+        // Answers as of an earlier transaction stay the same.
         for (m, receipt) in receipts.iter().enumerate() {
             let at = AsOf { valid_time: None, known: Some(KnownAt::Tx(receipt.tx_id)) };
             let version = store.get(&id, at).await.unwrap().unwrap();
@@ -259,7 +258,7 @@ fn threads_end_with_the_store(#[case] close: bool) {
 #[case::closed(true)]
 #[case::dropped(false)]
 #[tokio::test]
-async fn a_store_that_ends_leaves_no_log(#[case] close: bool) {
+async fn a_closed_store_leaves_no_log(#[case] close: bool) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let log = place.path().join("store.db-wal");
@@ -283,8 +282,8 @@ async fn a_store_that_ends_leaves_no_log(#[case] close: bool) {
     }
 }
 
-/// Somebody looks at one state for long, with `sqlite3` or by an export: the log grows, and no write waits for it. Once
-/// that has ended, the log is copied back and begins anew.
+/// Another process reads one state for long, with `sqlite3` or by an export: the log grows, and no write waits for it.
+/// After that read, the log is copied back and begins anew.
 #[tokio::test]
 #[ignore = "lasts 9 seconds: `npm run test:full`"]
 async fn a_long_read_holds_up_no_write() {

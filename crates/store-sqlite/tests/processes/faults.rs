@@ -14,7 +14,7 @@ use context_model::hash::Digest;
 use context_store::{Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 
-/// A small file system of its own, as long as the value lives.
+/// A separate small file system, as long as the value lives.
 pub struct Small(tempfile::TempDir);
 
 impl Small {
@@ -83,7 +83,7 @@ fn a_full_disk() {
 
 /// One transaction that is too large does not take those along that wait beside it.
 #[test]
-fn a_transaction_that_is_too_large_fails_alone() {
+fn a_transaction_larger_than_the_disk_fails_alone() {
     let Some(small) = Small::mount("8m") else {
         return not_run("a transaction that is too large", "a tmpfs can't be mounted here");
     };
@@ -184,7 +184,10 @@ fn places_that_can_not_be_written() {
         mode(&path, file_mode);
         mode(&directory, directory_mode);
         let Some(said) = as_nobody(&path) else {
-            return not_run("places that can't be written", "the executable can't be reached by nobody");
+            return not_run(
+                "places that can't be written",
+                "the executable can't be reached by the user nobody",
+            );
         };
         assert_eq!(Some(said), unavailable, "{file_mode:o} in {directory_mode:o}");
         assert_eq!(fs::read(&path).unwrap(), before);

@@ -46,7 +46,7 @@ fn not_run(what: &str, why: &str) {
     std::io::stderr().write_all(format!("not run: {what}: {why}\n").as_bytes()).unwrap();
 }
 
-/// Returns whether a program can be started and reports success.
+/// True if a program can be started and reports success.
 fn works(program: &str, arguments: &[&str]) -> bool {
     let run = Command::new(program).args(arguments).output();
     run.is_ok_and(|output| output.status.success())
@@ -75,7 +75,7 @@ fn step(name: &str, n: usize) -> Transaction {
     Transaction { writes, expected: Vec::new() }
 }
 
-/// How many steps of a writer a store holds, from each of its three objects.
+/// Number of a writer's steps that a store holds, from each of its three objects.
 async fn steps(store: &Arc<SqliteStore>, name: &str) -> [usize; 3] {
     let number = async |id: &ObjectId| {
         let version = store.get(id, AsOf::default()).await.unwrap()?;

@@ -1,4 +1,4 @@
-//! Loss of power: a file system of its own is shut down without writing anything that was not synced.
+//! Loss of power: a separate file system is shut down without writing anything that was not synced.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ impl Drop for Disk {
     }
 }
 
-/// What goes on when the power is cut.
+/// The work in progress when the power is cut.
 #[derive(Clone, Copy)]
 enum During {
     /// Nothing: the worker was stopped before, wherever it was. Whatever it has acknowledged was synced.
@@ -95,7 +95,7 @@ fn cut_the_power(disk: &Disk, path: &Path, name: &str, acks: usize, during: Duri
 
 #[test]
 fn power_is_lost() {
-    let Some(mut disk) = Disk::make() else { return not_run("power loss", "there is no mkfs.ext4") };
+    let Some(mut disk) = Disk::make() else { return not_run("power loss", "mkfs.ext4 is missing") };
     let runs = sized(4, 16, 100);
     let mut done = [0, 0];
     for run in 0..runs {

@@ -22,7 +22,7 @@ fn files_are_for_their_owner_alone() {
         for _ in 0..3 {
             assert!(matches!(worker.next(), Some(Said::Ack(_))));
         }
-        // It still writes: the log and its index are there too.
+        // The store is still open for writing, so the log and its index also exist.
         assert_eq!(mode(&directory), 0o700, "umask {umask}");
         let mut names = Vec::new();
         for entry in fs::read_dir(&directory).unwrap() {
@@ -35,7 +35,7 @@ fn files_are_for_their_owner_alone() {
     }
 }
 
-/// The mode is part of the call that makes the file: there is no moment at which others could open it.
+/// The mode is part of the call that creates the file: others cannot open it at any moment.
 #[test]
 fn no_file_is_ever_made_readable_for_others() {
     if !works("strace", &["-qq", "-e", "trace=none", "true"]) {

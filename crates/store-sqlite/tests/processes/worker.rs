@@ -15,7 +15,7 @@ const PATH: &str = "CONTEXT_STORE_WORKER_PATH";
 const NAME: &str = "CONTEXT_STORE_WORKER_NAME";
 const COUNT: &str = "CONTEXT_STORE_WORKER_COUNT";
 
-/// What a worker says on its standard output, one line each.
+/// A worker's messages on its standard output, one line each.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
     /// The n-th transaction was acknowledged.
@@ -42,7 +42,7 @@ pub struct Worker {
     lines: BufReader<ChildStdout>,
 }
 
-/// The command of a worker that writes so many transactions.
+/// The command of a worker that writes this many transactions.
 pub fn command(path: &Path, name: &str, count: usize) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     orders(&mut command, path, name, count);
@@ -72,7 +72,7 @@ impl Worker {
         Self { child, lines }
     }
 
-    /// The next thing it says; `None` when it has ended.
+    /// The next message; `None` after the worker's end.
     pub fn next(&mut self) -> Option<Said> {
         loop {
             let mut line = String::new();
@@ -191,7 +191,7 @@ fn body() {
     });
 }
 
-/// One step of its own, one version of the object that all workers share, and reads that never go back.
+/// A separate step, one version of the object that all workers share, and reads that never go back.
 async fn once(store: &SqliteStore, name: &str, n: usize, seen: &mut TxId) -> context_store::Result<()> {
     let shared = file("shared", "x", &format!("{name} {n}"));
     let id = shared.id().clone();

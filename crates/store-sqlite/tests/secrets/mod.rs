@@ -66,8 +66,8 @@ pub async fn plant(store: &SqliteStore) {
     store.flush().await.unwrap();
 }
 
-/// How many of the secrets are in these bytes. The index may have the beginning of a word only once for several words, so
-/// their ends are looked for.
+/// Number of the secrets in these bytes. The index may have the beginning of a word only once for several words, so their
+/// ends are looked for.
 pub fn secrets_in(bytes: &[u8]) -> usize {
     let ends: Vec<String> = (0..SECRETS).map(|n| secret(n)[15..].to_owned()).collect();
     let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(ends).unwrap();
@@ -75,14 +75,14 @@ pub fn secrets_in(bytes: &[u8]) -> usize {
     found.len()
 }
 
-/// How many of the secrets are in the files of a store.
+/// Number of the secrets in the files of a store.
 pub fn in_files(place: &Path) -> usize {
     let paths = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
     let files: Vec<_> = paths.filter(|path| path.is_file()).collect();
     files.iter().map(|path| secrets_in(&std::fs::read(path).unwrap())).sum()
 }
 
-/// How many a reader finds: in all versions, and by searching.
+/// Number of the secrets that a reader finds: in all versions, and by searching.
 pub async fn readable(store: &SqliteStore) -> usize {
     let ids = transfer::all_objects(store).await.unwrap();
     let mut export = Vec::new();

@@ -36,7 +36,7 @@ fn sent(turns: usize) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_sent_grows_with_the_turns_and_not_with_their_square() {
+fn sent_bytes_grow_with_the_turns_and_not_with_their_square() {
     let bytes = |turns| sent(turns).iter().map(|value| value.to_string().len()).sum::<usize>();
     let (few, many) = (bytes(100), bytes(400));
     assert!(many < few * 5, "{few} bytes for 100 turns, {many} for 400");
@@ -67,7 +67,7 @@ fn every_version_is_resolved_from_what_stands_before_it() {
 }
 
 #[test]
-fn what_does_not_fit_is_damaged_and_not_believed() {
+fn a_change_that_does_not_fit_is_damaged() {
     let sent = sent(120);
     let place = (1..120).find(|n| sent[*n].get(PATCH).is_some() && sent[n + 1].get(PATCH).is_some()).unwrap();
     let changed = |value: &Value| match Given::read(value.clone()).unwrap() {
@@ -82,7 +82,7 @@ fn what_does_not_fit_is_damaged_and_not_believed() {
     assert!(resolve(changed(&sent[place + 1]), vec![Given::Whole(chat(0))]).unwrap().is_none());
     other[PATCH] = json!("[]");
     assert!(Given::read(other).is_err());
-    // A reader that does not know patches refuses it, too.
+    // A reader that does not know patches also refuses it.
     assert!(crate::wire::document(sent[place].clone()).is_err());
 }
 
@@ -106,7 +106,7 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    /// However somebody alters a change: it is refused, or gives the original version.
+    /// Any alteration of a change is refused, or gives the original version.
     #[test]
     fn an_altered_change_is_refused_or_as_it_was(
         place in 1_usize..30, from in any::<prop::sample::Index>(), length in 0_usize..40, text in texts(),
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// How often the property is tried; more often with `CONTEXT_LONG`.
+/// Number of cases of the property; more with `CONTEXT_LONG`.
 fn cases() -> u32 {
     if std::env::var_os("CONTEXT_LONG").is_some() { 200_000 } else { 200 }
 }

@@ -17,7 +17,7 @@ use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 /// database.
 const RESTORED: Duration = Duration::from_secs(10);
 
-/// What users are told about a database whose log of changes is another one.
+/// Notice for users about a database whose log of changes is another one.
 const OTHER: &str = "its log of changes is another one than before; what this machine wrote is sent again";
 
 impl Shared {
@@ -41,7 +41,7 @@ impl Shared {
         let own = (writer.name.as_str(), writer.run());
         let mut changes = remote.changes_in(area, &since, own, is_first).await?;
         if !changes.is_continued {
-            // A node that has only not read all of the log yet is no reason.
+            // If the node has only not read all of the log yet, the database is the same.
             if !self.is_older(&remote, TxId(since.tx)).await? {
                 changes = remote.changes_in(area, &since, own, is_first).await?;
             }
@@ -119,8 +119,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that this process works in these areas. Of those that are new, others' changes are fetched first, within the time
-    /// limit of a read. Returns whether there were any.
+    /// Notes that this process works in these areas. Others' changes in new areas are fetched first, within the time limit
+    /// of a read. True if there were new areas.
     pub(super) async fn enter(&self, areas: impl IntoIterator<Item = Area>) -> Result<bool> {
         let new: Vec<Area> = {
             let mut status = self.status();
@@ -150,7 +150,8 @@ impl Shared {
     pub(super) async fn freshen(&self, outlines: &[&Outline]) -> Result<bool> {
         let strange: Vec<&Outline> = {
             let status = self.status();
-            let own = |outline: &Outline| Area::of_id(&outline.id).is_none_or(|area| status.areas.has(&area));
+            let own =
+                |outline: &Outline| Area::from_id(&outline.id).is_none_or(|area| status.areas.has(&area));
             let strange =
                 outlines.iter().filter(|outline| !outline.object_type.is_content() && !own(outline));
             strange.copied().collect()

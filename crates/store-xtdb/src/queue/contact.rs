@@ -19,13 +19,13 @@ const LIST_PAUSE: Duration = Duration::from_millis(500);
 /// If a database has more objects than this, it is asked about each object that the journal lacks.
 pub(super) const MOST_NAMES: usize = 500_000;
 
-/// How many objects are fetched before the progress is saved.
+/// Number of objects that are fetched before the progress is saved.
 pub(super) const OBJECTS: usize = 128;
 
 /// For so long, XTDB is not asked again for an object that it did not have, unless others' changes tell of it.
 const ABSENT: Duration = Duration::from_secs(5);
 
-/// How often versions are compared with the journal again because another client wrote to it in the meantime.
+/// Number of times that versions are compared with the journal again because another client wrote to it in the meantime.
 const MOST_ATTEMPTS: u32 = 8;
 
 /// Reads the list of all objects in XTDB once, as soon as XTDB can be reached, and again whenever that is another database.
@@ -217,8 +217,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns whether the journal has the n-th version like this one. Of an erased version it may have the original,
-    /// or one that it has erased itself; both stay as they are.
+    /// True if the journal has the n-th version like this one. If that version was erased, the journal may have the
+    /// original, or one that it has erased itself; both stay as they are.
     pub(super) async fn has(&self, version: &Version, n: usize) -> Result<bool> {
         if version.erased.is_none() {
             return Ok(self.journal.count_like(version, TxId(u64::MAX)).await? >= n);
@@ -243,7 +243,7 @@ impl Shared {
         })
     }
 
-    /// If no node can be reached, that is no error: the journal answers the read. Everything else is an error.
+    /// An unreachable node is not an error: the journal answers the read. Everything else is an error.
     pub(super) fn tolerate(&self, result: Result<()>) -> Result<()> {
         match result {
             Ok(()) => {
@@ -261,11 +261,11 @@ impl Shared {
     }
 }
 
-/// Objects that are on their way from XTDB, which the journal may lack. Others' changes to them that are heard of meanwhile
-/// must not be passed over as those of objects that nobody here knows.
+/// Objects that are on their way from XTDB, which the journal may lack. If others' changes to them are reported meanwhile,
+/// they must not be skipped as changes of objects unknown to this machine.
 pub(super) struct InTransit<'a> {
     shared: &'a Shared,
-    /// How often changes had been heard of when it began.
+    /// Number of reported changes when it began.
     ids: Vec<(ObjectId, u64)>,
 }
 

@@ -21,24 +21,24 @@ use crate::mark::Marks;
 use crate::write::Late;
 use context_store::{Result, Store, StoreError, Version, Write};
 
-/// How many versions one transaction of XTDB contains at most.
+/// The most versions that one transaction of XTDB contains.
 pub(super) const MOST_VERSIONS: usize = 64;
 
-/// How many bytes of documents one transaction of XTDB contains at most; a longer version gets its own transaction. A node
+/// The most bytes of documents that one transaction of XTDB contains; a longer version gets its own transaction. A node
 /// holds the transactions of all its clients in memory, which takes several times their length.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How long the sender waits for the end of a turn after its first write, so that a turn becomes one transaction of XTDB.
+/// Time that the sender waits for the end of a turn after its first write, so that a turn becomes one transaction of XTDB.
 const MOST_LINGER: Duration = Duration::from_secs(1);
 
-/// How long it waits after that for the writes that follow the turn's check for others' writes: those of the messages and
+/// Time that it waits after that for the writes that follow the turn's check for others' writes: those of the messages and
 /// of the session. A caller that waits for everything to be sent ends it sooner.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How often the sender checks for writes of other processes to the journal.
+/// Interval at which the sender checks for writes of other processes to the journal.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What users are told about a database that has lost what this machine sent.
+/// Notice for users about a database that has lost what this machine sent.
 const LOST: &str = "it lacks what this machine had sent to it, so that is sent again";
 
 /// The longest pause between attempts to reach a node.

@@ -14,7 +14,7 @@
 //! - An unreachable node delays a reader once, by one time limit, and not at each read.
 //! - What another machine wrote before is fetched when a read needs it. If it can't be, the read fails with
 //!   `STORE_UNAVAILABLE` instead of giving a part as the whole.
-//! - Versions are identified by object, valid time and content, whoever wrote them and even if several share a
+//! - Versions are identified by object, valid time and content, regardless of the writer and even if several share a
 //!   millisecond. So nothing is stored twice.
 //! - No turn waits for others' changes for longer than a moment. They are fetched in the background, in batches, and the
 //!   progress is saved after each.
@@ -64,7 +64,7 @@ use shared::{Shared, WaitingCaller, silent};
 use standing::JournalWriter;
 use status::{JournalWrite, QueueStatus};
 
-/// How a queued store is set up.
+/// The settings of a queued store.
 #[derive(Clone, Debug)]
 pub struct QueueOptions {
     /// The journal's file. `{file}.progress` and `{file}.lock` are next to it.
@@ -73,12 +73,12 @@ pub struct QueueOptions {
     pub durability: Durability,
     /// The database.
     pub xtdb: XtdbOptions,
-    /// How long a read may wait for XTDB, in milliseconds, before the journal alone answers.
+    /// Time that a read may wait for XTDB, in milliseconds, before the journal alone answers.
     pub read_timeout_ms: u64,
-    /// How long [`Store::pull`] waits for others' writes, in milliseconds. If fetching them takes longer, it continues in the
-    /// background, and no later call waits for it.
+    /// Time that [`Store::pull`] waits for others' writes, in milliseconds. If fetching them takes longer, it continues in
+    /// the background, and no later call waits for it.
     pub pull_wait_ms: u64,
-    /// How long [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
+    /// Time that [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
     pub close_timeout_ms: u64,
 }
 
@@ -99,8 +99,8 @@ impl QueueOptions {
 
 /// A store on XTDB that keeps working while no node can be reached; see the module's documentation.
 ///
-/// [`Store::search`] and [`Store::changes_since`] cover the journal: everything that this machine wrote or read, and not
-/// what others wrote and nobody here has used.
+/// [`Store::search`] and [`Store::changes_since`] cover the journal: everything that this machine wrote or read, without
+/// others' writes that no client here has used.
 pub struct QueuedStore {
     shared: Arc<Shared>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -209,7 +209,7 @@ impl QueuedStore {
         let mut compared = self.shared.is_compared.subscribe();
         let is_connected = self.shared.status().is_connected;
         let all = async {
-            // What was noted about the database may be about one that has been replaced since.
+            // The notes may be about a database that has been replaced since.
             let is_known = !is_connected || compared.wait_for(|is| *is).await.is_ok();
             is_known && sent.wait_for(|tx| *tx >= wanted).await.is_ok()
         };
@@ -239,7 +239,7 @@ impl Store for QueuedStore {
         // slow clock must be able to replace what a faster one wrote.
         let receipt = self.shared.journal.transact_after_latest(transaction).await?;
         let mut status = self.shared.status();
-        // What others wrote there is fetched with the next turn.
+        // The next turn fetches others' writes there.
         for area in areas {
             status.areas.enter(area);
         }

@@ -24,7 +24,7 @@ impl OwnedStore for QueuedStore {
         self.shared.check_open()?;
         Needles::new(&wanted)?;
         let remote = self.owner().await?;
-        // What is named may be in an area that this machine does not know, so its list of names is too old for this.
+        // A named object may be in an area that this machine does not know, so its list of names is too old for this.
         if let Some(names) = remote.names(MOST_NAMES).await? {
             let mut status = self.shared.status();
             status.names.complete(names);
@@ -41,7 +41,7 @@ impl OwnedStore for QueuedStore {
         if !with_texts(&here).is_empty() {
             count = self.shared.journal.erase(with_texts(&here), why).await?;
         }
-        // What waits in the queue is sent as it is now, and is then found there.
+        // The queue is sent as it is now, and its versions are then found there.
         self.shared.work.notify_one();
         let there = known(&*remote, &objects).await?;
         if let Some(id) = objects.iter().find(|id| !here.contains(id) && !there.contains(id)) {

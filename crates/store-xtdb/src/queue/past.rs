@@ -15,17 +15,17 @@ use crate::form::between;
 use crate::resolve::Past;
 use context_store::{AsOf, KnownAt, Receipt, Result, Store, StoreError, Transaction, Version, Write};
 
-/// How much longer than another read a whole history may take.
+/// Factor by which a whole history may take longer than another read.
 const PATIENCE: u32 = 10;
 
-/// How often a version is written again because another client wrote to its object in the meantime.
+/// Number of times that a version is written again because another client wrote to its object in the meantime.
 const MOST_ATTEMPTS: u32 = 8;
 
 const PART: &str = "part";
 const WHOLE: &str = "whole";
 
-/// Returns whether a read is one of the past that the journal may lack. What was known after one of its own transactions,
-/// the journal alone tells.
+/// True if a read is one of the past that the journal may lack. Only the journal tells what was known after one of its own
+/// transactions.
 pub(super) fn is_past(at: AsOf) -> bool {
     match at.known {
         None => at.valid_time.is_some(),
@@ -49,7 +49,7 @@ impl Shared {
         let here = self.journal.get_many(ids, at).await?;
         let mut answers = here.clone();
         let unsure = |(_, version): &(&ObjectId, &Option<Version>)| match (version, at.known) {
-            // What holds from that very moment on is not followed by anything before it.
+            // If a version begins to hold at exactly that moment, the journal cannot lack a closer one.
             (Some(version), None) => Some(version.valid_time) != at.valid_time,
             // The journal learned of it in time.
             (Some(_), Some(_)) => false,
@@ -100,7 +100,7 @@ impl Shared {
         self.check_whole(id, &why).await
     }
 
-    /// The same for a caller that makes do with what the journal has. Of a chat or session, only the latest version comes.
+    /// The same for a caller that makes do with what the journal has. Only the latest version of a chat or session comes.
     pub(super) async fn bring_history(&self, id: &ObjectId) -> Result<()> {
         let one = std::slice::from_ref(id);
         let mut known = self.journal.outlines(one).await?.pop().flatten();
@@ -153,7 +153,7 @@ impl Shared {
             same.push(hash);
             let n = same.iter().filter(|other| **other == hash).count();
             let is_stored = match stored.get_mut(&version.valid_time).filter(|count| **count > 0) {
-                // What waits to be sent may share the moment with what another machine wrote.
+                // A version that waits to be sent may share the moment with another machine's version.
                 Some(_) if unsent.is_some_and(|since| version.valid_time >= since) => {
                     self.has(&version, n).await?
                 }
@@ -168,7 +168,7 @@ impl Shared {
                 continue;
             }
             let written = self.write_one_past(id, &version, n, before.as_ref()).await?;
-            // What was erased in a version counts as erased in all that are stored as changes of it.
+            // Text erased in a version counts as erased in all versions that are stored as changes of it.
             before = written.filter(|_| version.erased.is_none()).map(|tx| (version, tx));
         }
         Ok(())
@@ -215,7 +215,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// Notes that a transaction of the journal wrote a version of others. Returns whether it did.
+    /// Notes that a transaction of the journal wrote a version of others. True if it did.
     fn wrote_for_others(&self, receipt: &Receipt) -> bool {
         let mut status = self.status();
         status.latest = status.latest.max(receipt.tx_id);
@@ -261,7 +261,7 @@ impl Shared {
     }
 }
 
-/// Returns whether at each moment as many versions begin to hold here as there.
+/// True if at each moment as many versions begin to hold here as there.
 fn has_all(here: &[Timestamp], there: &[Timestamp]) -> bool {
     let mut counts: HashMap<Timestamp, isize> = HashMap::new();
     here.iter().for_each(|time| *counts.entry(*time).or_default() += 1);

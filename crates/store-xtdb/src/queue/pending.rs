@@ -11,10 +11,10 @@ use super::standing::JournalPosition;
 use super::status::JournalWrite;
 use context_store::{Result, Store, Version};
 
-/// How many writes are looked up in the journal at once at most.
+/// The most writes that are looked up in the journal at once.
 const MOST_FOUND: usize = 1_000;
 
-/// How many versions of one object are assembled in advance at most.
+/// The most versions of one object that are assembled in advance.
 const AHEAD: usize = 64;
 
 /// Versions that were read from the journal in advance: the next ones of each object. A growing document is assembled once

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::areas::{Area, AreaPosition};
 use context_store::{Result, StoreError};
 
-/// How many areas are noted at most.
+/// The most areas that are noted.
 const MOST_AREAS: usize = 256;
 
 /// Opens an empty file next to the journal, private to its owner whatever the umask.
@@ -30,7 +30,7 @@ pub(super) struct JournalPlace {
     pub millis: Option<i64>,
 }
 
-/// What is known to be sent, and the mark that the writer had in XTDB then. A database where it has an older one is
+/// The transactions known to be sent, and the mark that the writer had in XTDB then. A database with an older mark is
 /// another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sent {
@@ -56,7 +56,7 @@ struct ProgressMarks {
     /// The same for the areas of which the journal has more than that.
     #[serde(default)]
     areas: BTreeMap<Area, AreaPosition>,
-    /// What the journal had when the last of these was noted.
+    /// The journal's position when the last of these was noted.
     #[serde(default)]
     journal: Option<JournalPlace>,
 }
@@ -115,7 +115,7 @@ impl Progress {
         TxId(areas.chain(marks.seen).max().unwrap_or(0))
     }
 
-    /// How far the journal has read the log of an area.
+    /// The position up to which the journal has read the log of an area.
     pub fn position(&self, area: &Area) -> AreaPosition {
         let marks = self.marks();
         let seen = AreaPosition { tx: marks.seen.unwrap_or(0), ..AreaPosition::default() };
@@ -138,7 +138,7 @@ impl Progress {
         })
     }
 
-    /// What the journal had when the last position of an area was noted.
+    /// The journal's position when the last position of an area was noted.
     pub fn journal(&self) -> Option<JournalPlace> {
         self.marks().journal
     }

@@ -10,7 +10,7 @@ use super::shared::Shared;
 use crate::areas::Area;
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 
-/// How the IDs of sessions' own documents begin.
+/// Prefix of the IDs of sessions' own documents.
 const SESSION: &str = "session:";
 
 impl Shared {
@@ -24,7 +24,7 @@ impl Shared {
                 ObjectType::Toolcall => return Ok(Some(version)),
                 ObjectType::File if !self.enter([area.clone()]).await? => return Ok(Some(version)),
                 ObjectType::File => {}
-                // Whoever reads a session as a whole may go on with it after another machine.
+                // A client that reads a session as a whole may continue it after another machine.
                 _ => {
                     if !self.enter([area.clone()]).await? {
                         self.ask(&area).await?;
@@ -36,7 +36,7 @@ impl Shared {
         self.meet(std::slice::from_ref(id)).await?;
         let found = self.journal.get(id, at).await?;
         if found.is_none() && id.as_str().starts_with(SESSION) && self.reachable().is_none() {
-            // Whoever takes it for a new one writes one over that of another machine.
+            // A client that takes it for a new session would write over that of another machine.
             return Err(StoreError::Unavailable(format!(
                 "{id} is not on this machine, and XTDB at {} can't be asked whether another one has it; try again once it \
                  answers",
@@ -85,7 +85,7 @@ impl Shared {
         let known: Vec<&Outline> = found.iter().flatten().collect();
         let files = known.iter().filter(|outline| outline.object_type == ObjectType::File);
         let files: HashSet<Area> = files
-            .map(|file| Area::of_parts(&file.id, file.object_type, file.source.as_ref(), None))
+            .map(|file| Area::from_parts(&file.id, file.object_type, file.source.as_ref(), None))
             .collect();
         let is_changed = self.enter(files).await? | self.freshen(&known).await?;
         if missing.is_empty() && !is_changed {

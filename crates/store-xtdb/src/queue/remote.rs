@@ -107,7 +107,7 @@ impl XtdbStore {
         }
     }
 
-    /// How many versions in XTDB have the same valid time and content as each of these, by position.
+    /// Number of versions in XTDB that have the same valid time and content as each of these, by position.
     pub(super) async fn count_like(&self, asked: Vec<(usize, Version)>) -> Result<Vec<(usize, usize)>> {
         let inner = Arc::clone(self.open()?);
         in_parallel(asked, move |(place, version)| {
@@ -125,7 +125,7 @@ impl XtdbStore {
     /// leaves none, the note is not written either. Returns the number of the mark that has the note.
     ///
     /// # Errors
-    /// `CONFLICT` with the ID of the mark if somebody else has changed it.
+    /// `CONFLICT` with the ID of the mark if another client has changed it.
     pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<Option<u64>> {
         let mut writer = self.writer.lock().await;
         let transaction = Transaction { writes, expected: Vec::new() };

@@ -22,7 +22,7 @@ const LAG: Duration = Duration::from_secs(3);
 /// The pause between two looks meanwhile.
 const LAG_PAUSE: Duration = Duration::from_millis(100);
 
-/// What users are told about a database that has fewer transactions than before.
+/// Notice for users about a database that has fewer transactions than before.
 const OLDER: &str = "it lacks transactions that it once had; what this machine wrote is sent again";
 
 /// The state that the store, the sender and the contact to other clients share.
@@ -41,7 +41,7 @@ pub(super) struct Shared {
     pub(super) work: Notify,
     /// Counts the requests to send everything immediately.
     pub(super) turn: watch::Sender<u64>,
-    /// How many callers wait for everything to be sent.
+    /// Number of callers that wait for everything to be sent.
     pub(super) waiting: AtomicUsize,
     /// The newest transaction of the journal that XTDB has, for callers that wait for one.
     pub(super) sent: watch::Sender<TxId>,
@@ -106,8 +106,8 @@ impl Shared {
         Ok(remote)
     }
 
-    /// Returns whether the database lacks a transaction that it once had: it was restored, emptied or replaced. A node
-    /// that has not read all of the log yet is waited for, as long as it reads.
+    /// True if the database lacks a transaction that it once had: it was restored, emptied or replaced. If a node has not
+    /// read all of the log yet, this waits for it, as long as it reads.
     pub(super) async fn is_older(&self, remote: &XtdbStore, wanted: TxId) -> Result<bool> {
         let mut newest = remote.newest_tx().await?;
         let mut since = Instant::now();

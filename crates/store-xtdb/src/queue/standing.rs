@@ -18,7 +18,7 @@ use context_store_sqlite::SqliteStore;
 /// The note of the journal with the writer.
 const WRITER: &str = "xtdb writer";
 
-/// How many runs of the sender a journal knows.
+/// Number of runs of the sender that a journal knows.
 const MOST_RUNS: usize = 16;
 
 /// The writer that a journal sends as.
@@ -29,7 +29,7 @@ pub(super) struct JournalWriter {
     /// before it sends. So a mark of a run that is not here was written with another copy of this journal.
     #[serde(default)]
     runs: Vec<String>,
-    /// What was known to be sent when the last run began.
+    /// The position known to be sent when the last run began.
     #[serde(default)]
     sent: Sent,
 }
@@ -38,11 +38,11 @@ pub(super) struct JournalWriter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct JournalPosition {
     pub tx: u64,
-    /// How many versions of the next transaction are included.
+    /// Number of versions of the next transaction that are included.
     pub more: u64,
 }
 
-/// What a sender begins with.
+/// The state in which a sender begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// XTDB has everything up to this position.
@@ -59,7 +59,7 @@ impl JournalWriter {
         let noted = journal.note(WRITER).await?.and_then(|text| serde_json::from_str(&text).ok());
         Ok(match noted {
             Some(writer) => writer,
-            // Where earlier versions of this library had the name.
+            // The place where earlier versions of this library had the name.
             None => Self { name: journal.local_value(WRITER, &random_name()?).await?, ..Self::default() },
         })
     }
@@ -98,7 +98,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes another name, after a copy of this journal has sent under the present one, and goes on from this position.
+    /// Takes another name, after a copy of this journal has sent under the present one, and continues from this position.
     pub(super) async fn rename(&self, position: JournalPosition) -> Result<()> {
         let before = self.writer();
         let sent = Sent { place: self.place(position.tx)?, mark: None };
@@ -144,7 +144,7 @@ impl Shared {
         }
         let mut best = JournalPosition::default();
         for sent in [&hint, &writer.sent] {
-            // What was noted with another mark may be about a state that the database has lost.
+            // A position noted with another mark may be about a state that the database has lost.
             let is_about_this = mark.is_none() || number_of(sent).is_some() || sent.mark.is_none();
             if is_about_this && sent.place.millis.is_some() && self.fits(sent.place)? {
                 best = best.max(JournalPosition { tx: sent.place.tx, more: 0 });
@@ -168,7 +168,7 @@ impl Shared {
         Ok(JournalPlace { tx, millis: time.map(|time| time.millis()) })
     }
 
-    /// Returns whether this journal has such a transaction.
+    /// True if this journal has such a transaction.
     pub(super) fn fits(&self, place: JournalPlace) -> Result<bool> {
         Ok(match (place.tx, place.millis) {
             (0, _) => true,

@@ -14,12 +14,12 @@ use crate::XtdbStore;
 use crate::areas::Area;
 use context_store::StoreError;
 
-/// How often turns ask what others wrote in a session of this process. A session that is worked on here is not worked on
-/// elsewhere, as a rule; whoever reads it as a whole asks anyway.
+/// Interval at which turns ask for others' writes in a session of this process. A session that is worked on here is not
+/// worked on elsewhere, as a rule; a client that reads it as a whole asks anyway.
 const SESSION_PAUSE: Duration = Duration::from_secs(30);
 
-/// How many areas a process asks for at each turn at most: those in which it worked last. When it comes back to another one,
-/// it first asks for that.
+/// The most areas that a process asks for at each turn: those in which it worked last. When it returns to another one, it
+/// first asks for that.
 const MOST_AREAS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The state of the queue, for users.
@@ -29,26 +29,27 @@ pub struct QueueState {
     pub is_connected: bool,
     /// The node that answers, or the first that is tried; without user name and password.
     pub url: String,
-    /// How many of the journal's transactions XTDB does not have yet, as far as known.
+    /// Number of the journal's transactions that XTDB does not have yet, as far as known.
     pub queued: u64,
     /// Since when the oldest of them has been waiting.
     pub waiting_since: Option<Timestamp>,
     /// True if this process sends for the journal.
     pub is_sender: bool,
-    /// How many objects that others changed have not been fetched yet, as far as known; 0 if the journal is up to date.
+    /// Number of objects that others changed and that have not been fetched yet, as far as known; 0 if the journal is up to
+    /// date.
     pub behind: u64,
     /// The last error, if the same thing has not succeeded since.
     pub last_error: Option<String>,
-    /// What users should know about the database, for instance that it was restored from a backup.
+    /// Notice for users about the database, for instance that it was restored from a backup.
     pub notice: Option<String>,
 }
 
 /// An object that is on its way from XTDB.
 #[derive(Default)]
 pub(super) struct Meeting {
-    /// How many reads fetch it.
+    /// Number of reads that fetch it.
     pub reads: usize,
-    /// How often others' changes to it were heard of since the first of them began.
+    /// Number of others' changes to it that were reported since the first of them began.
     pub heard: u64,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct QueueStatus {
     pub written: BTreeMap<TxId, Vec<JournalWrite>>,
     /// Transactions of the journal that wrote others' versions.
     pub brought_in: HashSet<TxId>,
-    /// What users should know about the database, until the store is closed.
+    /// Notice for users about the database, until the store is closed.
     pub notice: Option<String>,
     /// When each area was last asked for with a check that what was read last is still there.
     pub checked: HashMap<Area, Instant>,
@@ -75,7 +76,7 @@ pub(super) struct QueueStatus {
     /// The IDs of the objects that XTDB has.
     pub names: RemoteIds,
     pub latest: TxId,
-    /// How many objects have not been fetched yet.
+    /// Number of objects that have not been fetched yet.
     pub behind: u64,
     /// True if the last check for others' writes took longer than a turn waits.
     pub is_late: bool,
@@ -93,7 +94,7 @@ impl Default for Areas {
 }
 
 impl Areas {
-    /// Notes that the process works in this area. Returns whether that is new.
+    /// Notes that the process works in this area. True if that is new.
     pub fn enter(&mut self, area: Area) -> bool {
         if self.0.get(&area).is_some() {
             return false;
@@ -154,7 +155,7 @@ impl RemoteIds {
         self.is_complete = true;
     }
 
-    /// Returns whether XTDB had no such object at the last check for others' writes.
+    /// True if XTDB had no such object at the last check for others' writes.
     pub fn lacks(&self, id: &ObjectId) -> bool {
         self.is_complete && !self.hashes.contains(&short(id))
     }
@@ -167,7 +168,7 @@ pub(super) fn short(id: &ObjectId) -> u64 {
     hasher.finish()
 }
 
-/// How often a transaction of the journal wrote an object.
+/// Number of times that a transaction of the journal wrote an object.
 #[derive(Clone, Debug)]
 pub(super) struct JournalWrite {
     pub id: ObjectId,

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// What becomes of an answer.
+/// The outcomes of an answer.
 pub enum Act {
     Pass,
     /// It is passed on once this was notified.

@@ -51,7 +51,7 @@ impl Machine {
         put(&*self.store, file(path, text)).await;
     }
 
-    /// Writes so many files of its own, without the network.
+    /// Writes this many separate files, without the network.
     pub async fn put_offline(&self, name: &str, count: usize) {
         self.port.set(Way::Away);
         for n in 0..count {
@@ -79,7 +79,7 @@ impl Machine {
     }
 }
 
-/// How long a test waits for what must come.
+/// The longest wait of a test for an event.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn copy_files(from: &Path, to: &Path) {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub const SECRET: &str = "sk-0123456789abcdef0123456789";
 
-/// How many files have nothing to do with it.
+/// Number of unrelated files.
 pub const KEPT: usize = 20;
 
 pub fn session(name: &str) -> SessionId {
@@ -86,8 +86,8 @@ pub async fn asked(node: &Node, path: &str) -> String {
     crate::ask::ask(&format!("{}/_xtdb/{path}", node.url()), &[("accept", "application/json")], None).await.1
 }
 
-/// How often a text stands in the node's raw answers: the whole log with its documents, all documents that a query finds,
-/// and the history of each object.
+/// Number of times that a text occurs in the node's raw answers: the whole log with its documents, all documents that a
+/// query finds, and the history of each object.
 pub async fn in_answers(node: &Node, ids: &[ObjectId], text: &str) -> usize {
     let mut answers = asked(node, "tx-log?with-ops%3F=true").await;
     assert!(answers.contains("txOps"), "{answers}");

@@ -14,10 +14,10 @@ pub mod objects;
 pub mod postgres;
 pub mod proxy;
 
-/// How long a test waits for what must come.
+/// The longest wait of a test for an event.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where a node keeps its data.
+/// The places where a node keeps its data.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Memory,
@@ -33,7 +33,7 @@ pub struct Node {
     port: u16,
     kind: Kind,
     data: PathBuf,
-    /// Where the process unpacks its libraries; not on the disk of the data, which a test may fill.
+    /// The folder where the process unpacks its libraries; not on the disk of the data, which a test may fill.
     temporary: tempfile::TempDir,
     directory: Option<tempfile::TempDir>,
 }
@@ -51,7 +51,7 @@ pub fn start_script(file: &str, source: &str) -> Option<PathBuf> {
         || Command::new("java").arg("-version").stderr(Stdio::null()).status().is_ok_and(|s| s.success());
     let missing = match script.filter(|script| script.is_file()) {
         Some(script) if has_java() => return Some(script),
-        Some(_) => "there is no Java",
+        Some(_) => "Java is missing",
         None => "CONTEXT_XTDB_START names no script that starts a node",
     };
     let count = source.matches("#[tokio::test").count() + source.matches("#[test]").count();
@@ -92,7 +92,7 @@ fn first_ephemeral() -> u16 {
 }
 
 impl Node {
-    /// Starts a node with data of its own.
+    /// Starts a node with separate data.
     pub fn start(script: &Path, kind: Kind) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut node = Self::start_in(script, kind, directory.path());
@@ -132,7 +132,7 @@ impl Node {
             .expect("a node");
     }
 
-    /// Stops the process where it is, or lets it go on.
+    /// Stops the process where it is, or lets it continue.
     pub fn freeze(&self, is_frozen: bool) {
         let signal = if is_frozen { "-STOP" } else { "-CONT" };
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
@@ -146,10 +146,10 @@ impl Drop for Node {
     }
 }
 
-/// How often a node is started before a test fails.
+/// Number of times that a node is started before a test fails.
 const STARTS: u32 = 3;
 
-/// Starts a node on a port of its own; where it ends before it answers, once more on another one.
+/// Starts a node on a free port; if it ends before it answers, once more on another port.
 fn spawn_anywhere(script: &Path, data: &Path, kind: &Kind, temporary: &Path) -> (Child, u16) {
     let start = |n| {
         let port = free_port();
@@ -158,8 +158,8 @@ fn spawn_anywhere(script: &Path, data: &Path, kind: &Kind, temporary: &Path) -> 
     (1..=STARTS).find_map(start).expect("a node")
 }
 
-/// Says why a start failed, past the harness's capture: whoever looks at a slow run must be able to see it. The last
-/// failure is the test's.
+/// Says why a start failed, past the harness's capture, so that the reader of a slow run sees it. The last failure is the
+/// test's.
 fn started(n: u32, result: Result<Child, String>) -> Option<Child> {
     match result {
         Ok(child) => Some(child),

@@ -16,7 +16,7 @@ pub async fn queued(place: &Path, node: &Node) -> Arc<QueuedStore> {
     QueuedStore::open(options(place, &[node.url()])).await.unwrap()
 }
 
-/// How that is set up.
+/// The options for that.
 pub fn options(place: &Path, urls: &[String]) -> QueueOptions {
     QueueOptions {
         read_timeout_ms: 3_000,

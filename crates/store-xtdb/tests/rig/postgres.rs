@@ -75,7 +75,7 @@ impl Postgres {
         }
     }
 
-    /// Where a node finds it.
+    /// The address at which a node finds it.
     pub fn kind(&self) -> super::Kind {
         super::Kind::Postgres(self.port, "postgres".into(), "xtdb".into())
     }

@@ -58,7 +58,7 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// How many answers were thrown away.
+    /// Number of answers that were thrown away.
     pub fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
     }

@@ -15,7 +15,7 @@ use shape::{misfit, reserved};
 
 use crate::{Result, StoreError};
 
-/// Returns whether a path is this prefix or lies below it, at a segment border.
+/// True if a path is this prefix or lies below it, at a segment border.
 pub fn is_below(path: &str, prefix: &str) -> bool {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -42,7 +42,7 @@ pub fn patch_time(wanted: Option<Timestamp>, tx_time: Timestamp, latest: Timesta
     }
 }
 
-/// How many documents are kept: the chats and sessions that one process works on.
+/// Number of documents kept: the chats and sessions that one process works on.
 const KEPT: usize = 8;
 
 /// The newest forms of a few patched documents, kept by their writer: payloads by object, each with the place of its version. A
@@ -78,7 +78,8 @@ impl Heads {
 /// # Errors
 /// `INVALID_ARGUMENT` when the patch does not fit; the payload must then no longer be used.
 pub fn change(payload: &mut Value, operations: &Value) -> Result<()> {
-    let patch = json_patch::Patch::deserialize(operations).map_err(|_| misfit("it is no RFC 6902 patch"))?;
+    let patch =
+        json_patch::Patch::deserialize(operations).map_err(|_| misfit("it is not an RFC 6902 patch"))?;
     // The variant that takes back what it did panics where it can't, as after a move of a value to its parent.
     json_patch::patch_unsafe(payload, &patch).map_err(|error| misfit(&error.to_string()))?;
     match payload.as_object() {

@@ -96,7 +96,7 @@ pub async fn choose(
     Ok(Leaving { objects: leaving.into_iter().map(|(_, id)| id).collect(), pruned })
 }
 
-/// How many of the oldest sessions leave.
+/// Number of the oldest sessions that leave.
 fn count(wanted: &Prune, last: &[Timestamp], freed: &[u64], used: u64) -> usize {
     let by_age = match (wanted.before, wanted.max_bytes) {
         (Some(before), _) => last.iter().take_while(|last| **last < before).count(),
@@ -137,7 +137,7 @@ mod tests {
 
     /// On XTDB, the weights come from the log before the sessions come from a query.
     #[tokio::test]
-    async fn a_session_that_was_written_after_the_weights_were_taken_stays() {
+    async fn a_session_written_after_weighing_stays() {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
         let writes = [Document::chat(&session), Sets::default().document(&session)].map(Write::put);

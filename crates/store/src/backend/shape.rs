@@ -159,7 +159,7 @@ pub fn reserved<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
     }
 }
 
-/// Returns whether a patch may change the content.
+/// True if a patch may change the content.
 pub fn touches_content(operations: &Value) -> bool {
     let touches = |path: &Value| path.as_str().is_some_and(|path| path.is_empty() || path == "/content");
     let parts =
@@ -192,8 +192,8 @@ impl Top {
         Self { object_type, source, fields, is_null }
     }
 
-    /// Of a version that was written as a patch.
-    pub fn of_patch(mut self) -> Self {
+    /// For a version that was written as a patch.
+    pub fn from_patch(mut self) -> Self {
         self.fields.retain(|name, value| name != "content_hash" && !value.is_array() && !value.is_object());
         self
     }

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 
 use crate::{Hit, Version};
 
-/// The most words that a query uses. Of a longer query, such as a pasted passage, only the rarest parts count: they
-/// are the most telling, and each further word costs a look at every text that has it.
+/// The most words that a query uses. If a query is longer, such as a pasted passage, only its rarest parts count: they tell
+/// most, and each further word costs a look at every text that has it.
 const MOST_WORDS: usize = 48;
 
 /// The most words of a part between spaces that count, from its start.
@@ -94,7 +94,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
     WordSplit::of(text).map(|(at, word)| (at, folded(word).into_owned()))
 }
 
-/// Where the first of these parts begins in a text: the byte offset.
+/// Byte offset of the first of these parts in a text.
 pub fn first(text: &str, phrases: &[Phrase]) -> Option<usize> {
     let mut words = WordSplit::of(text);
     while let Some((at, word)) = words.next() {
@@ -196,13 +196,13 @@ mod tests {
     #[case::nothing("-- () !", &[])]
     #[case::a_phrase("a.b c", &["a b", "c"])]
     #[case::a_long_part("a.b.c.d.e.f.g.h.i.j", &["a b c d e f g h"])]
-    fn what_a_query_asks_for(#[case] query: &str, #[case] parts: &[&str]) {
+    fn splits_a_query_into_its_parts(#[case] query: &str, #[case] parts: &[&str]) {
         let found: Vec<String> = longest(query).iter().map(|part| part.words.join(" ")).collect();
         assert_eq!(found, parts);
     }
 
     #[test]
-    fn of_a_passage_the_rarest_parts_count() {
+    fn keeps_the_rarest_parts_of_a_long_passage() {
         let passage: String = (0..500).map(|n| format!("word{n} ")).collect();
         let texts = |word: &str| Ok::<_, Infallible>(Some(if word.ends_with("77") { 1 } else { 9 }));
         let Ok(parts) = wanted(&passage, texts);

@@ -12,7 +12,7 @@ use super::given::{file_in, prompt, put, session, toolcall, unique, write};
 use super::owning::is_intact;
 use crate::{AsOf, Erase, OwnedStore, Store, Write, transfer};
 
-/// Where a text may stand.
+/// Places where a text may occur.
 const PLACES: [&str; 7] = ["user", "block", "thinking", "arguments", "call", "output", "file"];
 
 /// The turn of a chat in which these texts stand at one of the first places.
@@ -34,7 +34,7 @@ fn turn(place: &str, texts: &[String]) -> Value {
     }
 }
 
-/// Writes these texts at a place; each of them in a version of its own where they are contents. Returns the objects.
+/// Writes these texts at a place; contents get one version each. Returns the objects.
 async fn say(store: &Arc<dyn Store>, session: &SessionId, place: &str, texts: &[String]) -> Vec<ObjectId> {
     match place {
         "call" => {

@@ -11,7 +11,7 @@ use super::given::{file_in, put, put_at, session, turn, unique, write};
 use crate::{Change, Store, Write};
 
 /// In whatever order versions arrive, a transaction's number means what it wrote, and a history is oldest first.
-pub async fn a_transaction_names_the_version_that_it_wrote(store: Arc<dyn Store>) {
+pub async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
     for order in [[1, 2, 3], [3, 1, 2], [3, 2, 1], [2, 3, 1], [2, 1, 3], [1, 3, 2]] {
         let filesystem = unique("f");
         let id = file_in(&filesystem, "/x", None).id().clone();

@@ -18,7 +18,7 @@ fn secret(name: &str) -> String {
     unique(name).replace('-', "_")
 }
 
-/// How often a text is found by a search, in histories, journals and an export of these objects.
+/// Number of times that a search, histories, journals and an export of these objects show a text.
 async fn readable(store: &Arc<dyn Store>, ids: &[ObjectId], text: &str) -> usize {
     let query = Search { text: text.into(), limit: 100, object_type: None, within: None };
     let mut found = store.search(&query).await.unwrap().len();
@@ -53,7 +53,7 @@ pub(super) async fn is_intact(store: &Arc<dyn Store>, ids: &[ObjectId]) -> bool 
 async fn chat(store: &Arc<dyn Store>, session: &SessionId, text: &str) -> ObjectId {
     let id = ObjectId::chat(session);
     put(&**store, Document::chat(session)).await;
-    for (n, said) in [(1, format!("please use {text} here")), (2, "go on".to_owned())] {
+    for (n, said) in [(1, format!("please use {text} here")), (2, "continue".to_owned())] {
         let mut turn = Patch::new();
         turn.append(&["turns"], json!({ "user": said, "toolcall_ids": [] }));
         turn.set(&["turn_count"], json!(n));
@@ -87,7 +87,7 @@ pub(super) async fn an_erased_object_keeps_its_times_and_says_why(owned: Arc<dyn
         assert_eq!((then.valid_time.millis(), then.document.content()), (n * 1_000, None));
         assert_eq!(then.erased.unwrap().why, "a reason");
     }
-    // What was known before is without the text, too.
+    // Earlier versions no longer contain the text either.
     for then in &before {
         let known = store.get(&id, super::given::known(then.tx_id)).await.unwrap();
         assert!(known.is_none_or(|known| known.document.content().is_none() && known.erased.is_some()));
@@ -133,11 +133,14 @@ pub(super) async fn an_erased_text_is_gone_everywhere_and_the_rest_stays(owned: 
         long.iter().map(|v| v.valid_time).collect::<Vec<_>>()
     );
     let turns = versions[2].document.field("turns").unwrap();
-    assert_eq!((&turns[0]["user"], &turns[1]["user"]), (&json!("please use [erased] here"), &json!("go on")));
+    assert_eq!(
+        (&turns[0]["user"], &turns[1]["user"]),
+        (&json!("please use [erased] here"), &json!("continue"))
+    );
     assert_eq!((versions[0].erased.is_some(), versions[1].erased.is_some()), (false, true));
     assert!(is_intact(&store, &ids).await);
 
-    // Again, it finds nothing, and the chat goes on.
+    // A second erasure finds nothing, and the chat continues.
     assert_eq!(owned.erase(vec![Erase::Text(text.clone())], "again").await.unwrap().versions, 0);
     let mut turn = Patch::new();
     turn.append(&["turns"], json!({ "user": "a third", "toolcall_ids": [] }));
@@ -150,7 +153,7 @@ pub(super) async fn an_erased_text_is_gone_everywhere_and_the_rest_stays(owned: 
     assert!(is_intact(&store, &ids).await);
 }
 
-pub(super) async fn what_was_erased_is_not_stored_again(owned: Arc<dyn OwnedStore>) {
+pub(super) async fn an_erased_text_is_not_stored_again(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text) = (unique("f"), secret("again"));
     let one = file_in(&fs, "/one", Some(&text));
@@ -172,7 +175,7 @@ pub(super) async fn what_was_erased_is_not_stored_again(owned: Arc<dyn OwnedStor
     assert!(is_intact(&store, &ids).await);
 }
 
-/// Short texts are parts of payloads and not texts of their own; they stay forgotten all the same.
+/// Short texts are parts of payloads, without their own rows; they stay forgotten anyway.
 pub(super) async fn short_messages_and_arguments_stay_forgotten(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (own, other, name) = (session(), session(), unique("said").replace('-', ""));
@@ -242,13 +245,13 @@ pub(super) async fn words_of_others_are_not_forgotten_with_a_session(owned: Arc<
     owned.erase(vec![Erase::Object(ObjectId::chat(&own))], "over").await.unwrap();
     let before = store.get(&ObjectId::chat(&other), AsOf::default()).await.unwrap().unwrap();
     let mut turn = Patch::new();
-    turn.append(&["turns"], json!({ "user": "go on", "toolcall_ids": [] }));
+    turn.append(&["turns"], json!({ "user": "continue", "toolcall_ids": [] }));
     turn.set(&["turn_count"], json!(3));
     write(&*store, vec![Write::patch(ObjectId::chat(&other), turn)]).await;
     let now = store.get(&ObjectId::chat(&other), AsOf::default()).await.unwrap().unwrap();
     let turns = now.document.field("turns").unwrap();
     assert_eq!(turns[0], before.document.field("turns").unwrap()[0]);
-    assert_eq!((&turns[2]["user"], now.erased), (&json!("go on"), None));
+    assert_eq!((&turns[2]["user"], now.erased), (&json!("continue"), None));
 }
 
 pub(super) async fn a_session_is_erased_with_what_only_it_has_seen(owned: Arc<dyn OwnedStore>) {
@@ -275,9 +278,9 @@ pub(super) async fn a_session_is_erased_with_what_only_it_has_seen(owned: Arc<dy
     assert!(is_intact(&store, &ids).await);
 }
 
-pub(super) async fn what_can_not_be_erased_is_refused_and_nothing_is(owned: Arc<dyn OwnedStore>) {
+pub(super) async fn refuses_an_impossible_erasure_and_erases_nothing(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
-    let (fs, name) = (unique("f"), unique("nobody"));
+    let (fs, name) = (unique("f"), unique("absent"));
     let one = file_in(&fs, "/one", Some("a text that stays"));
     put(&*store, one.clone()).await;
     for (wanted, words) in [

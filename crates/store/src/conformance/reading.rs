@@ -16,7 +16,7 @@ use super::searching::look_for;
 use crate::{AsOf, Change, Filter, KnownAt, Store, Write};
 
 pub async fn an_unknown_object_is_none(store: Arc<dyn Store>) {
-    let id = ObjectId::new(unique("nobody"));
+    let id = ObjectId::new(unique("absent"));
     assert_eq!(store.get(&id, AsOf::default()).await.unwrap(), None);
     assert_eq!(store.get(&id, known(TxId(u64::MAX))).await.unwrap(), None);
     assert_eq!(store.history(&id).await.unwrap(), []);
@@ -173,7 +173,7 @@ pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
         (0..50).map(|n| file_in(&filesystem, &format!("/{n}"), Some(&n.to_string()))).collect();
     write(&*store, documents.iter().cloned().map(Write::put).collect()).await;
     let mut ids: Vec<ObjectId> = documents.iter().rev().map(|d| d.id().clone()).collect();
-    ids.insert(7, ObjectId::new(unique("nobody")));
+    ids.insert(7, ObjectId::new(unique("absent")));
     ids.push(ids[0].clone());
     let read = store.get_many(&ids, AsOf::default()).await.unwrap();
     assert_eq!(read.len(), 52);

@@ -50,7 +50,7 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
         within: Some(ids.iter().map(|id| (*id).clone()).collect()),
         ..look_for(&rare)
     };
-    let found = store.search(&within(&[&id, &ObjectId::new("nobody")])).await.unwrap();
+    let found = store.search(&within(&[&id, &ObjectId::new("absent")])).await.unwrap();
     assert_eq!(found.iter().map(|hit| &hit.id).collect::<Vec<_>>(), [&id]);
     assert_eq!(store.search(&within(&[&id, call.id()])).await.unwrap().len(), 2);
     assert_eq!(store.search(&within(&[])).await.unwrap(), []);

@@ -101,7 +101,7 @@ pub async fn ten_writes_in_one_moment_make_ten_versions(store: Arc<dyn Store>) {
 pub async fn a_transaction_is_applied_whole_or_not_at_all(store: Arc<dyn Store>) {
     let session = session();
     let before = store.latest_tx().await.unwrap();
-    let unknown = ObjectId::new(unique("nobody"));
+    let unknown = ObjectId::new(unique("absent"));
     let writes = vec![Write::put(prompt(&session, "x")), Write::patch(unknown, turn(1))];
     assert_eq!(refused(&*store, writes).await, ErrorCode::InvalidArgument);
     assert_eq!(latest(&*store, &ObjectId::system_prompt(&session)).await, None);
@@ -110,7 +110,7 @@ pub async fn a_transaction_is_applied_whole_or_not_at_all(store: Arc<dyn Store>)
     assert_eq!(put(&*store, prompt(&session, "x")).await.written, [true]);
 }
 
-pub async fn an_expectation_that_does_not_hold_is_a_conflict(store: Arc<dyn Store>) {
+pub async fn a_failed_expectation_is_a_conflict(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::system_prompt(&session);
     let first = put(&*store, prompt(&session, "1")).await;
@@ -290,7 +290,7 @@ pub async fn a_deletion_is_a_version(store: Arc<dyn Store>) {
     assert_eq!(contents(&*store, &id).await, [Some("text".to_owned()), None, Some("text".to_owned())]);
 }
 
-pub async fn what_is_written_soon_is_there_at_once(store: Arc<dyn Store>) {
+pub async fn a_delayed_write_is_visible_at_once(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let document = |text: &str| file_in(&filesystem, "/x", Some(text));
     let mut before = store.latest_tx().await.unwrap();

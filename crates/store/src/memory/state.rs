@@ -34,7 +34,7 @@ pub(super) struct MemoryState {
     /// The texts that the owner has erased.
     pub gone: Gone,
     pub local: HashMap<String, String>,
-    /// How many documents were assembled from patches.
+    /// Number of documents that were assembled from patches.
     #[cfg(test)]
     pub applied: std::cell::Cell<usize>,
 }
@@ -130,7 +130,7 @@ impl MemoryState {
                         }
                         top
                     }
-                    None => Top::of(self.document(row)?).of_patch(),
+                    None => Top::of(self.document(row)?).from_patch(),
                 };
                 self.tops.insert(id.clone(), (row, top.clone()));
                 top

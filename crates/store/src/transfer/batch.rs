@@ -7,17 +7,17 @@ use context_model::id::ObjectId;
 use super::Result;
 use crate::{Store, Transaction, Write as StoreWrite};
 
-/// How many writes an import puts into one transaction at most.
+/// The most writes that an import puts into one transaction.
 const WRITES_A_TRANSACTION: usize = 64;
 
-/// How many bytes of lines an import puts into one transaction at most. A longer line gets its own transaction.
+/// The most bytes of lines that an import puts into one transaction. A longer line gets its own transaction.
 const BYTES_A_TRANSACTION: usize = 1 << 20;
 
 /// A write of an import, with its object and the bytes of its line.
 pub(super) type ImportWrite = (ObjectId, StoreWrite, usize);
 
-/// Returns whether a write repeats the document of the one before it. A store does not write what holds already at that
-/// time, so that the last of such versions has to be written first.
+/// True if a write repeats the document of the one before it. A store does not write what holds already at that time, so
+/// that the last of such versions has to be written first.
 pub(super) fn repeated(run: &[ImportWrite], write: &StoreWrite) -> bool {
     match (run.last(), write) {
         (Some((_, StoreWrite::Put { document: before, .. }, _)), StoreWrite::Put { document, .. }) => {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::rules::Refused;
 
-/// How the IDs of infrastructure objects begin.
+/// Prefixes of the IDs of infrastructure objects.
 const INFRASTRUCTURE: [&str; 3] = ["session:", "chat:", "system_prompt:"];
 
 /// The lists of a session document. Each is a subset of the list whose position it names.

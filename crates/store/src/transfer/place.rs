@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planted_beside_it_is_left_alone() {
+    fn leaves_a_planted_file_alone() {
         let place = tempfile::tempdir().unwrap();
         let (file, secret) = (place.path().join("out"), place.path().join("secret"));
         fs::write(&secret, "secret").unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_neither_replaced_nor_read() {
+    fn neither_replaces_nor_reads_a_special_file() {
         let place = tempfile::tempdir().unwrap();
         let (fifo, link, target) =
             (place.path().join("fifo"), place.path().join("link"), place.path().join("target"));
@@ -163,7 +163,7 @@ mod tests {
             assert!(open(path).unwrap_err().to_string().contains("is not a regular file"));
         }
         assert!(open(&link).is_ok());
-        // If something else has been put in its place meanwhile, that is left alone, too.
+        // A file put in its place meanwhile is also left alone.
         let late = place.path().join("late");
         let mut begun = Target::create(&late).unwrap();
         begun.write_all(b"x").unwrap();

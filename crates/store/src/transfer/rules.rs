@@ -19,11 +19,11 @@ use super::lists::{Touched, change_list, is_infrastructure, lists, within};
 use crate::Change;
 use crate::redacted::has_marks;
 
-/// How deep a document may be nested. Arguments and messages may have [`MAX_DEPTH`] levels and are themselves a few levels
+/// The deepest nesting of a document. Arguments and messages may have [`MAX_DEPTH`] levels and are themselves a few levels
 /// deep.
 const MOST_LEVELS: usize = MAX_DEPTH + 8;
 
-/// How many list elements may be moved while one object's history is reconstructed: some seconds' worth.
+/// The most list elements that may be moved while one object's history is reconstructed: some seconds' worth.
 const MOST_MOVES: usize = 2_000_000_000;
 
 /// Why a version is refused.
@@ -133,7 +133,7 @@ impl History {
         }
     }
 
-    /// Returns whether a patch may change this place, and how many elements that moves.
+    /// Checks that a patch may change this place, and counts the list elements that it moves.
     fn is_allowed(&mut self, tokens: &[String], value: Option<&Value>) -> Result<(), Refused> {
         const KEPT: [&str; 6] = ["xt/id", "type", "source", "identity_hash", "content_hash", "source_hash"];
         let Some(first) = tokens.first().filter(|first| !KEPT.contains(&first.as_str())) else {

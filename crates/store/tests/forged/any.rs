@@ -117,7 +117,7 @@ async fn taken_or_refused(store: &dyn Store, bytes: &[u8], tally: &Tally) {
     is_sound(store).await;
 }
 
-/// How many were taken: a test in which none is would show little.
+/// Counts of all exports and of the accepted ones: a test that accepts none would show little.
 #[derive(Default)]
 struct Tally(std::sync::atomic::AtomicUsize, std::sync::atomic::AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! Exports that somebody made to deceive or to exhaust: their checksum fits, and what they hold does not.
+//! Exports made to deceive or to exhaust: their checksum fits, and their content does not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "tests report their figures")]
@@ -121,7 +121,7 @@ fn turn() -> Value {
     json!([{ "op": "remove", "path": "/active_set/0" }, { "op": "add", "path": "/pinned_set", "value": ["x"] }]),
 ]))]
 #[tokio::test]
-async fn what_the_model_allows_is_taken(#[case] lines: Vec<Value>) {
+async fn imports_lines_that_the_model_allows(#[case] lines: Vec<Value>) {
     assert!(imported(&sealed(&lines)).await.is_ok());
 }
 
@@ -175,7 +175,7 @@ async fn what_the_model_allows_is_taken(#[case] lines: Vec<Value>) {
 }))])]
 #[case::another_type(vec![whole(0, &Document::chat(&session())), whole(1, &renamed(&Document::system_prompt(&session(), "p"), "chat:s"))])]
 #[tokio::test]
-async fn what_the_model_does_not_allow_is_refused_before_anything_is_written(#[case] lines: Vec<Value>) {
+async fn refuses_lines_outside_the_model_and_writes_nothing(#[case] lines: Vec<Value>) {
     let error = imported(&sealed(&lines)).await.err().unwrap();
     assert_eq!(error.code(), ErrorCode::InvalidArgument, "{error}");
     assert!(error.to_string().starts_with(&format!("line {} ", lines.len() + 1)), "{error}");

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::MARK;
 use crate::{Erase, Result, StoreError};
 
-/// How many bytes at the beginning of a fragment are compared first. A fragment uses the largest that fits.
+/// Number of bytes at the beginning of a fragment that are compared first. A fragment uses the largest that fits.
 const WINDOWS: [usize; 3] = [16, 8, 4];
 
 /// A text that is forgotten wherever it occurs.
@@ -64,7 +64,7 @@ impl From<Fragments> for BTreeSet<Fragment> {
 }
 
 impl Fragments {
-    /// Returns whether there is none.
+    /// True if there are no fragments.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -120,7 +120,7 @@ impl CandidateWindow {
         self.may_begin[usize::from(one.begins >> 6)] |= 1 << (one.begins & 63);
     }
 
-    /// Where its fragments are in a text.
+    /// Positions of its fragments in a text.
     fn found_in(&self, width: usize, text: &str) -> Vec<Range<usize>> {
         if self.may_begin.is_empty() {
             return Vec::new();
@@ -142,7 +142,7 @@ impl CandidateWindow {
     }
 }
 
-/// The largest window that fits into so many bytes.
+/// The largest window that fits into this number of bytes.
 fn window_of(length: usize) -> Option<usize> {
     WINDOWS.iter().position(|window| *window <= length)
 }
@@ -156,10 +156,10 @@ fn checksum(window: &[u8]) -> u16 {
     (mixed >> 48) as u16
 }
 
-/// Shorter texts also occur in too many places that nobody means.
+/// Shorter texts also occur in too many unrelated places.
 const SHORTEST: usize = 6;
 
-/// How many times a text may be escaped: a JSON text is often a string in another one, as in the arguments of a call that
+/// Number of times a text may be escaped: a JSON text is often a string in another one, as in the arguments of a call that
 /// writes a JSON file.
 const DEPTH: usize = 2;
 
@@ -198,17 +198,17 @@ impl Needles {
         self.texts.iter().for_each(|text| use_it(text));
     }
 
-    /// Returns whether there is nothing to look for.
+    /// True if there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.plain.patterns_len() == 0
     }
 
-    /// Returns whether a text contains one of them.
+    /// True if a text contains one of them.
     pub fn is_in(&self, text: &str) -> bool {
         !self.is_empty() && self.plain.is_match(text)
     }
 
-    /// Returns whether a JSON text contains one of them.
+    /// True if a JSON text contains one of them.
     pub fn is_in_json(&self, json: &str) -> bool {
         self.escaped.is_match(json)
     }

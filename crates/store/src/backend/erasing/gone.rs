@@ -13,10 +13,10 @@ use super::fragments::{Fragments, Needles};
 use super::position;
 use super::position::{Position, each_said, each_said_in_patch};
 
-/// A string of a payload with at least this many bytes is a text of its own: it is erased wherever it occurs.
+/// A string of a payload with at least this many bytes is its own text: it is erased wherever it occurs.
 const LONG: usize = 256;
 
-/// The texts that are erased, by their hashes, so that whoever has one can tell that it is one of them, and nobody else.
+/// The hashes of erased texts, so that only a holder of a text can check whether it was erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gone {
     /// By SHA-256. With a text: what stands in its place. Without: it goes as a whole.
@@ -40,12 +40,12 @@ pub enum Rest {
 }
 
 impl Gone {
-    /// Returns whether no text is erased.
+    /// True if no text is erased.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty() && self.said.is_empty() && self.fragments.is_empty()
     }
 
-    /// How many texts go as a whole.
+    /// Number of texts that go as a whole.
     pub fn count(&self) -> u64 {
         self.texts.values().filter(|instead| instead.is_none()).count() as u64
     }
@@ -196,7 +196,7 @@ impl Gone {
         self.fragments.replaced_in(content).map(Rest::Text)
     }
 
-    /// Puts marks in place of these texts in a payload, except for its content. Returns whether it had one.
+    /// Puts marks in place of these texts in a payload, except for its content. True if the payload had one of them.
     pub fn mask_payload(&self, payload: &mut Map<String, Value>) -> bool {
         let mut is_changed = payload.get_mut(CHANGE).is_some_and(|operations| self.mask_patch(operations));
         if let Some(arguments) = payload.get_mut("args")
@@ -224,7 +224,7 @@ impl Gone {
         let mut is_changed = false;
         for operation in operations.as_array_mut().into_iter().flatten() {
             let position =
-                Position::of_path(operation.get("path").and_then(Value::as_str).unwrap_or_default());
+                Position::at_path(operation.get("path").and_then(Value::as_str).unwrap_or_default());
             if let Some(value) = operation.get_mut("value") {
                 is_changed |= self.mask(value, position);
             }
@@ -246,7 +246,7 @@ impl Gone {
             }
             Value::Object(fields) => {
                 let mask = |done: bool, (name, value): (&String, &mut Value)| {
-                    self.mask(value, position.of_field(name)) | done
+                    self.mask(value, position.at_field(name)) | done
                 };
                 let mut done = fields.iter_mut().fold(false, mask);
                 let instead = |name: &str| self.instead_of(name, Position::Structure);
@@ -284,7 +284,7 @@ fn each_said_of(document: &Document, use_it: &mut impl FnMut(&str)) {
         match name.as_str() {
             "content" => {}
             CHANGE => each_said_in_patch(value, use_it),
-            name => each_said(value, Position::Payload.of_field(name), use_it),
+            name => each_said(value, Position::Payload.at_field(name), use_it),
         }
     }
 }

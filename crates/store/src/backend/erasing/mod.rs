@@ -60,7 +60,7 @@ pub async fn objects(store: &dyn Store, wanted: &[Erase]) -> Result<BTreeSet<Obj
                 }
                 objects.extend(found);
             }
-            Erase::Session(session) => objects.extend(of_session(store, session).await?),
+            Erase::Session(session) => objects.extend(objects_of_session(store, session).await?),
         }
     }
     Ok(objects)
@@ -76,7 +76,7 @@ async fn at_path(store: &dyn Store, path: &str) -> Result<Vec<ObjectId>> {
 }
 
 /// The objects of a session that no other session has encountered and that the store has.
-async fn of_session(store: &dyn Store, session: &SessionId) -> Result<Vec<ObjectId>> {
+async fn objects_of_session(store: &dyn Store, session: &SessionId) -> Result<Vec<ObjectId>> {
     let this = ObjectId::session(session);
     let mut mine = index_of(store, &this).await?.ok_or_else(|| no_session(session))?;
     let sessions = Filter { object_type: Some(ObjectType::Session), ..Filter::default() };
@@ -91,7 +91,7 @@ async fn of_session(store: &dyn Store, session: &SessionId) -> Result<Vec<Object
     Ok(known.into_iter().flatten().map(|outline| outline.id).collect())
 }
 
-/// Returns what a session has encountered; `None` if there is no such session.
+/// The objects that a session has encountered; `None` if there is no such session.
 pub async fn index_of(store: &dyn Store, session: &ObjectId) -> Result<Option<HashSet<ObjectId>>> {
     let Some(version) = store.get(session, AsOf::default()).await? else { return Ok(None) };
     let index = version.document.field("session_index").and_then(Value::as_array);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::MARK;
 
-/// Fields of arguments: all strings below them are somebody's words.
+/// Fields of arguments: all strings below them are conversation content.
 const ARGUMENTS: [&str; 5] = ["args", "args_display", "arguments", "input", "outcome"];
 
 /// Fields of turns and messages that refer to objects, name kinds, or say who made a message.
@@ -44,7 +44,7 @@ pub enum Position {
 impl Position {
     /// The position of a field at this position; indexes of lists change nothing.
     #[must_use]
-    pub fn of_field(self, name: &str) -> Self {
+    pub fn at_field(self, name: &str) -> Self {
         match self {
             Self::Payload if name == "turns" => Self::Turns,
             Self::Payload if name == "content" => Self::Content,
@@ -57,23 +57,23 @@ impl Position {
 
     /// The position of what an operation of a patch writes.
     #[must_use]
-    pub fn of_path(path: &str) -> Self {
-        path.split('/').skip(1).fold(Self::Payload, Self::of_field)
+    pub fn at_path(path: &str) -> Self {
+        path.split('/').skip(1).fold(Self::Payload, Self::at_field)
     }
 
-    /// Returns whether the strings here are somebody's words.
+    /// True if strings at this position are conversation content.
     pub fn is_said(self) -> bool {
         matches!(self, Self::Turns | Self::Arguments | Self::Content)
     }
 }
 
-/// Calls back with each string at this position or below that is somebody's words.
+/// Calls back with each string at this position or below that is conversation content.
 pub fn each_said(value: &Value, position: Position, use_it: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) if position.is_said() => use_it(text),
         Value::Array(items) => items.iter().for_each(|item| each_said(item, position, use_it)),
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| each_said(value, position.of_field(name), use_it));
+            fields.iter().for_each(|(name, value)| each_said(value, position.at_field(name), use_it));
         }
         _ => {}
     }
@@ -84,7 +84,7 @@ pub fn each_said_in_patch(operations: &Value, use_it: &mut impl FnMut(&str)) {
     for operation in operations.as_array().into_iter().flatten() {
         let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
         if let Some(value) = operation.get("value") {
-            each_said(value, Position::of_path(path), use_it);
+            each_said(value, Position::at_path(path), use_it);
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_goes_and_what_refers_stays() {
+    fn masks_content_and_keeps_references() {
         let body = json!({ "tool": "bash", "status": "ok", "args": { "command": "secret" }, "args_display": "secret", "outcome": "secret",
             "chat_ref": "chat:s", "turns": [{ "user": "secret", "toolcall_ids": ["a"], "n": 1 }] });
         let kept = json!({ "tool": "bash", "status": "ok", "args": {}, "chat_ref": "chat:s",
