@@ -86,7 +86,7 @@ pub fn prompt_promise<T: ToNapiValue + Send + 'static>(
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Ok(value)) => PromiseRaw::resolve(env, value),
         Poll::Ready(Err(error)) => spawned(env, std::future::ready(Err(error))),
-        // Somebody has the state; the runtime's own thread waits for it.
+        // Another call holds the state; the runtime's own thread waits for it.
         Poll::Pending => spawned(env, future),
     }
 }

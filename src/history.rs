@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Coded;
 use crate::json::{object, text, whole};
 
-/// How many versions one text has at most, and are in memory at a time on their way to JavaScript.
+/// The most versions of one text, which are in memory at a time on their way to JavaScript.
 const PAGE: usize = 256;
 
 /// JavaScript keeps whole numbers up to this one.
@@ -30,7 +30,7 @@ pub fn content_hash(env: &Env, payload: String) -> napi::Result<String> {
     Ok(hash::content_hash(&payload).to_string())
 }
 
-/// Where a part of a history begins.
+/// The beginning of a part of a history.
 struct Start {
     /// The valid time and transaction of the version before it.
     after: Option<(Timestamp, TxId)>,
@@ -83,8 +83,8 @@ pub async fn of(
     Ok(pages)
 }
 
-/// The pages of a history that is given as changes: at most so many versions, but all of a transaction. `None` if one of its versions does not follow the one before, so that it must be given version by
-/// version.
+/// The pages of a history that is given as changes: at most this many versions, but all of a transaction. `None` if one of
+/// its versions does not follow the one before, so that it must be given version by version.
 fn pages(entries: Vec<Entry>, start: &Start, most: usize) -> Result<Option<Vec<String>>, Coded> {
     let (mut pages, mut steps, mut count, mut last) = (Vec::new(), Vec::new(), 0, TxId(0));
     let mut growing: Option<Growing> = None;
@@ -118,7 +118,7 @@ fn pages(entries: Vec<Entry>, start: &Start, most: usize) -> Result<Option<Vec<S
     Ok(Some(pages))
 }
 
-/// The fields that a patch changes: for each of them where in its list, if it is one and goes on being one.
+/// The fields that a patch changes: for each of them its place in its list, if it is one and remains one.
 type Changed = BTreeMap<String, Option<usize>>;
 
 /// A document that changes by patches.
@@ -129,7 +129,7 @@ struct Growing {
     payload: Value,
     valid_time: Timestamp,
     erased: Option<Erased>,
-    /// True if JavaScript can compute the content hash when somebody asks for it, because it has the same numbers.
+    /// True if JavaScript can compute the content hash when a caller asks for it, because it has the same numbers.
     is_exact: bool,
 }
 
@@ -159,7 +159,7 @@ impl Growing {
             }
         }
         self.valid_time = valid_time;
-        // What was erased in one version is erased in those that follow from it.
+        // Text erased in one version is erased in those that follow from it.
         self.erased = erased.or(self.erased.take());
         Ok(changed)
     }
@@ -208,7 +208,7 @@ impl Growing {
     }
 }
 
-/// Returns whether all numbers are the same in JavaScript.
+/// True if all numbers are the same in JavaScript.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) if number.is_f64() => true,

@@ -1,6 +1,6 @@
-//! JSON crosses the border as text, which lib/core/json.ts writes and reads: V8 does so many times faster than values can be made
-//! one by one, and our side of it is done away from the event loop. A text also keeps what assigning fields would not: an own
-//! field named `__proto__`.
+//! JSON crosses the border as text, which lib/core/json.ts writes and reads: V8 does this many times faster than it can
+//! create values one by one, and our side works away from the event loop. A text also keeps what assigning fields would
+//! not: an own field named `__proto__`.
 
 use context_store::Version;
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! What an instance is open on. JavaScript makes the instance and then opens it, so that it can be one of a class of its own.
+//! The store and session on which an instance is open. JavaScript makes the instance and then opens it, so that the
+//! instance can belong to a subclass.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

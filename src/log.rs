@@ -1,5 +1,5 @@
-//! A log for whoever looks for the cause of a slow turn: one line for each call that ended and each of its steps, with
-//! the time that it took. Off unless the environment names a file.
+//! A log for finding the cause of a slow turn: one line for each call that ended and each of its steps, with the time that
+//! it took. Off unless the environment names a file.
 
 use std::env;
 use std::fs::OpenOptions;

@@ -14,9 +14,9 @@ use crate::types as js;
 pub struct Passage {
     /// The requested lines, verbatim; matches as `number: line`. If not all fit, the last line says how many are left.
     pub text: String,
-    /// How many lines (or matches) it has.
+    /// Number of its lines (or matches).
     pub lines: u32,
-    /// How many were requested or match.
+    /// Number of lines or matches that were requested or match.
     pub of: u32,
     /// The number of lines of the whole text.
     pub total: u32,

@@ -23,8 +23,8 @@ pub struct MountMapping {
     pub filesystem_id: Option<String>,
 }
 
-/// How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays
-/// as long as keeping it costs less than the expected cost of needing it again.
+/// Time that text stays in the messages for the model: `keep` for good, or a number of model calls. By default each text
+/// stays as long as keeping it costs less than the expected cost of needing it again.
 #[napi(object)]
 pub struct StayOptions {
     /// The model's reasoning, if its provider allows removing it.
@@ -46,23 +46,23 @@ pub struct StayOptions {
     pub debt_cap: Option<Either<String, f64>>,
 }
 
-/// How long tool outputs stay active without being pinned.
+/// Time that tool outputs stay active without being pinned.
 #[napi(object)]
 pub struct WindowOptions {
-    /// How many of the most recent tool outputs of one turn stay active. Default 5.
+    /// Number of the most recent tool outputs of one turn that stay active. Default 5.
     pub per_turn: Option<f64>,
     /// For how many turns tool outputs stay active, including the current one. Default 3.
     pub turns_back: Option<f64>,
 }
 
-/// How a session is opened.
+/// The options for opening a session.
 #[napi(object)]
 pub struct OpenOptions {
     /// The harness's ID of the session. A session that the store already has is resumed.
     pub session_id: String,
     /// The agent's working directory, absolute, as the agent sees it.
     pub cwd: String,
-    /// Where objects are stored. Default: SQLite at `defaultStorePath()` (main entry), memory (native class).
+    /// The store of the objects. Default: SQLite at `defaultStorePath()` (main entry), memory (native class).
     pub store: Option<StoreOptions>,
     /// The agent's home directory, for paths that begin with `~`.
     pub home: Option<String>,
@@ -70,11 +70,11 @@ pub struct OpenOptions {
     pub system_prompt: Option<String>,
     /// The filesystem namespace of paths that no mount covers.
     pub filesystem_id: Option<String>,
-    /// How the agent's paths map to paths that the client can read.
+    /// The mapping of the agent's paths to paths that the client can read.
     pub mounts: Option<Vec<MountMapping>>,
     /// The auto-collapse window.
     pub window: Option<WindowOptions>,
-    /// How long text stays in what the model is shown.
+    /// Time that text stays in the messages for the model.
     pub stay: Option<StayOptions>,
     /// True if files are watched. Default true.
     pub watch: Option<bool>,
@@ -176,7 +176,7 @@ pub struct SetChange {
     pub visible: bool,
 }
 
-/// Which part of a content to return.
+/// The part of a content to return.
 #[napi(object)]
 pub struct Part {
     /// First and last line, counted from 1: `[120, 180]`, or `"120-180"` as the tool `activate` and the commands take it.
@@ -238,7 +238,7 @@ pub struct AsOf {
     pub tx_id: Option<f64>,
 }
 
-/// Which objects a query returns. Absent fields do not restrict it.
+/// The objects that a query returns. Absent fields do not restrict it.
 #[napi(object)]
 pub struct QueryFilter {
     /// Only objects of this type.

@@ -55,11 +55,11 @@ pub struct ModelCall {
     pub model: String,
     /// The model's prices.
     pub prices: ModelPrices,
-    /// How many content blocks the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
+    /// Number of content blocks that the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
     /// providers that reuse any common prefix.
     pub lookback_blocks: Option<u32>,
-    /// How many earlier endings of a user's message or a group of outputs the provider looks back for a cached prefix: 20 for
-    /// OpenAI's models from GPT-5.6 on; absent for other providers.
+    /// Number of earlier endings of a user's message or a group of outputs that the provider looks back for a cached
+    /// prefix: 20 for OpenAI's models from GPT-5.6 on; absent for other providers.
     pub lookback_endings: Option<u32>,
     /// The provider's treatment of the model's reasoning once something before it has changed: `none` (it does not
     /// check), `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later
@@ -71,7 +71,7 @@ pub struct ModelCall {
     pub text_is_reasoning: Option<bool>,
     /// The context window in tokens; 0 when unknown.
     pub context_window: f64,
-    /// How long the provider keeps a prefix, in milliseconds.
+    /// Time that the provider keeps a prefix, in milliseconds.
     pub cache_ttl_ms: f64,
     /// The harness's clock, in milliseconds since the epoch.
     pub now_ms: f64,
@@ -120,7 +120,7 @@ pub struct Plan {
     pub point_times: Option<Vec<String>>,
 }
 
-/// What a roll would do.
+/// The effect of a roll.
 #[napi(object)]
 pub struct RollPreview {
     /// The receipt that it would have.
@@ -155,7 +155,7 @@ pub struct HeldBack {
 /// The receipt of a roll: what it removed and cost, and when it pays for itself. For people; it never enters the chat.
 #[napi(object)]
 pub struct RollReceipt {
-    /// How many items were replaced by references.
+    /// Number of items that were replaced by references.
     pub items: u32,
     /// Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them. Absent
     /// for none.

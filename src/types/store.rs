@@ -2,7 +2,7 @@
 
 use napi_derive::napi;
 
-/// Where objects are stored.
+/// The place where objects are stored.
 #[derive(Clone)]
 #[napi(discriminant = "kind", discriminant_case = "lowercase")]
 pub enum StoreOptions {
@@ -62,7 +62,7 @@ pub struct ErasedMark {
     pub why: String,
 }
 
-/// Which part of a history to return.
+/// The part of a history to return.
 #[napi(object)]
 pub struct HistoryPart {
     /// Only versions of later transactions than this one: the `txId` of the last version of the previous part.
@@ -82,18 +82,18 @@ pub struct StoreState {
     pub url: Option<String>,
     /// True if XTDB answered the last request; absent without a journal.
     pub connected: Option<bool>,
-    /// How many transactions of the journal XTDB does not have yet.
+    /// Number of the journal's transactions that XTDB does not have yet.
     pub queued: f64,
     /// Since when the oldest of them has been waiting, RFC 3339; absent if none is.
     pub waiting_since: Option<String>,
     /// True if this process sends the journal's transactions; absent without a journal.
     pub sender: Option<bool>,
-    /// How many objects changed by others still have to be fetched from XTDB, as far as known; 0 if the journal is up
+    /// Number of objects changed by others that still have to be fetched from XTDB, as far as known; 0 if the journal is up
     /// to date, absent without one.
     pub behind: Option<f64>,
     /// The last error, until the operation succeeds again.
     pub last_error: Option<String>,
-    /// What to know about the database or the journal: that it was restored from a backup, replaced or copied. Absent if
+    /// A notice about the database or the journal: that it was restored from a backup, replaced or copied. Absent if
     /// nothing of that kind happened since the store was opened.
     pub notice: Option<String>,
 }
@@ -128,7 +128,7 @@ pub struct SecretPlace {
     pub line: Option<u32>,
     /// The rule of gitleaks that found it, for instance `aws-access-token`.
     pub rule: String,
-    /// How many different ones there are in all versions.
+    /// Number of different ones in all versions.
     pub count: u32,
 }
 
@@ -141,7 +141,7 @@ pub struct Forgotten {
     pub versions: f64,
 }
 
-/// Which sessions to remove from a store: give an age, a size, a project, or several of them.
+/// The sessions to remove from a store: give an age, a size, a project, or several of them.
 #[napi(object)]
 pub struct PruneOptions {
     /// Sessions that have been neither written nor opened for this many days.
@@ -163,7 +163,7 @@ pub struct Pruned {
     pub objects: f64,
     /// About how many bytes of the file become free.
     pub freed_bytes: f64,
-    /// How many bytes of it were in use before.
+    /// Bytes of it that were in use before.
     pub used_bytes: f64,
     /// True if the file has shrunk. If not, new data will use the free space.
     pub is_shorter: bool,
@@ -172,7 +172,7 @@ pub struct Pruned {
 /// Limits of a store. While the store is idle, sessions beyond them are removed automatically.
 #[napi(object)]
 pub struct StoreLimits {
-    /// How many bytes of the file may be in use.
+    /// The most bytes of the file that may be in use.
     pub max_bytes: Option<f64>,
     /// Sessions that have not been opened for this many days are removed.
     pub max_days: Option<f64>,
