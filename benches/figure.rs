@@ -13,7 +13,7 @@ use serde_json::json;
 pub struct Figure<'a> {
     /// The number of the ratio in the table, or a name.
     name: &'a str,
-    /// What was measured.
+    /// The measure.
     what: &'a str,
     /// Its value.
     ours: f64,
@@ -23,16 +23,16 @@ pub struct Figure<'a> {
     beside: f64,
     /// The unit of both values.
     unit: &'a str,
-    /// The ratio that counts as good; infinite where nobody set one. Above `stretch`, less is better.
+    /// The ratio that counts as good; infinite if there is none. Above `stretch`, less is better.
     good: f64,
-    /// The ratio near the limit; infinite where nobody set one.
+    /// The ratio near the limit; infinite if there is none.
     stretch: f64,
-    /// What else was seen.
+    /// Further observations.
     note: String,
 }
 
 impl<'a> Figure<'a> {
-    /// What was measured, with its value and unit.
+    /// A measure, with its value and unit.
     pub fn new(name: &'a str, what: &'a str, ours: f64, unit: &'a str) -> Self {
         let (good, stretch) = (f64::INFINITY, f64::INFINITY);
         Self { name, what, ours, peer: "", beside: f64::NAN, unit, good, stretch, note: String::new() }
@@ -48,7 +48,7 @@ impl<'a> Figure<'a> {
         Self { good, stretch, ..self }
     }
 
-    /// What else was seen.
+    /// Adds further observations.
     pub fn note(self, note: String) -> Self {
         Self { note, ..self }
     }
@@ -87,7 +87,7 @@ pub fn asked(name: &str) -> bool {
     names.peek().is_none() || names.any(|argument| argument == name)
 }
 
-/// How often a part is repeated: as given, or once with `--once`, which shows only that the bench runs.
+/// Number of times that a part is repeated: as given, or once with `--once`, which shows only that the bench runs.
 pub fn rounds(count: usize) -> usize {
     if std::env::args().any(|argument| argument == "--once") { 1 } else { count }
 }
@@ -98,7 +98,7 @@ pub fn median(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e3
 }
 
-/// How long something takes.
+/// The time that the work takes.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let value = work();

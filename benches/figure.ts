@@ -1,4 +1,4 @@
-/** What every bench in TypeScript shares: one line of JSON for each figure, as run.mjs reads it. */
+/** Shared by every bench in TypeScript: one line of JSON for each figure, as run.mjs reads it. */
 
 /** A measure and what it stands beside, in the same unit. */
 export interface Figure {
@@ -10,20 +10,20 @@ export interface Figure {
   peer: string
   beside: number
   unit: string
-  /** The ratio that counts as good; absent where nobody set one. */
+  /** The ratio that counts as good; absent if there is none. */
   good?: number
   /** The ratio near the limit. */
   stretch?: number
-  /** What else was seen. */
+  /** Further observations. */
   note?: string
 }
 
-/** Returns whether the bench shows only that it runs (`--once`): then one round of a short session will do. */
+/** True if the bench shows only that it runs (`--once`): then one round of a short session will do. */
 export function isOnce(): boolean {
   return process.argv.includes('--once')
 }
 
-/** How often a part is repeated: as given, or once with `--once`. */
+/** Number of times that a part is repeated: as given, or once with `--once`. */
 export function rounds(count: number): number {
   return isOnce() ? 1 : count
 }

@@ -1,6 +1,6 @@
 /**
- * What a growing log takes up: a session reads it once, or again every second, or only names it in a shell command, while
- * another program appends a line every few milliseconds. Prints the store's size beside the final size of the log.
+ * The space of a growing log: a session reads it once, or again every second, or only names it in a shell command, while another
+ * program appends a line every few milliseconds. Prints the store's size beside the final size of the log.
  *
  *     node benches/ts.mjs benches/growing.ts [seconds]
  */

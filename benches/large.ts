@@ -1,5 +1,5 @@
 /**
- * How calls grow with what they are given: `node benches/ts.mjs benches/large.ts [history|page|values|keys|discover|replay]`.
+ * The growth of calls with their input: `node benches/ts.mjs benches/large.ts [history|page|values|keys|discover|replay]`.
  *
  * Each line is a point of a curve: the time of the call, and the longest time for which the event loop stood still.
  * `replay` runs the built program (`npm run build:ts`).

@@ -1,7 +1,7 @@
 /**
- * What grows with use, at a length and at twice that length: one long event of a stream, weeks of conversations, sessions open on one
- * store, the record of rolls of a host that cuts the front at each call, and calls whose arguments have odd names. Twice as much is
- * about twice the work; what is kept of conversations that are over is about the same.
+ * Costs that grow with use, at a length and at twice that length: one long event of a stream, weeks of conversations, sessions open
+ * on one store, the record of rolls of a host that cuts the front at each call, and calls whose arguments have odd names. Twice as
+ * much is about twice the work; the memory kept for finished conversations stays about the same.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -48,12 +48,12 @@ let folders = 0
 const folder = (): string => join(root, `${(folders += 1)}`)
 
 const DIMENSIONS: readonly Dimension[] = [
-  { what: 'an event of so many MB in a stream', length: long(20), unit: 'ms', cost: (length) => processor(() => streamed(length)) },
+  { what: 'an event of N MB in a stream', length: long(20), unit: 'ms', cost: (length) => processor(() => streamed(length)) },
   { what: 'conversations through a gateway', length: long(150), unit: 'ms', cost: async (length) => (await conversations(length)).ms },
   { what: 'what it keeps of them', length: long(150), unit: 'kB', cost: async (length) => (await conversations(length)).bytes / 1000, good: 1.5 },
   { what: 'sessions open on one store', length: long(100), unit: 'ms', cost: (length) => processor(() => openSessions(length)) },
-  { what: 'record of a window that slides over so many calls', length: isOnce() ? 80 : 300, unit: 'kB', cost: async (length) => (await slid(60, length)) / 1000 },
-  { what: 'record of the same number of calls with a window of so many', length: 60, unit: 'kB', cost: async (length) => (await slid(length, isOnce() ? 80 : 300)) / 1000 },
+  { what: 'record of a window that slides over N calls', length: isOnce() ? 80 : 300, unit: 'kB', cost: async (length) => (await slid(60, length)) / 1000 },
+  { what: 'record of the same number of calls with a window of N', length: 60, unit: 'kB', cost: async (length) => (await slid(length, isOnce() ? 80 : 300)) / 1000 },
   { what: 'calls with odd names of arguments', length: long(400), unit: 'ms', cost: (length) => processor(() => oddArguments(length)) },
 ]
 
@@ -70,7 +70,7 @@ for (const { what, length, unit, cost, good = 2.6 } of DIMENSIONS) {
 }
 rmSync(root, { recursive: true, force: true })
 
-/** Reads an answer whose one event has so many megabytes, in pieces as they come from a socket. */
+/** Reads an answer whose one event has this many megabytes, in pieces as they come from a socket. */
 function streamed(megabytes: number): void {
   const reader = new AnswerReader('messages')
   const piece = Buffer.alloc(64 * 1024, 'x')
@@ -112,7 +112,7 @@ async function conversations(count: number): Promise<{ ms: number; bytes: number
   return { ms, bytes }
 }
 
-/** Opens so many sessions on one store, and closes them. */
+/** Opens this many sessions on one store, and closes them. */
 async function openSessions(count: number): Promise<void> {
   const cwd = root
   const path = join(folder(), 'context.db')
@@ -121,7 +121,10 @@ async function openSessions(count: number): Promise<void> {
   for (const manager of managers) await manager.close()
 }
 
-/** A host that keeps the newest calls, and cuts one off at each new one. Returns the size of what rolls record in so many calls of that kind. */
+/**
+ * A host that keeps the newest calls, and cuts one off at each new one. Returns the size of the record of rolls after this many
+ * calls of that kind.
+ */
 async function slid(window: number, count: number): Promise<number> {
   const manager = await ContextManager.open({ sessionId: 's', cwd: root, store: { kind: 'memory' }, watch: false, stay: { debtCap: 'none' } })
   let now = 0

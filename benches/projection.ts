@@ -26,7 +26,7 @@ const CALL: ModelCall = {
 await atLength()
 await counted()
 
-/** What a call with two new messages costs, whatever came before, and how long it holds the event loop. */
+/** The cost of a call with two new messages, whatever came before, and the time for which it holds the event loop. */
 async function atLength(): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
   const store = { kind: 'sqlite' as const, path: join(root, 'store', 'context.db'), durability: 'process' as const }
@@ -108,7 +108,7 @@ async function atLength(): Promise<void> {
   rmSync(root, { recursive: true })
 }
 
-/** How long something takes, and the longest time for which nothing else could run meanwhile. */
+/** The time that the work takes, and the longest time for which nothing else could run meanwhile. */
 async function watched(work: () => Promise<unknown>): Promise<[time: number, longest: number]> {
   let [last, longest, isOver] = [performance.now(), 0, false]
   const look = (): void => {

@@ -1,5 +1,5 @@
-// What the two hashes of a file cost in TypeScript's usual way: sorted keys, JSON.stringify, createHash. The first line
-// on stdin is the file's text in JSON; each further line is answered with the milliseconds of one run.
+// The cost of the two hashes of a file in TypeScript's usual way: sorted keys, JSON.stringify, createHash. The first line on stdin
+// is the file's text in JSON; each further line is answered with the milliseconds of one run.
 import { createHash } from 'node:crypto'
 import { createInterface } from 'node:readline'
 

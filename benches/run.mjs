@@ -20,7 +20,7 @@ const json = process.argv.includes('--json')
 const once = process.argv.includes('--once') ? ['--once'] : []
 const profile = once.length > 0 ? ['--profile', 'dev'] : []
 
-/** Of the whole workspace, because cargo chooses other features for one crate and compiles its dependencies again. */
+/** Runs on the whole workspace, because cargo chooses other features for one crate and compiles its dependencies again. */
 const cargo = (bench) => ['cargo', ['bench', '--quiet', ...profile, '--workspace', '--bench', bench, '--', '--json']]
 const script = (file) => ['node', ['benches/ts.mjs', `benches/${file}`]]
 
@@ -40,7 +40,7 @@ const benches = [
   { figures: ['G10', 'G11', 'overhead', 'start', 'turn'], program: script('pi/overhead.ts') },
 ]
 
-/** Returns what a program prints, line by line; what it says beside the figures goes on to the person. */
+/** Returns a program's output, line by line; its messages beside the figures are passed to the terminal. */
 async function run([program, args], names) {
   const child = spawn(program, [...args, ...names, ...once], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''

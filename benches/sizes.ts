@@ -1,11 +1,11 @@
 /**
- * What the size of a store costs: opening a session, resuming one, recording and searching, in a small store and in a large
- * one (100 MB and 10 GB on disk as docs/performance.md has them).
+ * The cost of a store's size: opening a session, resuming one, recording and searching, in a small store and in a large one (100 MB
+ * and 10 GB on disk as docs/performance.md has them).
  *
  *     node benches/ts.mjs benches/sizes.ts [small MB] [large MB]
  *
  * Both stores have sessions of the same length. SIZES_PLACE names a folder that has the room; the stores are removed, unless
- * SIZES_KEEP is set: then the next run with the same sizes takes them as they are, or goes on filling.
+ * SIZES_KEEP is set: then the next run with the same sizes takes them as they are, or continues to fill them.
  */
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -22,7 +22,7 @@ const rounds = Number(process.argv[3] ?? 30)
 const root = realpathSync(mkdtempSync(join(process.env['YEAR_PLACE'] ?? tmpdir(), 'year-')))
 const store = join(root, 'store', 'context.db')
 
-/** Returns whether a line has been changed in this round, so that changes add up over the rounds. */
+/** True if a line was changed in this round, so that changes add up over the rounds. */
 function changed(line: number, path: string, round: number): boolean {
   let hash = round * 2_654_435_761 + line * 40_503
   for (let at = 0; at < path.length; at += 1) hash = (Math.imul(hash, 31) + path.charCodeAt(at)) >>> 0
@@ -72,7 +72,7 @@ for (let round = 0; round < rounds; round += 1) {
     const known: Message[] = []
     for (const [index, message] of messages.entries()) {
       for (const call of callsOf(message)) {
-        // Providers give each call an ID of its own.
+        // Providers give each call its own ID.
         call['id'] = `${String(call['id'])}-${round}`
         const args = (call['arguments'] ?? {}) as Record<string, unknown>
         const path = args['path'] ?? args['file_path']

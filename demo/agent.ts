@@ -17,13 +17,13 @@ export const LAST_ANSWER = 'The review is complete: layout, public surface and d
 /** A model call: the answer, or what makes it from the request. A step that gives nothing is skipped. */
 type Step = Reply | ((request: ModelRequest) => Reply | undefined)
 
-/** What a user asks, and the steps until the agent answers. */
+/** A user's request, and the steps until the agent answers. */
 interface Round {
   prompt: string
   steps: Step[]
 }
 
-/** How the agent went back to an earlier result. */
+/** The agent's way back to an earlier result. */
 export interface GoingBack {
   /** The reference it activated. */
   id: string
@@ -34,12 +34,12 @@ export interface GoingBack {
 
 /** The agent, ready for one run. */
 export interface Agent {
-  /** What the user says, in order. */
+  /** The user's messages, in order. */
   prompts: string[]
   script: Script
   /** The user prompt that is being worked on, from 1. */
   readonly round: number
-  /** What the last model call asked for, in a few words. */
+  /** The last model call's request, in a few words. */
   readonly doing: string
   /** Set once the agent went back to an earlier result. */
   readonly back: GoingBack | undefined
@@ -80,7 +80,7 @@ export function createAgent(read: readonly string[], folders: readonly string[])
     state.expect = []
   }
 
-  /** Activates the first file that was read and has collapsed since; where nothing collapsed there is no need to. */
+  /** Activates the first file that was read and has collapsed since; if nothing collapsed, does nothing. */
   const goBack = (request: ModelRequest): Reply | undefined => {
     for (const [callId, text] of resultsById(request)) {
       const reference = readReference(text)
@@ -243,7 +243,7 @@ function checkPrompt(request: ModelRequest, prompt: string): void {
   throw new Error(`the plan is at "${prompt}", but the request does not contain that user prompt`)
 }
 
-/** Returns whether any message of the request has this line. */
+/** True if any message of the request has this line. */
 function contains(request: ModelRequest, line: string): boolean {
   return request.messages.some((message) => message.text.includes(line))
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What is built, by its npm script: the files that come from it, and the sources that they come from. */
+/** The builds, by npm script: the files that come from each, and their sources. */
 const STEPS = [
   { script: 'build:native', built: () => files('.', (name) => name.endsWith('.node'), 1), sources: ['crates', 'src', 'Cargo.toml', 'Cargo.lock', 'build.rs'] },
   { script: 'build:ts', built: () => files('dist', (name) => name.endsWith('.js')), sources: ['lib', 'index.d.ts', 'tsconfig.build.json'] },

@@ -19,7 +19,7 @@ import { progressOn } from './progress.ts'
 import { inSight, table, whole } from './report.ts'
 import { copyRepository, filesToRead, repositoryFiles } from './workspace.ts'
 
-/** Longer than this is no demo; a run that hangs must end with a sentence. */
+/** A longer run is a failed demo; a run that hangs must end with a sentence. */
 const RUN_TIMEOUT_MS = 120_000
 
 const screen = progressOn(process.stdout)
@@ -34,7 +34,7 @@ interface Run {
 /** A failure that is told to the user as it is, without a stack. */
 class DemoError extends Error {}
 
-// Whoever reads the output may stop reading; the demo then goes on in silence to its orderly end.
+// The reader of the output may stop reading; the demo then continues in silence to its orderly end.
 process.stdout.on('error', () => {})
 
 let interrupted = false
@@ -165,7 +165,7 @@ function written(stderr: string): string {
   return lines.size === 0 ? '' : `\nPi wrote:\n  ${[...lines].slice(0, 40).join('\n  ')}`
 }
 
-/** What the context manager did, in sentences; each is checked before it is said. */
+/** The context manager's work, in sentences; each is checked before it is printed. */
 function reportContext(run: Run, store: string): void {
   const last = run.requests.at(-1)
   if (last === undefined) throw new DemoError('no model call was recorded')

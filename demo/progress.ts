@@ -1,10 +1,10 @@
 /** Progress on the screen: one line that is rewritten in a terminal, plain lines elsewhere. */
 
-/** Where progress is written. */
+/** The output for progress. */
 interface Progress {
   /**
-   * What is going on now. In a terminal it replaces the last such line; elsewhere it is printed when `key` (default:
-   * the line) differs from the last one's.
+   * The current step. In a terminal it replaces the last such line; elsewhere it is printed when `key` (default: the line) differs
+   * from the last one's.
    */
   update(line: string, key?: string): void
   /** A line that stays. */

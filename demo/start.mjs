@@ -1,6 +1,6 @@
 /**
- * `npm start -- <pi arguments>`: Pi in the terminal with the context manager, for somebody with a model key. The
- * user's own Pi settings and environment apply; it works in the folder that npm was called from.
+ * `npm start -- <pi arguments>`: Pi in the terminal with the context manager, for a user with a model key. The user's own Pi
+ * settings and environment apply; it works in the folder that npm was called from.
  */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -22,7 +22,7 @@ process.on('SIGINT', () => {})
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => process.exit(code ?? (signal === null ? 1 : 130)))
 
-/** Node, Pi's command line and the PATH for it; ripgrep is needed by one tool only, so its absence is no failure. */
+/** Node, Pi's command line and the PATH for it; ripgrep is needed by one tool only, so its absence is not a failure. */
 function locate() {
   try {
     const found = findRuntime()

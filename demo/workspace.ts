@@ -46,7 +46,7 @@ export function filesToRead(files: readonly string[], count: number): string[] {
     .map((file) => file.path)
 }
 
-/** Returns what git tracks, or undefined where this checkout is no git repository of its own, or there is no git. */
+/** Returns the files that git tracks, or undefined if this checkout is not its own git repository, or git is missing. */
 function trackedFiles(): string[] | undefined {
   const git = (...args: string[]): string =>
     execFileSync('git', args, {

@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bun, KEPT } from './packages.mjs'
 
-/** What Pi's script `copy-binary-assets` puts beside the binary, by its place in the package. */
+/** The files that Pi's script `copy-binary-assets` puts beside the binary, by their place in the package. */
 const ASSETS = [
   ['package.json', 'package.json'],
   ['README.md', 'README.md'],
@@ -68,7 +68,7 @@ const BUNDLED_WORKERS = {
   'src/extensions/codemode/worker.ts': 'codemode-worker.js',
 }
 
-/** How the bundle looks for QuickJS, on a disk where a compiled Pi has none. */
+/** The bundle's search for QuickJS, on a disk where a compiled Pi has none. */
 const QUICKJS_ON_DISK = 'quickJSWasmPath??=createRequire(import.meta.url).resolve("quickjs-wasi/quickjs.wasm")'
 
 /** A copy beside the package, so that the same `node_modules` are found. */

@@ -1,5 +1,5 @@
 /**
- * Where the parts of a Pi run are: a new enough Node, Pi's command line, and ripgrep.
+ * Finds the parts of a Pi run: a new enough Node, Pi's command line, and ripgrep.
  *
  * Plain JavaScript on purpose: it must load under the oldest Node that npm may hand us (20), before a newer one
  * has been found. Nothing is downloaded but what two variables of the environment ask for: PI_VERSION, another Pi than

@@ -36,10 +36,10 @@ const BUN = {
   'darwin-x64': '@oven/bun-darwin-x64@1.4.5',
 }
 
-/** What the bundled Pi still imports, beside it. */
+/** Packages that the bundled Pi still imports, beside it. */
 const BESIDE_PI = ['jiti@2.7.0', 'quickjs-wasi@3.6.2', '@silvia-odwyer/photon-node@0.3.4']
 
-/** Where everything is kept: below the `node_modules` that npm made. */
+/** The folder for everything that is kept: below the `node_modules` that npm made. */
 export const KEPT = resolve(dirname(fileURLToPath(import.meta.url)), '..', 'node_modules', '.cache', 'pi-runtime')
 
 /**
@@ -60,7 +60,7 @@ export function newestPi() {
  */
 export function bun() {
   const name = BUN[`${process.platform}-${process.arch}`]
-  if (name === undefined) throw new Error(`there is no Bun here for ${process.platform}-${process.arch}`)
+  if (name === undefined) throw new Error(`Bun is not available for ${process.platform}-${process.arch}`)
   return join(unpacked(name, join(KEPT, 'bun')), 'bin', 'bun')
 }
 

@@ -8,7 +8,7 @@ export type { Total } from './meter.ts'
 /** Pi's made-up result for a call that has none; wanted only after a kill or an abort inside a tool. */
 const NO_RESULT = 'No result provided'
 
-/** Where a request is not the earlier one plus something at its end. */
+/** A place where a request is not the earlier one plus an addition at its end. */
 interface Break {
   /** The later request's number. */
   n: number

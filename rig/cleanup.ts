@@ -18,7 +18,7 @@ export function onCleanUp(step: () => unknown): void {
   pending.push(step)
 }
 
-/** Registers a synchronous step for the end of this process, in case nobody calls {@link cleanUp}. */
+/** Registers a synchronous step for the end of this process, in case {@link cleanUp} is not called. */
 export function onExit(step: () => void): () => void {
   atExit.add(step)
   return () => atExit.delete(step)

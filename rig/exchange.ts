@@ -20,17 +20,17 @@ export interface ModelRequest {
   /** `summary` for a compaction or branch summary: no tools, and Pi's summarizing system prompt. */
   kind: 'agent' | 'summary'
   /**
-   * What a prefix cache sees: tools, then the messages, as JSON, one a line. Tools that are declared for later
-   * (`defer_loading`) are no part of it; the message that adds them is.
+   * The text that a prefix cache sees: tools, then the messages, as JSON, one a line. Tools that are declared for later
+   * (`defer_loading`) are not part of it; the message that adds them is.
    */
   prompt: string
-  /** Where each message's line ends in `prompt`, in UTF-16 units; the first entry is the end of the tools. */
+  /** The end of each message's line in `prompt`, in UTF-16 units; the first entry is the end of the tools. */
   ends: number[]
   /** Tokens of this request as the server reported them to Pi; set when the answer is sent. */
   usage?: { input: number; output: number; cacheRead: number; cacheWrite: number }
   /** The HTTP status that was answered; set when the answer is sent. */
   status?: number
-  /** What a provider that binds its reasoning made of it; only of a strict server. */
+  /** The verdict of a provider that binds its reasoning; only from a strict server. */
   verdict?: Verdict
   /** Resolves with true when the client hung up before the answer was complete, false when it was sent. */
   aborted: Promise<boolean>
@@ -80,19 +80,19 @@ export interface Usage {
 /** A content part without gates, calls with their ids. */
 export type WirePart = { text: string } | { thinking: string; signature?: string; /** Only the signature comes, in Anthropic's format. */ isRedacted?: true } | { call: ScriptedCall }
 
-/** What the provider makes of a request. */
+/** A provider's verdict on a request. */
 export interface Verdict {
   outcome: Outcome
   /** The sentence of the 400, if it is refused. */
   refusal: string | undefined
   mismatches: Mismatch[]
-  /** What the answer reports. */
+  /** The changes that the answer reports. */
   transformations: Transformation[]
 }
 
 /** A block that no longer fits its conversation. */
 export interface Mismatch {
-  /** Where it stands in the request. */
+  /** Its place in the request. */
   path: string
   /** The signature, which tells blocks apart. */
   signature: string
@@ -107,5 +107,5 @@ export interface Transformation {
   reason: string
 }
 
-/** What the provider does about blocks that no longer fit. */
+/** A provider's treatment of blocks that no longer fit. */
 export type Outcome = 'refuses' | 'drops' | 'keeps'

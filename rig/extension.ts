@@ -1,4 +1,4 @@
-/** How Pi is started with the context manager, in the tests and in the demo: the one place that knows. */
+/** The start of Pi with the context manager, in the tests and in the demo: the one place that knows it. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Settings } from '../extensions/settings.ts'
@@ -10,7 +10,7 @@ import type { Settings } from '../extensions/settings.ts'
 export const EXTENSION: string =
   process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../extensions/index.ts', import.meta.url))
 
-/** Returns whether there is an extension to load. */
+/** True if there is an extension to load. */
 export function hasExtension(): boolean {
   return existsSync(EXTENSION)
 }
@@ -36,7 +36,7 @@ export const SOON = { debtCap: 'none' } as const
 
 /** A tool result as the projection shows it once it has collapsed. */
 interface Reference {
-  /** What `activate` takes. */
+  /** The argument of `activate`. */
   id: string
   /** The tool whose result it was. */
   tool: string

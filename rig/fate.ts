@@ -1,4 +1,6 @@
-/** What became of the reasoning of one conversation with a strict provider: which blocks the model could still read, call by call. */
+/**
+ * The fate of the reasoning of one conversation with a strict provider: the blocks that the model could still read, call by call.
+ */
 import type { ModelRequest } from './exchange.ts'
 import { stepsOf } from './strict-prefix.ts'
 

@@ -40,7 +40,7 @@ function resultText(response: any): string {
   return typeof response?.output === 'string' ? response.output : typeof response?.error === 'string' ? response.error : JSON.stringify(response ?? {})
 }
 
-/** What the API checks over several requests: the signatures that it has given, and the calls that they stand on. */
+/** The API's checks over several requests: the signatures that it has given, and the calls that carry them. */
 export class GeminiSignatures {
   readonly #given = new Map<string, string>()
 

@@ -9,7 +9,7 @@ import type { Api } from './exchange.ts'
 /** The name that the scripted model has in Pi, as `--model` takes it. */
 export const MODEL = 'rig/scripted'
 
-/** What a home is made of. */
+/** The parts of a home. */
 export interface PiHomeOptions {
   /** The scripted provider. */
   server: { baseUrl(api: Api): string }
@@ -32,11 +32,11 @@ export interface PiHomeOptions {
 /** A home; every path is absolute and real. */
 export interface PiHome {
   readonly root: string
-  /** What Pi sees as the user's home. */
+  /** The user's home, as Pi sees it. */
   readonly home: string
   /** Pi's configuration folder, with models.json and settings.json. */
   readonly agentDir: string
-  /** Where Pi writes session files, in a folder for each working directory. */
+  /** The folder of Pi's session files, with a folder for each working directory. */
   readonly sessionsDir: string
   /** An empty folder to work in. */
   readonly cwd: string
@@ -80,7 +80,7 @@ export function temporaryFolder(prefix: string): string {
   return folder
 }
 
-/** What a process needs to run at all; everything else of this process's environment stays out. */
+/** Variables that a process needs to run at all; everything else of this process's environment stays out. */
 const INHERITED = ['PATH', 'TMPDIR', 'TEMP', 'TMP', 'LANG', 'LC_ALL', 'TZ', 'SystemRoot', 'ComSpec', 'PATHEXT']
 
 function environment(home: string, agentDir: string): Record<string, string> {

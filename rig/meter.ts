@@ -4,7 +4,7 @@
  * blocks of 64 to 1024 tokens that a real provider rounds to.
  */
 
-/** What one request cost to read, in tokens. */
+/** The cost of reading one request, in tokens. */
 interface Metered {
   /** All prompt tokens. */
   prompt: number
@@ -38,7 +38,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4)
 }
 
-/** How many UTF-16 units two texts have in common from the start. */
+/** Number of UTF-16 units that two texts have in common from the start. */
 export function commonPrefix(left: string, right: string): number {
   const limit = Math.min(left.length, right.length)
   let low = 0

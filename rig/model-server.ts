@@ -32,11 +32,11 @@ type Sign = (part: WirePart) => WirePart
 export class ModelServer {
   /** Every model request so far, in order of arrival. */
   readonly requests: ModelRequest[] = []
-  /** What went wrong: an exhausted or failing script, a request that is none. A test should find it empty. */
+  /** Problems: an exhausted or failing script, a malformed request. A test should find it empty. */
   readonly problems: string[] = []
-  /** What has been answered so far, oldest first. */
+  /** The answers so far, oldest first. */
   readonly said: WirePart[][] = []
-  /** What answers the next request; may be replaced at any time. A list is then counted from its own start. */
+  /** The source of the next answers; may be replaced at any time. A list is then counted from its own start. */
   #script: Script
   #scriptStart = 0
   readonly #strict: Strict | undefined

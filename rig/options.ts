@@ -1,8 +1,8 @@
-/** What a Pi is started with, whatever the mode. */
+/** The options with which a Pi is started, whatever the mode. */
 import { MODEL } from './home.ts'
 import type { PiHome } from './home.ts'
 
-/** What both modes take. */
+/** The options of both modes. */
 export interface PiOptions {
   home: PiHome
   /** More arguments of Pi, in front of the prompts. */

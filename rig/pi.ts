@@ -18,7 +18,7 @@ interface PrintOptions extends PiOptions {
   prompts: readonly string[]
 }
 
-/** How a print-mode run ended. */
+/** The end of a print-mode run. */
 export interface PrintResult {
   /** Null when a signal ended it. */
   exitCode: number | null
@@ -60,7 +60,7 @@ export function startPrint(options: PrintOptions): RunningPrint {
       sessionFile: newestSession(options.home.sessionsDir),
     }),
   )
-  // Whoever kills the run may not be interested in its result.
+  // The caller that kills the run may not be interested in its result.
   result.catch(() => {})
   return { process: running, result, kill9: () => running.kill9() }
 }

@@ -4,7 +4,7 @@
  */
 import type { ModelServer } from './model-server.ts'
 
-/** How a loop is started. */
+/** The options with which a loop is started. */
 export interface LoopOptions {
   server: Pick<ModelServer, 'url'>
   api: 'anthropic-messages' | 'openai-responses'

@@ -6,13 +6,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { findRuntime } from '../pi-runtime/index.mjs'
 import { deadline, onCleanUp, onExit } from './cleanup.ts'
 
-/** How a process ended: exactly one of the two is set. */
+/** The end of a process: exactly one of the two is set. */
 export interface Exit {
   code: number | null
   signal: NodeJS.Signals | null
 }
 
-/** What to start. */
+/** The program to start. */
 interface StartOptions {
   /** Pi's arguments. */
   args: string[]
@@ -71,7 +71,7 @@ export class PiProcess {
     })
   }
 
-  /** Returns whether the process has not ended yet. */
+  /** True if the process has not ended yet. */
   get running(): boolean {
     return this.#exit === undefined
   }
@@ -111,7 +111,7 @@ export function inTerminal(command: string[], size: StartOptions['terminal']): [
     : ['script', ['-q', '/dev/null', 'sh', '-c', line]]
 }
 
-/** A command, run by somebody who may not write: root may write anything. */
+/** A command, run by a user who may not write: root may write anything. */
 export function byReader(file: string, args: readonly string[]): [file: string, args: string[]] {
   return process.getuid?.() === 0 ? ['setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', file, ...args]] : [file, [...args]]
 }

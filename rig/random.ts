@@ -2,7 +2,7 @@
 
 import { randomNumbers } from '../lib/core/index.ts'
 
-/** What a seed gives. */
+/** The values that a seed gives. */
 export interface Random {
   /** A number of at least 0 and less than 1. */
   next(): number

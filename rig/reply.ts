@@ -1,4 +1,4 @@
-/** What a scripted model answers, and the gates that hold an answer back until a test lets it go. */
+/** The answers of a scripted model, and the gates that hold an answer back until a test lets it go. */
 import type { ModelRequest, ScriptedCall, Usage } from './exchange.ts'
 
 /** One piece of a streamed answer. A string is text; a gate holds the stream open until it is released. */
@@ -56,7 +56,7 @@ export class Gate {
     return this.released
   }
 
-  /** Lets the answer go on. */
+  /** Lets the answer continue. */
   release(): void {
     this.#release()
   }

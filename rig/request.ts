@@ -14,7 +14,7 @@ export function apiOf(path: string): Api | undefined {
   return bedrockModel(route) === undefined ? undefined : 'bedrock-converse-stream'
 }
 
-/** Reads a body into messages, tools and the prompt text. Throws on a body that is no request of `api`. */
+/** Reads a body into messages, tools and the prompt text. Throws on a body that is not a request of `api`. */
 export function readRequest(
   api: Api,
   body: any,

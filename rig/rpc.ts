@@ -42,7 +42,7 @@ export class PiRpc {
       input: true,
     })
     this.process.child.stdout?.on('data', (text: string) => this.#read(text))
-    // Writing to a process that has died fails here; whoever waits is told by its end.
+    // Writing to a process that has died fails here; a waiting caller learns of it from the process's end.
     this.process.child.stdin?.on('error', () => {})
     onCleanUp(() => this.#endsWell())
   }

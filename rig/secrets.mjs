@@ -9,7 +9,7 @@ const LETTERS = `ABCDEFGHIJKLMNOPQRSTUVWXYZ${LOWER}`
 const HEX = '0123456789abcdef'
 const DIGITS = '0123456789'
 
-/** How many there are of each kind. */
+/** Number of secrets of each kind. */
 export const EACH = 50
 
 /** So many characters that look as chosen by chance. */
@@ -55,7 +55,7 @@ async function record([path, folder, redact]) {
   const store = { kind: 'sqlite', path, durability: 'process' }
   const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store, watch: false, redact: redact === 'true' })
   for (let n = 0; n < EACH; n += 1) {
-    // What comes at the same time shares a transaction.
+    // Writes that arrive at the same time share a transaction.
     const all = kinds(n).map(async (secret, kind) => {
       const [id, text] = [`c${n}-${kind}`, `first line\nkey is ${secret}\nlast line\n`]
       if (n % 4 === 0) {

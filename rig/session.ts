@@ -14,7 +14,7 @@ interface SessionEntry {
 interface SessionFile {
   header: Record<string, any>
   entries: SessionEntry[]
-  /** A last line that is no complete JSON: what a kill in the middle of a write leaves. */
+  /** A last line that is not complete JSON: left by a kill in the middle of a write. */
   torn?: string
 }
 
@@ -40,7 +40,7 @@ export function sessionFiles(sessionsDir: string): string[] {
     .map((file) => file.path)
 }
 
-/** Reads a session file. Throws when a line before the last is no JSON, or the first is no session header. */
+/** Reads a session file. Throws when a line before the last is not JSON, or the first is not a session header. */
 export function readSession(path: string): SessionFile {
   const lines = readFileSync(path, 'utf8').split('\n')
   const last = lines.pop() as string

@@ -1,6 +1,6 @@
 /**
- * What a provider that binds reasoning sees in a request: its content in order, and where each block of reasoning stands.
- * Two requests with the same steps before a block are the same conversation for it, however their JSON is written.
+ * A request as a provider that binds reasoning sees it: its content in order, and the place of each block of reasoning. Two
+ * requests with the same steps before a block are the same conversation for it, however their JSON is written.
  *
  * Sources: Anthropic's "Prefix checks on thinking blocks" and "Change tools or instructions without failing the prefix
  * check", OpenAI's guide "Preserved reasoning".

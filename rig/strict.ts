@@ -17,15 +17,15 @@ import type { Step } from './strict-prefix.ts'
 /** The beta that lets a request choose, and the answer report. */
 export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
 
-/** What a strict provider is. */
+/** The options of a strict provider. */
 export interface StrictOptions {
   /** `new` (default): a mismatch is refused unless the request asks for drops. `old`: nothing is lost unless it asks. */
   account?: 'new' | 'old'
-  /** Returns whether a model binds its reasoning. Default: every model does. */
+  /** True if a model binds its reasoning. Default: every model does. */
   isBound?: (model: string) => boolean
 }
 
-/** What was lost in some requests. Each block counts once. */
+/** The losses in some requests. Each block counts once. */
 interface Loss {
   /** Requests answered with a 400 because of their reasoning. */
   refused: number
@@ -47,7 +47,7 @@ export function lossOf(requests: readonly ModelRequest[]): Loss {
   return { refused, lost: dropped.size, lostRunning: [...dropped.values()].filter(Boolean).length }
 }
 
-/** What a signature stands for. */
+/** The content that a signature covers. */
 interface Signed {
   thought: string
   /** Everything before the block. */
@@ -128,7 +128,7 @@ export class Strict {
   }
 }
 
-/** What the model has been shown up to a place. */
+/** The content that the model has been shown up to a place. */
 class Seen {
   /** The signatures of the blocks shown, oldest first. */
   readonly chain: string[] = []
@@ -164,7 +164,7 @@ export function misplacedSystem({ api, body }: Pick<ModelRequest, 'api' | 'body'
   return at < 0 ? undefined : `messages.${at}: role 'system' must precede an 'assistant' message or end the array`
 }
 
-/** Returns whether the answer reports what became of the blocks: OpenAI's always, Anthropic's with the beta. */
+/** True if the answer reports the fate of the blocks: OpenAI's always, Anthropic's with the beta. */
 function reports({ api, headers }: Pick<ModelRequest, 'api' | 'headers'>): boolean {
   return api === 'openai-responses' || String(headers['anthropic-beta'] ?? '').includes(BINDING_BETA)
 }

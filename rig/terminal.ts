@@ -1,4 +1,4 @@
-/** The real Pi in a terminal of its own, for what only a person at the keys sees. */
+/** The real Pi in its own terminal, for the things that only a person at the keys sees. */
 import { stripVTControlCharacters } from 'node:util'
 import { deadline } from './cleanup.ts'
 import { piArguments } from './options.ts'
@@ -6,7 +6,7 @@ import type { PiOptions } from './options.ts'
 import { PiProcess } from './process.ts'
 import type { Exit } from './process.ts'
 
-/** What a terminal takes besides. */
+/** The further options of a terminal. */
 interface TerminalOptions extends PiOptions {
   /** Default 120. */
   columns?: number

@@ -1,6 +1,6 @@
 /**
- * What the providers accept: each rule is one for which a provider answers HTTP 400. A request of the rig is checked
- * against all of them, and against what the scripted model has said: a provider signs its reasoning, and knows it again.
+ * The providers' rules: each is one for which a provider answers HTTP 400. A request of the rig is checked against all of them, and
+ * against the scripted model's earlier answers: a provider signs its reasoning, and recognizes it.
  *
  * Sources: Anthropic's guides to tool use and extended thinking (platform.claude.com/docs/en/build-with-claude), OpenAI's
  * guide to reasoning models (platform.openai.com/docs/guides/reasoning) and to function calling, DeepSeek's guide to
@@ -18,13 +18,13 @@ export function refusals(request: Pick<ModelRequest, 'api' | 'body'>, said: read
   return completions(request.body, memory)
 }
 
-/** What the model has said. */
+/** The model's earlier answers. */
 interface Memory {
   /** The reasoning of the answer that made a call, by the call's ID; undefined if two answers used that ID. */
   thoughtOf: Map<string, string[] | undefined>
   /** All reasoning. */
   thoughts: Set<string>
-  /** Returns whether the model gave this signature to this reasoning. */
+  /** True if the model gave this signature to this reasoning. */
   isSigned(thought: string, signature: unknown): boolean
   /** All reasoning from the answer on that made a call. */
   since(id: string | undefined): string[]
@@ -201,7 +201,7 @@ function thoughtIn(item: any): string {
   return ((item.summary ?? []) as any[]).map(({ text }) => text).join('\n\n')
 }
 
-/** Returns whether content has neither a text nor anything else in it. */
+/** True if content has neither a text nor anything else in it. */
 function isBlank(content: unknown): boolean {
   if (typeof content === 'string') return content.trim() === ''
   if (!Array.isArray(content)) return true

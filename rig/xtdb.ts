@@ -20,8 +20,8 @@ const START_LIMIT_MS = 400_000
 const JVM = '-Xms64m -Xmx512m -XX:TieredStopAtLevel=1'
 
 /**
- * Returns whether no node can be started here; that is said in a line together with what was not run because of it, and
- * fails where CONTEXT_REQUIRE_XTDB asks for a node.
+ * True if a node can't be started here; a line then says so and names the tests that were not run because of it. Throws if
+ * CONTEXT_REQUIRE_XTDB asks for a node.
  */
 export function withoutXtdb(tests: string): boolean {
   const missing = whyNone()
@@ -34,7 +34,7 @@ export function withoutXtdb(tests: string): boolean {
 
 function whyNone(): string | undefined {
   if (!existsSync(SCRIPT)) return 'CONTEXT_XTDB_START names no script that starts a node'
-  if (spawnSync('java', ['-version']).status !== 0) return 'there is no Java'
+  if (spawnSync('java', ['-version']).status !== 0) return 'Java is missing'
   return undefined
 }
 
@@ -114,7 +114,7 @@ export class XtdbNode {
     this.#running = await run(this.port, this.#folder, this.#kind)
   }
 
-  /** Stops the process where it is, or lets it go on. */
+  /** Stops the process where it is, or lets it continue. */
   freeze(frozen: boolean): void {
     process.kill(this.#running.pid, frozen ? 'SIGSTOP' : 'SIGCONT')
   }

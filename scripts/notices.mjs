@@ -58,7 +58,7 @@ function notices(all) {
   for (const one of all) {
     const folder = dirname(one.manifest_path)
     const found = readdirSync(folder).filter((name) => LICENCE.test(name) && !name.endsWith('.rs')).sort()
-    // Where there is a choice, it is MIT.
+    // Chooses MIT among several licenses.
     const mit = one.license?.includes(' OR ') ? found.filter((name) => /mit/i.test(name)) : []
     const files = mit.length > 0 ? mit : found
     const texts = files.map((name) => normal(readFileSync(join(folder, name), 'utf8')))

@@ -12,7 +12,7 @@ import { findNode } from '../pi-runtime/index.mjs'
 import { installHere } from './release/install.mjs'
 import { ROOT } from './release/targets.mjs'
 
-/** What is told from the version or the build of Pi, and one of everything else. */
+/** The suites that depend on the version or the build of Pi, and one of everything else. */
 const FAST = ['transcript', 'tools', 'nested', 'record', 'arguments']
 
 const arguments_ = process.argv.slice(2)

@@ -1,4 +1,4 @@
-/** A gateway in a process of its own, and what the system says of it. */
+/** A gateway in its own process, and the system's figures about it. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url'
 
 const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
 
-/** How long a clock tick of the system is, in milliseconds. */
+/** The length of a clock tick of the system, in milliseconds. */
 const TICK_MS = 10
 
 /** A running gateway. */
 export class Alone {
-  /** What a client takes as its base URL. */
+  /** The base URL for a client. */
   readonly url: string
   readonly #child: ChildProcess
 

@@ -1,8 +1,8 @@
 /**
- * The gateway beside the same client without it, against a server on this machine that answers at once: when the first byte
- * comes at 300 KB and at 2 MB, and with 50 conversations at a time; how much longer each piece of an answer takes; and what
- * 1,000 requests leave of which every tenth is aborted.
- * The gateway runs as its users start it, in a process of its own; its processor time does not depend on other work here.
+ * The gateway beside the same client without it, against a server on this machine that answers at once: the arrival of the first
+ * byte at 300 KB and at 2 MB, and with 50 conversations at a time; the delay of each piece of an answer; and the memory left after
+ * 1,000 requests, every tenth of them aborted. The gateway runs as its users start it, in its own process; its processor time does
+ * not depend on other work here.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

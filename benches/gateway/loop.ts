@@ -6,7 +6,7 @@ import { text } from '../figure.ts'
 
 const TOOLS = ['Bash', 'mcp__context__activate'].map((name) => ({ name, input_schema: { type: 'object' } }))
 
-/** The header that asks the bench's server for an answer in so many stamped pieces. */
+/** The header that asks the bench's server for an answer in this number of stamped pieces. */
 export const PIECES = 'x-bench-pieces'
 
 /** A conversation of calls and outputs. */
@@ -35,7 +35,7 @@ function begin(url: string, loop: Loop, body: string, headers: Record<string, st
   return send(`${url}/v1/messages`, { method: 'POST', headers: { ...own, ...headers } }).end(body)
 }
 
-/** Milliseconds on the way, of each of so many stamped pieces of an answer. */
+/** Milliseconds on the way, for each of this number of stamped pieces of an answer. */
 export async function pieces(url: string, loop: Loop, count: number): Promise<number[]> {
   const [response] = (await once(begin(url, loop, bodyOf(loop), { [PIECES]: String(count) }), 'response')) as [IncomingMessage]
   const times: number[] = []

@@ -49,7 +49,7 @@ for await (const file of sessionFiles(folder)) {
   const { policies } = await replaySession(recording, found, REPLAY)
   const { append, 'pi-context-manager': own } = policies
   if (append === undefined || own === undefined) continue
-  // What replay lets the agent read again is not in the recording.
+  // The recording does not have the text that replay lets the agent read again.
   const replayed = own.cost - own.rereadCost
   const cost = await throughGateway(recording, found)
   bound += await throughGateway(recording, found, { model: BOUND })
@@ -65,7 +65,10 @@ const note = `by session ${Math.min(...ratios).toFixed(2)} to ${Math.max(...rati
 print({ figure: 'gateway-cost', what: `prompts of ${sessions} recorded sessions of Claude Code through the gateway`, ours, peer: 'replay', beside, unit: '$', good: 1.02, note })
 print({ figure: 'gateway-cost', what: `the same with a new gateway for every turn, on ${BOUND}`, ours: anew, peer: 'one gateway', beside: bound, unit: '$', good: 1.02 })
 
-/** Returns what a session's prompts cost through a gateway of its own, on the recorded models or on one. `isAnew`: a new gateway for every turn. */
+/**
+ * Returns the cost of a session's prompts through a separate gateway, on the recorded models or on one. `isAnew`: a new gateway for
+ * every turn.
+ */
 async function throughGateway(recording: Recording, { unitsPerToken, systemTokens, prices }: Survey, options: { model?: string; isAnew?: boolean } = {}): Promise<number> {
   let at = 0
   const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
@@ -101,7 +104,7 @@ async function throughGateway(recording: Recording, { unitsPerToken, systemToken
   return tally.figures().cost
 }
 
-/** Returns whether a user's turn begins with the last message. */
+/** True if a user's turn begins with the last message. */
 function beginsTurn(messages: readonly { content: object[] }[]): boolean {
   const types = (messages.at(-1)?.content ?? []).map((block) => (block as ContentBlock).type as string)
   return types.includes('text') && !types.includes('tool_result')

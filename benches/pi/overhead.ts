@@ -1,9 +1,9 @@
 /**
- * What the extension costs in time in the real Pi: its start, its handlers beside Pi's own copying of the messages
- * (G10, G11), and a whole turn beside one without it. The agent reads a small file with each model call, until the
- * session has as many results as CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects; with `--once` 100).
- * PI_VERSION is the Pi: `installed` (default) or `newest`. The start is given in processor time as well (on Linux), which
- * other programs on the machine do not lengthen by making Pi wait.
+ * The extension's cost in time in the real Pi: its start, its handlers beside Pi's own copying of the messages (G10, G11), and a
+ * whole turn beside one without it. The agent reads a small file with each model call, until the session has as many results as
+ * CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects; with `--once` 100). PI_VERSION is the Pi: `installed`
+ * (default) or `newest`. The start is given in processor time as well (on Linux), which other programs on the machine do not
+ * lengthen by making Pi wait.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -66,7 +66,7 @@ function processorTime(): number {
   return paths.reduce((sum, path) => sum + ofThread(path), 0) / 1e6
 }
 
-/** A file of a thread; empty where the thread has ended since it was listed. */
+/** A file of a thread; empty if the thread has ended since it was listed. */
 function read(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
@@ -116,7 +116,7 @@ async function session(): Promise<void> {
     return { ...more, env: { ...more.env, CONTEXT_SETTINGS: JSON.stringify({ calls: 'keep' }) } }
   })
   const contexts = timesOf(keeping).filter(({ event }) => event === 'context_with_system')
-  // The events with about so many messages.
+  // The events with about this many messages.
   const at = (messages: number): Time[] =>
     contexts.filter((time) => Math.abs((time.messages ?? 0) - messages) <= Math.max(50, messages / 20))
   const middle = (list: Time[]): number => median(list.map(({ milliseconds }) => milliseconds))

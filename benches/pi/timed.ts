@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import type { ContextWithSystemEvent, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import contextManager from '../../extensions/index.ts'
 
-/** How long one handler took. */
+/** Duration of one handler call. */
 export interface Time {
   event: string
   milliseconds: number
-  /** Of a `context_with_system` event: how many messages it had, and the milliseconds that copying them takes. */
+  /** For a `context_with_system` event: the number of its messages, and the milliseconds that copying them takes. */
   messages?: number
   copy?: number
 }

@@ -126,7 +126,7 @@ function print(name: string, product: string, plain: string, ratio: number): voi
   console.log(`${name.padEnd(60)} ${product.padStart(10)}   plain ${plain.padStart(10)}   ${ratio.toFixed(2)}x`)
 }
 
-/** In a process of its own: resident memory that 100,000 saves add, in MB. */
+/** Resident memory that 100,000 saves add, in MB, measured in a separate process. */
 function measureMemory(which: 'product' | 'plain'): number {
   const env = { ...process.env, STORAGE_MEMORY: which }
   const run = new URL('./run.mjs', import.meta.url).pathname

@@ -69,7 +69,7 @@ export class PlainContextManager {
   }
 }
 
-/** What the product does for each save, with `node:fs`: temporary file, flush, rename, flush of the directory. */
+/** The product's steps for each save, with `node:fs`: temporary file, flush, rename, flush of the directory. */
 export async function writeDurably(filepath: string, text: string): Promise<void> {
   const temporary = `${filepath}.tmp`
   const file = await open(temporary, 'wx', 0o600)

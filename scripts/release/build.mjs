@@ -16,7 +16,7 @@ import { addonOf, checkGlibc, platformOf, ROOT, TARGETS } from './targets.mjs'
  */
 export function build(platform, folder) {
   const target = TARGETS[platform]
-  if (target === undefined) throw new Error(`there is no platform "${platform}": ${Object.keys(TARGETS).join(', ')}`)
+  if (target === undefined) throw new Error(`unknown platform "${platform}": ${Object.keys(TARGETS).join(', ')}`)
   const profile = process.env.RELEASE_PROFILE || 'dist'
   const isLinux = platform.startsWith('linux')
   const isWindows = platform.startsWith('win32')

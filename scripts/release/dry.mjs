@@ -1,7 +1,7 @@
 /**
- * What the release workflow does, as far as this machine can: `npm run release:dry`. Builds the binaries that can be built
- * here, packs everything, installs it from a registry on loopback into empty folders without Cargo, and runs it there.
- * macOS is built by the workflow only.
+ * The steps of the release workflow, as far as this machine can: `npm run release:dry`. Builds the binaries that can be built here,
+ * packs everything, installs it from a registry on loopback into empty folders without Cargo, and runs it there. Only the workflow
+ * builds macOS.
  *
  *   node scripts/release/dry.mjs [--binaries FOLDER] [platform...]
  *
@@ -43,7 +43,7 @@ try {
   const registry = await serve([...tarballs, ...packDependencies(join(work, 'packages'))])
   try {
     for (const platform of built) {
-      // Asynchronous work of the registry must go on meanwhile: npm runs as a process of its own, and is waited for.
+      // Asynchronous work of the registry must continue meanwhile: npm runs as a separate process, and the loop waits for it.
       const folder = await attemptLater(platform, 'installed', () => install(platform, registry.url))
       if (folder !== undefined) await attemptLater(platform, 'ran', () => tryOut(platform, folder))
     }
@@ -86,7 +86,7 @@ function refused(what, sentence, pack) {
   throw new Error(`a platform package was packed ${what}`)
 }
 
-/** Installs from the registry, as on a machine of that platform, where there is no Cargo. */
+/** Installs from the registry, as on a machine of that platform without Cargo. */
 async function install(platform, registry) {
   const folder = join(work, 'installed', platform)
   mkdirSync(folder, { recursive: true })

@@ -1,4 +1,6 @@
-/** What npm would publish of this checkout for this machine, installed into an empty folder from a registry on loopback. */
+/**
+ * The package that npm would publish of this checkout for this machine, installed into an empty folder from a registry on loopback.
+ */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

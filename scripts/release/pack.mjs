@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { addonOf, checkGlibc, manifestIn, NAME, platformOf, ROOT, TARGETS } from './targets.mjs'
 
-/** What every tarball has; npm adds a LICENSE by itself, and other files that `files` names. */
+/** Files in every tarball; npm adds a LICENSE by itself, and other files that `files` names. */
 const LEGAL = ['LICENSE', 'THIRD-PARTY-NOTICES.txt']
 
 /** Fields of the main package.json that only development needs. */
@@ -54,7 +54,7 @@ export function checkAll(artifacts, platforms) {
 
 function problemsOf(platform, artifacts, version) {
   const folder = join(ROOT, 'npm', platform)
-  if (!existsSync(folder)) return [`there is no platform "${platform}" in npm/`]
+  if (!existsSync(folder)) return [`npm/ has no platform "${platform}"`]
   const problems = []
   const manifest = manifestIn(folder)
   if (manifest.version !== version) problems.push(`npm/${platform} is ${manifest.version}, and the main package ${version}`)
@@ -108,7 +108,7 @@ export function packDependencies(out) {
   return Object.keys(manifestIn(ROOT).dependencies ?? {}).map((name) => pack(join(ROOT, 'node_modules', name), out))
 }
 
-/** Where a file of the checkout's build, or a source of the extension, is in the package. */
+/** The place in the package of a file of the checkout's build, or of a source of the extension. */
 function inPackage(value) {
   if (typeof value === 'string') return value.replace(/^\.\/dist\//, './lib/').replace(/^(\.\/extensions\/.*)\.ts$/, '$1.js')
   if (Array.isArray(value)) return value.map(inPackage)

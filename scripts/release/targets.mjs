@@ -55,13 +55,13 @@ export function manifestIn(folder) {
 
 /**
  * The platform that a binary was made for, such as `linux-x64-gnu`.
- * @throws {Error} with a sentence, where it is no shared library of a platform that is published
+ * @throws {Error} with a sentence, if it is not a shared library of a platform that is published
  */
 export function platformOf(path) {
   const bytes = readFileSync(path)
   if (bytes.length > 64 && bytes.readUInt32BE(0) === 0x7f454c46) {
     const arch = { 62: 'x64', 183: 'arm64' }[bytes.readUInt16LE(18)]
-    // What it is linked to: glibc's libraries have versions in their names, musl's has not.
+    // The C library that it is linked to: glibc's libraries have versions in their names, musl's has not.
     const libc = bytes.includes('libc.so.6\0') ? 'gnu' : 'musl'
     if (arch !== undefined) return `linux-${arch}-${libc}`
   }
@@ -72,9 +72,9 @@ export function platformOf(path) {
   if (bytes.length > 64 && bytes.readUInt16BE(0) === 0x4d5a) {
     const header = bytes.readUInt32LE(0x3c)
     const arch = header + 6 <= bytes.length && { 0x8664: 'x64', 0xaa64: 'arm64' }[bytes.readUInt16LE(header + 4)]
-    // What Microsoft's compiler makes needs its runtime library, what MinGW makes has all it needs.
+    // A library built by Microsoft's compiler needs its runtime library; one built by MinGW has all it needs.
     const abi = bytes.includes('VCRUNTIME140') ? 'msvc' : 'gnu'
     if (arch) return `win32-${arch}-${abi}`
   }
-  throw new Error(`${path} is no binary for ${Object.keys(TARGETS).join(', ')}`)
+  throw new Error(`${path} is not a binary for ${Object.keys(TARGETS).join(', ')}`)
 }

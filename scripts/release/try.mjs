@@ -26,7 +26,7 @@ try {
   assert.match(await again.diff(id, versions[0].txId, versions[1].txId), /-two\n\+three/)
   assert.equal((await again.search('needle'))[0].id, 'call')
   assert.ok((await again.assemble()).text.includes('one\nthree'))
-  await again.activate('nobody').then((change) => assert.equal(change.ok, false))
+  await again.activate('absent').then((change) => assert.equal(change.ok, false))
   await again.exportSession(join(folder, 'session.jsonl'))
   await again.close()
 
