@@ -18,7 +18,7 @@ const stores: [string, () => StoreOptions][] = [
 const call = (id: string, content: string) => ({ id, tool: 'custom', args: {}, content, status: 'ok' as const })
 
 describe.each(stores)('on %s', (kind, store) => {
-  test('what is received and taken in settles, and a plan has the point to come back to', async () => {
+  test('received and imported calls settle, and a plan has its point', async () => {
     const manager = await opened({ cwd: folder(), store: { ...store(), ...(kind === 'sqlite' && { durability: 'power' }) } })
     await manager.settle()
     for (const n of [1, 2]) {
@@ -182,7 +182,7 @@ describe.each(stores)('on %s', (kind, store) => {
     expect(ids(await manager.query({ pathPrefix: 'di' }))).toEqual([])
     expect(ids(await manager.query({ type: 'session' }))).toEqual(['session:s'])
     expect(await manager.query({ since: new Date(Date.now() + 60_000).toISOString() })).toEqual([])
-    expect(ids(await manager.query({ sessionId: 'nobody' }))).toEqual([])
+    expect(ids(await manager.query({ sessionId: 'absent' }))).toEqual([])
     const hits = await manager.search('needle')
     expect(hits.map((hit) => hit.id).sort()).toEqual(['c', id].sort())
     expect(hits[0]).toMatchObject({ line: 1, snippet: expect.stringContaining('needle'), score: expect.any(Number) })
@@ -190,9 +190,9 @@ describe.each(stores)('on %s', (kind, store) => {
     const [own] = await manager.search('needle', { sessionId: 's', type: 'toolcall' })
     expect(own).toMatchObject({ id: 'c', type: 'toolcall', tool: expect.any(String), isLatest: true })
     expect((await manager.activate(own!.handle!)).id).toBe('c')
-    expect(await manager.search('needle', { sessionId: 'nobody' })).toEqual([])
-    expect(await manager.get('nobody')).toBeNull()
-    expect(await manager.history('nobody')).toEqual([])
+    expect(await manager.search('needle', { sessionId: 'absent' })).toEqual([])
+    expect(await manager.get('absent')).toBeNull()
+    expect(await manager.history('absent')).toEqual([])
   })
 
   test('a harness sends what transformContext gives', async () => {
@@ -273,7 +273,7 @@ test('the default store is in the user’s data directory', () => {
   try {
     process.env['XDG_DATA_HOME'] = '/data'
     expect(defaultStorePath()).toBe(join('/data', 'pi-context-manager', 'context.db'))
-    process.env['XDG_DATA_HOME'] = 'relative is no directory'
+    process.env['XDG_DATA_HOME'] = 'relative is not allowed'
     expect(isAbsolute(defaultStorePath())).toBe(true)
     expect(shown(defaultStorePath())).toMatch(/\/pi-context-manager\/context\.db$/)
   } finally {

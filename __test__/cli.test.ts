@@ -1,4 +1,4 @@
-/** What the program writes: files for their owner alone, and words that steer no terminal. */
+/** The program's output: files for their owner alone, and words that control no terminal. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ async function storeIn(folder: string): Promise<string> {
 const RAW = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
 
 describe('words on a terminal', () => {
-  test('what steers it is escaped, and the rest is as it was', () => {
+  test('escapes terminal control characters', () => {
     expect(shown('é 日本 \u{1f600}\n')).toBe('é 日本 \u{1f600}\n')
     expect(plain(STEERING)).toBe(
       'a\\u001b[2J\\u001b]0;title\\u0007\\u202egpj.\\u2066\\u009b31m\\u000aforged',

@@ -9,7 +9,7 @@ afterEach(cleanUp)
 
 const NATIVE = new URL('../dist/index.js', import.meta.url).href
 
-/** Opens a store with only so many descriptors left, and then with all. */
+/** Opens a store with only this many descriptors left, and then with all. */
 const SCRIPT = `
 const { openSync, closeSync } = require('node:fs')
 const [native, path, left] = process.argv.slice(1)

@@ -38,7 +38,7 @@ describe('states', () => {
     [doubtful, { is: 'doubted' }, doubtful],
     [doubtful, begun, underway],
     [underway, { is: 'accepted' }, agreed],
-    // What it recorded still has to be taken back.
+    // Its writes still have to be rolled back.
     [underway, { is: 'doubted' }, underway],
     [underway, { is: 'taken back' }, doubtful],
     [underway, { is: 'moved' }, unread],
@@ -272,11 +272,11 @@ test.each([false, true])('replay and a host give the same plans; the provider ap
   expect(ofHost.length).toBeGreaterThan(1)
   expect(found).toEqual(ofHost)
   expect(replayed).toBe(host)
-  // Where tools are appended, the prompt before them stays valid, and they come early.
+  // If tools are appended, the prompt before them stays valid, and they are added early.
   if (appends) expect(host).toBeDefined()
 })
 
-test('a second driver of a session is refused, and the first goes on', async () => {
+test('a second driver of a session is refused, and the first continues', async () => {
   const manager = await openManager(setting(false))
   onCleanUp(() => manager.close())
   const port = {

@@ -197,7 +197,7 @@ test.each<[string, (manager: any) => unknown]>([
 
 describe('refusals made for the model are answers', () => {
   test.each<[string, ErrorCode, (made: { manager: ContextManager; id: string; cwd: string }) => unknown]>([
-    ['an unknown id', 'UNKNOWN_OBJECT', ({ manager }) => manager.activate('nobody')],
+    ['an unknown id', 'UNKNOWN_OBJECT', ({ manager }) => manager.activate('absent')],
     ['the chat', 'NOT_CONTENT', ({ manager }) => manager.activate('chat:s')],
     ['the session', 'NOT_CONTENT', ({ manager }) => manager.pin('session:s')],
     ['an inactive object', 'NOT_ACTIVE', async ({ manager, id }) => (await manager.deactivate(id), manager.deactivate(id))],

@@ -1,4 +1,4 @@
-/** What the owner of a store forgot stays so when hosts restart with their own messages, and when it is imported. */
+/** Text that the owner of a store forgot stays forgotten when hosts restart with their own messages, and when it is imported. */
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager, Store } from '../lib/index.ts'
@@ -119,11 +119,11 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
     const store = await Store.open({ kind: 'sqlite', path })
     await store.forget([{ sessionId: 's' }], 'over')
     await store.close()
-    const other = JSON.parse(JSON.stringify(messages).replaceAll('"c1"', '"c9"').replaceAll('Zaphod-Qx', 'somebody new')) as Messages
+    const other = JSON.parse(JSON.stringify(messages).replaceAll('"c1"', '"c9"').replaceAll('Zaphod-Qx', 'the new one')) as Messages
     await using again = await open(folder, path)
     await again.transformContext(other)
-    expect(JSON.stringify(await again.get('chat:s'))).toContain('call me somebody new')
-    expect((await again.get('c9'))?.content).toBe('notes:1: somebody new')
+    expect(JSON.stringify(await again.get('chat:s'))).toContain('call me the new one')
+    expect((await again.get('c9'))?.content).toBe('notes:1: the new one')
   })
 
   test('an export from before brings nothing back, in the same session or under another name', async () => {

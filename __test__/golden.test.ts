@@ -51,7 +51,7 @@ describe('documents', () => {
       await manager.setSystemPrompt(make.text!)
     }
     const { outcome, records_evidence, ...got } = (await manager.get(document['xt/id'])) as Record<string, unknown>
-    // What the engine adds to the model's document is part of its content hash.
+    // The fields that the engine adds to the model's document are part of its content hash.
     const isAdded = outcome !== undefined || records_evidence !== undefined
     expect(got).toEqual(isAdded ? { ...document, content_hash: got['content_hash'] } : document)
     if (isAdded) expect(got['content_hash']).not.toBe(document['content_hash'])

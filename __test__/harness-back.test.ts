@@ -23,7 +23,7 @@ const MODELS: Record<string, ProjectedModel> = {
 
 const wordsOf = (turn: string | number, count = 4) => `show ${Array.from({ length: count }, (_, n) => `n${turn}_${n}`).join(' ')}`
 
-/** How many items two lists have in common at their beginnings. */
+/** Number of items that two lists have in common at their beginnings. */
 function commonOf(one: readonly string[], other: readonly string[]): number {
   const different = one.findIndex((item, index) => item !== other[index])
   return different < 0 ? one.length : different
@@ -81,7 +81,7 @@ describe.each(Object.entries(MODELS))('%s', (_, model) => {
     expect(now.slice(0, same)).toEqual(before.slice(0, same))
     expect(JSON.stringify(now.slice(0, same))).toContain('toolcall_ref')
     expect((await manager().receipts()).length).toBe(1)
-    // And goes on: in a further process, too.
+    // The conversation continues, also in a further process.
     await loop.prompt(wordsOf('x'))
     const then = last()
     if (restarts) await restart()

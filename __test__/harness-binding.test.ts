@@ -69,7 +69,7 @@ test('reasoning_that_the_provider_hides_and_answers_that_stay_for_an_image_leave
   expect(fateOf(server.requests, (text) => text.startsWith('show '))).toMatchObject({ refused: 0, lostRunning: 0 })
 })
 
-/** Where a roll had taken it out already, the host's message is what was sent instead of it. */
+/** If a roll had already taken it out, the host's message is the text that was sent instead of it. */
 test.each(['nothing else', 'the first prompt', 'the beginning'])('reasoning_that_the_host_removes_after_a_roll_is_not_sent_again: with %s changed', async (what) => {
   const manager = await opened({ cwd: folder(), stay: SOON })
   let rolls = 0

@@ -28,7 +28,7 @@ describe.each(shapes)('%s', (shape) => {
   })
 
   test('calls of several answers that are handed over at once', async () => {
-    expect(await recorded(write(one(1), one(2), { user: 'go on' }, one(3)))).toEqual([1, 2, 3].map(wrote))
+    expect(await recorded(write(one(1), one(2), { user: 'continue' }, one(3)))).toEqual([1, 2, 3].map(wrote))
   })
 
   test('two tools under one ID', async () => {

@@ -1,4 +1,4 @@
-/** Whether a provider's cache is dead, however a host counts time: in every shape, and with stamps of every kind. */
+/** The death of a provider's cache, however a host counts time: in every shape, and with stamps of every kind. */
 import { afterEach, expect, test } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import type { ShapeName } from '../lib/projection/harness.ts'
@@ -17,7 +17,7 @@ const output = (round: number): string => Array.from({ length: 60 }, (_, n) => `
 
 const round = (n: number): Step => ({ calls: [{ id: `call_${n}`, name: 'bash', args: { command: `run ${n}` }, output: output(n) }] })
 
-/** How a host stamps its messages, of those that do. */
+/** The stamps on messages, for hosts that have them. */
 const STAMPS: [string, (at: number) => number][] = [
   ['milliseconds', (at) => at],
   ['seconds', (at) => Math.floor(at / 1000)],
@@ -41,7 +41,7 @@ test.each(cases)('%s, %s: outputs stay for some calls, and leave after an idle h
     expect(JSON.stringify(sent)).toContain('output 1 line 30')
   }
   now += 60 * MINUTE
-  messages.push(...written[shape as ShapeName]({ user: 'go on' }, stamp(now)))
+  messages.push(...written[shape as ShapeName]({ user: 'continue' }, stamp(now)))
   sent = await projection.transform(messages)
   expect(JSON.stringify(sent)).not.toContain('output 1 line 30')
   expect(JSON.stringify(sent)).toContain(`output ${ROUNDS} line 30`)

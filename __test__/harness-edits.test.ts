@@ -1,4 +1,4 @@
-/** What each shape makes of an edit: a text shortened or left out, other arguments, a part or all of it gone. */
+/** The result of an edit in each shape: a text shortened or left out, other arguments, a part or all of it gone. */
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import { describe, expect, test } from 'vitest'
 import type { Shape } from '../lib/projection/harness.ts'
@@ -88,7 +88,7 @@ const words = (messages: readonly any[]): string =>
   JSON.stringify(messages.map((one) => (one.getType === undefined ? one : { type: one.getType(), id: one.id, content: one.content, calls: one.tool_calls, of: one.tool_call_id })))
 
 describe.each(ALL)('%s', (_, shape, write) => {
-  test('nothing is edited where there is no edit', () => {
+  test('without an edit nothing changes', () => {
     const messages = [...write(USER), ...write(STEP)]
     expect(parted(shape, messages).write(new Map())).toEqual(messages)
   })

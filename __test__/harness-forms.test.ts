@@ -35,7 +35,7 @@ function traffic(messages: readonly Any[]): { calls: string[]; results: string[]
   return found
 }
 
-/** The reasoning of a request as it stands there, signatures included. */
+/** The reasoning of a request in its own form, signatures included. */
 function reasoning(messages: readonly Any[]): string[] {
   return messages.flatMap((message) => {
     if (message['type'] === 'reasoning') return [JSON.stringify(message)]
@@ -145,7 +145,7 @@ test('a step with an image in one of its results stays', async () => {
   expect(calls.length).toBeLessThan(traffic(messages as Any[]).calls.length)
 })
 
-test('what was said and then taken out of the middle can’t be brought back', async () => {
+test('text taken out of the middle can’t be restored', async () => {
   const manager = await opened({ cwd: folder() })
   const projection = new Projection(manager, { shape: 'openai-chat', shortens: true })
   const long = 'a secret prompt '.repeat(200)

@@ -63,14 +63,14 @@ describe('fields that are called like what every object inherits', () => {
     for (const [at, name] of INHERITED.entries()) {
       const step: Step = { calls: [{ id: `call_${at}`, name: 'bash', args: { command: `run ${at}`, ...having(name, { value: at }) } as Record<string, unknown>, output: `output ${at}` }] }
       messages.push(...written[shape](step, at))
-      // What the host sends is a new copy at each call.
+      // The host sends a new copy at each call.
       await projection.transform(messages.map((message) => JSON.parse(JSON.stringify(message))))
     }
     expect(reads).toBeLessThanOrEqual(messages.length)
   })
 })
 
-/** What came of a call, with words that nothing else has. */
+/** The output of a call, with words that occur nowhere else. */
 const output = (words: string): string => Array.from({ length: 60 }, (_, line) => `${words} line ${line}, and what else it says`).join('\n')
 
 /** The objects that a request names in place of text, with what each brings back. */
@@ -96,7 +96,7 @@ describe.each(anytimeShapes)('call IDs that come again: %s', (shape) => {
   const call = (tool: string, words: string): Call => ({ id: 'call_0', name: tool, args: args[tool]!(words), output: output(words) })
   const pairs = [['custom', 'bash'], ['bash', 'bash'], ['Read', 'Read'], ['bash', 'Bash'], ['none', 'none']] as const
 
-  /** What the host does to the newest call before it sends the conversation again. */
+  /** The host's edits of the newest call before it sends the conversation again. */
   const edits: [name: string, edit: (call: Call) => Call][] = [
     ['an argument is redacted', (call) => ({ ...call, args: { ...call.args, token: '***' } })],
     ['all arguments are gone', (call) => ({ ...call, args: {} })],

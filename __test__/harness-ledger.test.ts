@@ -1,4 +1,4 @@
-/** What the host handed over last is compared as a whole: any change anywhere in a message is noticed. */
+/** The host's last messages are compared as a whole: any change anywhere in a message is noticed. */
 import { describe, expect, test } from 'vitest'
 import { isEqual, keep } from '../lib/projection/identity.ts'
 import { HostMessages } from '../lib/projection/ledger.ts'
@@ -57,7 +57,7 @@ describe.each(shapes)('%s', (shape) => {
     for (const [at, message] of given.entries()) expect(isEqual(message, messages[at])).toBe(true)
   })
 
-  test('what is cut and added again is compared as before', () => {
+  test('messages cut and added again are compared as before', () => {
     const { next } = random(5)
     const ledger = noted(messages)
     for (let round = 0; round < 30; round += 1) {

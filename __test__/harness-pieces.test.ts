@@ -1,4 +1,4 @@
-/** Long work lets the event loop go on, and short work waits for nothing. */
+/** Long work lets the event loop run, and short work waits for nothing. */
 import { expect, test } from 'vitest'
 import { groupsOf, inPieces } from '../lib/projection/pieces.ts'
 
@@ -7,7 +7,7 @@ function busy(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
 }
 
-test('others have their turn while long work goes on, and every result is in its place', async () => {
+test('others have their turn during long work, and every result is in its place', async () => {
   let rounds = 0
   let isOver = false
   const count = (): void => {
@@ -32,7 +32,7 @@ test('short work is done at once', async () => {
   await running
 })
 
-test('what fails in the middle fails as a whole', async () => {
+test('work that fails in the middle fails as a whole', async () => {
   const failing = inPieces([1, 2, 3], (one) => {
     if (one === 2) throw new Error('two')
   })

@@ -1,4 +1,4 @@
-/** What must go back with an answer, provider by provider, in the formats in which their answers come. */
+/** The parts that must be returned with an answer, provider by provider, in the formats of their answers. */
 import { expect, test, afterEach } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import type { ShapeName } from '../lib/projection/harness.ts'

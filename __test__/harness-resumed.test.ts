@@ -22,7 +22,7 @@ const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cac
 /** The steps of one conversation. */
 const STEPS = 44
 
-/** What happens at a step: the agent's messages, and what a file has before it. */
+/** The events of a step: the agent's messages, and the text of a file before it. */
 interface Happening {
   step: Step
   made?: { file: string; text: string }

@@ -23,7 +23,7 @@ const OWN: [ShapeName, string, object][] = [
   ['anthropic', 'hidden reasoning', { role: 'assistant', content: [{ type: 'redacted_thinking', data: 'a' }] }],
   ['anthropic', 'an image', { role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x' } }] }],
   ['anthropic', 'a cache marker', { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] }],
-  ['anthropic', 'a search of its own', { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }] }],
+  ['anthropic', 'a search by the provider', { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }] }],
   ['openai-chat', 'a call', { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'x', arguments: '{}' } }] }],
   ['openai-chat', 'a result', { role: 'tool', tool_call_id: 'c', content: 'a' }],
   ['openai-chat', 'an image', { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }],
@@ -34,7 +34,7 @@ const OWN: [ShapeName, string, object][] = [
   ['openai-responses', 'encrypted reasoning', { type: 'reasoning', id: 'r', summary: [], encrypted_content: 'a' }],
   ['openai-responses', 'a message', { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'a' }] }],
   ['openai-responses', 'an input', { role: 'user', content: [{ type: 'input_text', text: 'a' }] }],
-  ['openai-responses', 'a search of its own', { type: 'web_search_call', id: 'w', status: 'completed' }],
+  ['openai-responses', 'a search by the provider', { type: 'web_search_call', id: 'w', status: 'completed' }],
   ['gemini', 'an answer', { role: 'model', parts: [{ text: 'a' }] }],
   ['gemini', 'a prompt', { role: 'user', parts: [{ text: 'a' }] }],
   ['gemini', 'a call', { role: 'model', parts: [{ functionCall: { name: 'x', args: {} }, thoughtSignature: 's' }] }],
@@ -55,7 +55,7 @@ const SHARED = [
   { role: 'assistant', content: [{ type: 'text', text: 'a' }] },
 ]
 
-/** What is no message, or one of a provider that is not known. */
+/** Values that are not messages, or are those of an unknown provider. */
 const REFUSED: [string, unknown][] = [
   ['null', null],
   ['a text', 'hello'],
@@ -86,7 +86,7 @@ describe('which shape it is', () => {
     for (const reading of readings) expect(reading).toEqual({ size: 1, parts: [message] })
   })
 
-  test.each(OWN)('%s: %s is read alike by nobody else, or not at all', (shape, _, message) => {
+  test.each(OWN)('%s: no other shape claims %s', (shape, _, message) => {
     const others = shapes.filter((name) => name !== shape && shapeNamed(name).judge(message) === 'own')
     expect(others).toEqual([])
   })
@@ -102,7 +102,7 @@ describe('which shape it is', () => {
     expect(await manager.transformContext(given.slice(0, 1))).toEqual(given.slice(0, 1))
   })
 
-  test.each([null, undefined, 'hello', 5, { role: 'user', content: 'a' }])('what is no list is refused: %j', async (messages) => {
+  test.each([null, undefined, 'hello', 5, { role: 'user', content: 'a' }])('a value that is not a list is refused: %j', async (messages) => {
     const manager = await opened({ cwd: folder() })
     await expect(new Projection(manager, { model: MODEL }).transform(messages as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
@@ -196,7 +196,7 @@ function masked(messages: readonly unknown[]): unknown {
   })
 }
 
-/** Returns whether a result has more than text; then nothing of it may change. */
+/** True if a result has more than text; then nothing of it may change. */
 function isRich(content: unknown): boolean {
   return /"type":"(image|image_url|input_image|image-data|tool-result)"/.test(JSON.stringify(content))
 }

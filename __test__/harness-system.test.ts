@@ -125,7 +125,7 @@ describe.each<ShapeName>(['pi', 'anthropic', 'openai-chat', 'openai-responses', 
   })
 })
 
-/** What is wrong with the roles of a request; undefined if nothing is. */
+/** Returns the error in the roles of a request; undefined if there is none. */
 function broken(sent: readonly object[], reminders: number): string | undefined {
   const count = sent.filter((message) => (message as { role?: unknown }).role === 'system').length
   if (count !== reminders) return `${count} messages of the system, not ${reminders}`

@@ -1,4 +1,7 @@
-/** A library's host may call its tools and their arguments as Claude Code, Codex or OpenAI's examples do: the model is told of files all the same. */
+/**
+ * A library's host may name its tools and their arguments as Claude Code, Codex or OpenAI's examples do: the model learns of
+ * changed files anyway.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -10,7 +13,7 @@ import { SOON } from '../rig/extension.ts'
 
 afterEach(cleanUp)
 
-const lines = (count: number, at = -1): string => Array.from({ length: count }, (_, n) => `line ${n} ${n === at ? 'of somebody else' : 'lorem ipsum'}\n`).join('')
+const lines = (count: number, at = -1): string => Array.from({ length: count }, (_, n) => `line ${n} ${n === at ? 'of another user' : 'lorem ipsum'}\n`).join('')
 
 /** A host in a folder with a file, and what its model is sent. */
 async function host(shape: ShapeName) {
@@ -55,7 +58,7 @@ test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, n
   const own = lines(40).replace('line 5 lorem', 'line 5 edited')
   writeFileSync(path, own)
   expect(await call(name, args(path, 'line 5 lorem ipsum', 'line 5 edited ipsum'), 'The file has been edited.')).not.toContain('stale id=')
-  writeFileSync(path, own.replace('line 20 lorem', 'line 20 of somebody else'))
+  writeFileSync(path, own.replace('line 20 lorem', 'line 20 of another user'))
   await manager.reconcile()
   const told = await call('run', {}, 'done')
   expect(told).toMatch(/stale id=\S+ path=\S*a\.txt/)

@@ -1,4 +1,7 @@
-/** What a harness has changed is what is sent, whatever it changed; and a call that fails leaves nothing out of the record. */
+/**
+ * The messages that a harness has changed are sent as changed, whatever it changed; and a call that fails leaves nothing out of the
+ * record.
+ */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import type { ContextManager, StoreOptions } from '../lib/index.ts'
@@ -65,7 +68,7 @@ describe('what a harness has changed', () => {
     for (let n = 0; n < 8; n += 1) messages.push(calls(`d${n}`), result(`d${n}`, 'y'.repeat(4000)), user('on'))
     const later = await projection.transform(messages)
     expect(JSON.stringify(later)).not.toContain('hunter2')
-    // What the model can ask for is the redacted text, and nothing else.
+    // The model can ask only for the redacted text.
     expect(await projection.permits('c')).toBe(false)
     expect(await manager.activate('c')).toMatchObject({ ok: false, code: 'NULL_CONTENT', message: expect.stringContaining('removed from it') })
     expect(await manager.pin('c')).toMatchObject({ ok: false })
@@ -92,7 +95,7 @@ describe('what a harness has changed', () => {
     expect(await projection.permits(other!)).toBe(true)
   })
 
-  test('what was taken out is not sent, and not brought back; what stays is not recorded again', async () => {
+  test('removed messages are neither sent nor restored; the remaining ones are not recorded again', async () => {
     const manager = await opened({ cwd: folder() })
     const projection = new Projection(manager, { layout: 'sections' })
     const messages = [user('a'), calls('c0'), result('c0', `first ${'x'.repeat(200)}`), calls('c1'), result('c1', 'second'), says('done'), user('b')]
@@ -215,7 +218,7 @@ describe('conversations of one session', () => {
     ])
   })
 
-  test('a conversation that has nothing of the recorded one goes on after it; the first is then refused', async () => {
+  test('a conversation without messages of the recorded one continues after it; the first is then refused', async () => {
     const manager = await opened({ cwd: folder() })
     const first = [user('a1'), says('b1'), user('a2'), says('b2')]
     const second = [user('c1'), says('d1'), user('c2')]
@@ -258,7 +261,7 @@ describe('a call that fails', () => {
     expect(await projection.transform(messages)).toEqual(fallback)
     expect(projection.lastForm(messages)).toEqual(fallback)
     expect(warnings).toHaveLength(1)
-    // Where the host has trimmed the oldest messages, the rest is still in its last form.
+    // If the host has trimmed the oldest messages, the rest is still in its last form.
     expect(JSON.stringify(projection.lastForm(messages.slice(4))).length).toBeLessThanOrEqual(JSON.stringify(fallback).length)
     // Every result that goes out has its call.
     const other = messages.map((message) => ((message as { toolCallId?: string }).toolCallId === 'c3' ? result('c3', 'reworded') : message))

@@ -1,4 +1,4 @@
-/** What a consumer's compiler sees: strict, with all declarations checked; and README's example as it is written. */
+/** A consumer's compiler: strict, with all declarations checked; and README's example as it is written. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ afterEach(cleanUp)
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** A project of somebody else, in which the package is installed. */
+/** Another project, in which the package is installed. */
 function consumer(packages: readonly string[] = []): string {
   const cwd = folder()
   mkdirSync(join(cwd, 'node_modules', '@types'), { recursive: true })

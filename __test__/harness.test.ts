@@ -132,7 +132,7 @@ describe('a bare array of messages', () => {
     await expect(manager.transformContext('go' as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
-  test('what was recorded outside of the messages hides neither the first message nor a later result', async () => {
+  test('calls recorded outside of the messages hide neither the first message nor a later result', async () => {
     const manager = await opened({ cwd: folder(), model: MODEL })
     await manager.recordToolcall({ id: 'c', tool: 'bash', args: { command: 'one' }, content: 'before', status: 'ok' })
     const messages = [
@@ -156,7 +156,7 @@ describe('a bare array of messages', () => {
     const projection = new Projection(manager, options)
     const messages: object[] = []
     const outputs = new Map<string, string>()
-    /** What was brought back or pinned, perhaps after it had collapsed. */
+    /** The outputs that were restored or pinned, perhaps after they had collapsed. */
     const asked = new Set<string>()
     let calls = 0
     for (let step = 0; step < 60; step += 1) {
@@ -193,12 +193,12 @@ describe('a bare array of messages', () => {
   })
 })
 
-/** After so many answers text may leave for nothing, however short. */
+/** After this many answers text may leave for nothing, however short. */
 const OLD = 25
 
 /**
- * Each visible text is the whole of what it names or a reference, by which the whole can be had; what is old has left
- * where everything stale had to be rolled (`free`: after a pause in which the cache died), unless somebody wanted it.
+ * Each visible text is the whole object or a reference from which the whole can be restored. Old text has left where everything
+ * stale had to be rolled (`free`: after a pause in which the cache died), unless it was restored or pinned.
  */
 async function checkSight(
   manager: ContextManager,

@@ -52,7 +52,7 @@ describe('a gateway says why nothing leaves', () => {
     expect(summaryOf(gateway.ledger, found)).toEqual([`pi-context-manager: 20 requests of Claude Code, 0 rolls; nothing was saved. ${heldText(found!)}`])
   })
 
-  test('what is said to leave at the next prompt leaves there, and asking changes no request', async () => {
+  test('text announced to leave at the next prompt leaves there, and asking changes no request', async () => {
     let now = 1_700_000_000_000
     const sent = await Promise.all(
       [true, false].map(async (asks) => {

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 afterEach(cleanUp)
 
-/** One turn of a session in a process of its own. */
+/** One turn of a session in its own process. */
 const TURN = `
   import { ContextManager } from ${JSON.stringify(join(ROOT, 'dist', 'index.js'))}
   const [cwd, path] = process.argv.slice(1)
@@ -51,7 +51,7 @@ test('a level leaves out what is below it', async () => {
   expect(readFileSync(log, 'utf8')).toBe('')
 })
 
-test('a log that cannot be opened costs one line, and the turn goes on', async () => {
+test('a log that cannot be opened costs one line, and the turn continues', async () => {
   const folder = temporaryFolder('log-')
   const { stdout, stderr } = await turn(folder, { PI_CONTEXT_LOG: join(folder, 'missing', 'turn.log') })
   expect(stdout).toBe('done\n')

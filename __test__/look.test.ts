@@ -71,7 +71,7 @@ describe('looking into a store', () => {
     expect((await cli(['show', '--store', store, `${hit.id.slice(0, 12)}@${hit.txId}`])).stdout).toBe('one\ntwo pelicans\nthree\n')
     expect((await cli(['show', '--store', store, 'call_1'])).stdout).toBe(`a heron\n\t${STEERING}`)
     expect(JSON.parse((await cli(['show', '--store', store, 'call_1', '--json'])).stdout)).toMatchObject({ document: { tool: 'bash' }, session: 'first', host: 'pi', folder })
-    for (const [name, words] of [['nobody', 'has no object nobody'], ['call_1@1', 'has no version at transaction 1']] as const) {
+    for (const [name, words] of [['absent', 'has no object absent'], ['call_1@1', 'has no version at transaction 1']] as const) {
       const { code, stdout, stderr } = await cli(['show', '--store', store, name])
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toContain(words)

@@ -93,7 +93,7 @@ test('sees what a running session adds, and writes nothing', async () => {
   expect((await ask('search', { query: 'brandnew' })).text).toContain('tool=bash')
 })
 
-test('a pattern that would keep a backtracking engine busy for ever stops nobody', async () => {
+test('a pattern that would keep a backtracking engine busy for ever stops no client', async () => {
   const store = sqlite()
   const manager = await opened({ cwd: folder(), store, sessionId: 'mine' })
   await manager.recordToolcall({ id: 'call', tool: 'bash', args: {}, content: `${'a'.repeat(200_000)}!\nthe end\n`, status: 'ok' })

@@ -1,4 +1,4 @@
-/** What is known about models by their names, and what answers correct. */
+/** Facts about models by their names, and corrections by answers. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -256,7 +256,7 @@ describe('withheld reasoning', () => {
     ['responses', [{ type: 'reasoning', id: 'rs', encrypted_content: 'e' }, { type: 'function_call' }], [{ type: 'function_call' }]],
     ['ai-sdk', [{ role: 'assistant', content: [{ type: 'reasoning', text: 'hm', providerOptions: { anthropic: { signature: 's' } } }, text] }], [{ role: 'assistant', content: [text] }]],
     ['opencode', [{ info: {}, parts: [{ type: 'reasoning', text: 'hm', metadata: {} }, text] }], [{ info: {}, parts: [text] }]],
-    ['nothing else', [{ role: 'assistant', content: [thought] }, { role: 'user', content: 'go on' }], [{ role: 'user', content: 'go on' }]],
+    ['nothing else', [{ role: 'assistant', content: [thought] }, { role: 'user', content: 'continue' }], [{ role: 'user', content: 'continue' }]],
   ])('%s: reasoning stays out and the rest stays', (_, messages, left) => {
     const given = structuredClone(messages)
     const withheld = new Withheld()

@@ -1,4 +1,4 @@
-/** The name of a type that files share stands for one thing, in each language (docs/glossary.md). */
+/** The name of a type that files share means one thing, in each language (docs/glossary.md). */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-/** Where each name is declared in the files below some folders; `declaration` has the name as its first group. */
+/** The declaration of each name in the files below some folders; `declaration` has the name as its first group. */
 function declared(folders: string[], ending: string, declaration: RegExp): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const folder of folders) {
@@ -29,13 +29,13 @@ function twice(found: Map<string, string[]>, may: readonly string[]): [string, s
 test('Rust: types that are visible outside their module', () => {
   const found = declared(readdirSync(join(ROOT, 'crates')).map((crate) => `crates/${crate}/src`), '.rs', /^pub(?:\([a-z: ]*\))? (?:struct|enum|trait|type) (\w+)/gm)
   expect(found.size).toBeGreaterThan(300)
-  // Each crate has the result of its own errors, and each operating system its watcher.
+  // Each crate has the result type of its errors, and each operating system its watcher.
   expect(twice(found, ['Result', 'Watcher'])).toEqual([])
 })
 
 test('TypeScript: types that are exported', () => {
   const found = declared(['lib', 'extensions'], '.ts', /^export (?:abstract )?(?:class|interface|type|enum) (\w+)/gm)
   expect(found.size).toBeGreaterThan(200)
-  // The storage of tool outputs is a system of its own, whose class has the name that the specification gives it.
+  // The storage of tool outputs is a separate system, whose class has the name that the specification gives it.
   expect(twice(found, ['ContextManager'])).toEqual([])
 })

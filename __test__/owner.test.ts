@@ -1,4 +1,4 @@
-/** What the owner of a store takes out of it, with the program itself. */
+/** The objects that the owner of a store takes out of it, with the program itself. */
 import { createHash } from 'node:crypto'
 import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -30,12 +30,12 @@ async function storeIn(folder: string): Promise<string> {
   return path
 }
 
-/** How many of the secrets a text has. */
+/** Number of the secrets in a text. */
 function secretsIn(text: string): number {
   return Array.from({ length: SECRETS }, (_, n) => n).filter((n) => text.includes(secret(n).slice(15))).length
 }
 
-/** How many of the secrets are in the raw files of a store, and in an export of it. Payloads are compressed. */
+/** Number of the secrets in the raw files of a store, and in an export of it. Payloads are compressed. */
 async function found(store: string): Promise<{ raw: number; exported: number }> {
   const folder = dirname(store)
   const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
@@ -71,9 +71,9 @@ describe('forget', () => {
     }
     expect((await cli(['doctor', '--store', store])).stdout).toContain('every version matches')
 
-    // The session goes on, and what was erased is not stored again.
+    // The session continues, and erased text is not stored again.
     const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
-    await manager.appendTurn({ role: 'user', content: 'go on' })
+    await manager.appendTurn({ role: 'user', content: 'continue' })
     await manager.indexFile('0.env')
     await manager.close()
     expect(await found(store)).toEqual(NONE)
@@ -90,12 +90,12 @@ describe('forget', () => {
     expect(await found(store)).toEqual(NONE)
   })
 
-  test('what is not there is told, and nothing goes', async () => {
+  test('reports missing objects and erases nothing', async () => {
     const folder = temporaryFolder('owner-')
     const store = await storeIn(folder)
     for (const [args, code, words] of [
       [[], 2, 'name what to forget'],
-      [['--id', 'nobody'], 1, 'no object nobody'],
+      [['--id', 'absent'], 1, 'no object absent'],
       [['--path', '/outside'], 1, 'no file /outside'],
       [['--session', 'other'], 1, 'no session other'],
       [['--text', 'ab'], 2, 'at least 6 bytes'],
@@ -120,7 +120,7 @@ describe('forget', () => {
     expect((await found(store)).exported).toBe(SECRETS - 2)
   })
 
-  test('what was erased is not brought back, and the model is told why', async () => {
+  test('erased text is not restored, and the model learns why', async () => {
     const folder = temporaryFolder('owner-')
     const store = await storeIn(folder)
     expect((await cli(['forget', '--store', store, '--id', 'c0', '--path', join(folder, '4.env'), '--why', 'a live key'])).code).toBe(0)
@@ -183,7 +183,7 @@ describe('secrets', () => {
     expect(tokensIn(await everything(folder, path))).toBe(0)
   })
 
-  test('are not recorded with "redact", and files, edits and what is brought back go on working', async () => {
+  test('are not recorded with "redact", and files, edits and restored outputs continue to work', async () => {
     const folder = temporaryFolder('owner-')
     const path = join(folder, 'store', 'context.db')
     const env = join(folder, 'a.env')
@@ -193,7 +193,7 @@ describe('secrets', () => {
     expect((await manager.indexFile('a.env')).action).toBe('unchanged')
     const { id } = await manager.indexFile('a.env')
     expect((await manager.get(id))?.['content']).toBe('first\nTOKEN=[redacted: github-pat]\n')
-    // What is brought back in the same process is what was recorded.
+    // The same process restores the original output.
     expect((await manager.activate(id)).content).toBe(`first\nTOKEN=${token(0)}\n`)
     expect((await manager.activate('c1')).content).toBe(`and ${token(3)}`)
     expect(await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' })).toBe('c1')
@@ -263,7 +263,7 @@ describe('prune and limits', () => {
     expect(await limits('--none')).toContain('no limits')
   })
 
-  test('what can not be understood is told, and nothing goes', async () => {
+  test('reports unreadable data and deletes nothing', async () => {
     const store = oldStore()
     for (const args of [['prune'], ['prune', '--older-than', 'x'], ['prune', '--older-than', '0d'], ['prune', '--max-size', '-1'], ['limits', '--none', '--older-than', '1d'], ['limits', '--max-size', '0'], ['limits', '--max-size', '100KB']]) {
       const { code, stdout, stderr } = await cli([args[0]!, '--store', store, ...args.slice(1)])

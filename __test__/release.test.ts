@@ -1,4 +1,4 @@
-/** What must not be published is refused before anything is packed. */
+/** Forbidden contents of a package are refused before anything is packed. */
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ test('a platform package with the binary of another platform, or with none', () 
   copyFileSync(join(ROOT, FILE), join(artifacts, `pi-context-manager.${other}.node`))
   expect(refusal(artifacts, [other])).toEqual([expect.stringContaining(`is for ${PLATFORM}, not for ${other}`)])
   writeFileSync(join(artifacts, `pi-context-manager.${other}.node`), 'text')
-  expect(refusal(artifacts, [other])).toEqual([expect.stringContaining('is no binary for')])
+  expect(refusal(artifacts, [other])).toEqual([expect.stringContaining('is not a binary for')])
 })
 
 test('the packages: binaries in folders of their own are found, and the main package needs them by their version', () => {

@@ -16,7 +16,7 @@ afterEach(cleanUp)
 
 const { EACH, ends } = program as { EACH: number; ends: string[] }
 
-/** Records them; with `killAt`, until so many rounds are done. */
+/** Records them; with `killAt`, until this many rounds are done. */
 async function record(place: string, redact: boolean, killAt?: number): Promise<void> {
   const file = fileURLToPath(new URL('../rig/secrets.mjs', import.meta.url))
   const child = spawn(process.execPath, [file, join(place, 'store', 'context.db'), place, String(redact)], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -29,7 +29,7 @@ async function record(place: string, redact: boolean, killAt?: number): Promise<
   expect(await ended).toEqual(killAt === undefined ? [0, null] : [null, 'SIGKILL'])
 }
 
-/** How many of the secrets are in the raw files of the store. */
+/** Number of the secrets in the raw files of the store. */
 function inFiles(place: string): number {
   const folder = join(place, 'store')
   const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
@@ -37,7 +37,7 @@ function inFiles(place: string): number {
   return ends.filter((end) => raw.includes(end.toLowerCase())).length
 }
 
-/** How many of them are in an export and in the page. Texts are compressed in the files. */
+/** Number of the secrets in an export and in the page. Texts are compressed in the files. */
 async function readable(place: string): Promise<{ exported: number; page: number }> {
   const store = join(place, 'store', 'context.db')
   const exported = await cli(['export', '--store', store, '-'])

@@ -47,7 +47,7 @@ function suite(name: string): string[] {
   }
 }
 
-/** `suite: name; suite: name`, where a title may hold a semicolon of its own. */
+/** `suite: name; suite: name`, where a title may also hold a semicolon. */
 function tests(cell: string): { suite: string; name: string }[] {
   return cell.split(/; (?=[a-z_/-]+: )/).map((reference) => {
     const [, suite, name] = /^([a-z_/-]+): (.+)$/.exec(reference)!

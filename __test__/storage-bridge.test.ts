@@ -49,7 +49,7 @@ describe('a directory as toolcall objects', () => {
     expect((await store.sessionSets()).activeSet).toEqual([id])
   })
 
-  test('each session has an object of its own for an output', async () => {
+  test('each session has a separate object for an output', async () => {
     const contextDir = await directory()
     const dir = await directory()
     await new ContextManager({ contextDir }).saveContext('t', {}, 'shared')

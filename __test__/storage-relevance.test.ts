@@ -48,7 +48,7 @@ describe.each([['its own pointers', (p: ContextPointer[]) => p], ['copies of the
   test.each([
     ['words of two characters do not count', 'go to it', ['go to it', 'go'], ['go to it', 'go']],
     ['words of three do', 'add', ['remove', 'add'], ['add']],
-    ['a part of a word is no match', 'auth', ['authentication', 'auth'], ['auth']],
+    ['a part of a word does not match', 'auth', ['authentication', 'auth'], ['auth']],
     ['case does not matter', 'ERROR', ['Some Error', 'else'], ['Some Error']],
     ['repetition does not count', 'error log', ['error error error', 'error log'], ['error log', 'error error error']],
     ['punctuation, paths and snake case separate', 'auth code', ['x src/auth.ts', 'search_code'], ['x src/auth.ts', 'search_code']],

@@ -88,7 +88,7 @@ describe.each(fileSystems)('with %s', (_, fileSystem) => {
     expect((await other.loadContexts(paths)).map(({ result }) => (result as string).length)).toEqual([5, 100_000])
   })
 
-  test('what is saved is what was given at the call', async () => {
+  test('saves the values of the moment of the call', async () => {
     const { manager } = await open()
     const [args, result] = [{ path: 'before' }, { lines: ['before'] }]
     const saving = manager.saveContext('read', args, result)
@@ -179,7 +179,7 @@ describe.each(fileSystems)('with %s', (_, fileSystem) => {
     await manager.clearContextDir()
   })
 
-  test('clear does both, waits for saves under way, and the instance goes on', async () => {
+  test('clear does both, waits for saves under way, and the instance continues', async () => {
     const { manager } = await open()
     const saving = Array.from({ length: 10 }, (_, n) => manager.saveContext('t', { n }, n))
     const cleared = manager.clear()
@@ -285,7 +285,7 @@ describe.each(fileSystems)('with %s', (_, fileSystem) => {
     expect(await manager.loadContexts([small, ...paths])).toEqual([])
   })
 
-  test('what was read once is cached', async () => {
+  test('a value read once is cached', async () => {
     const { manager, common, fs } = await open()
     const filepath = await manager.saveContext('t', {}, 'read')
     const reader = new ContextManager({ ...common, cacheBytes: 1e6 })

@@ -1,4 +1,4 @@
-/** The package's classes as a user meets them: real classes, checked options, and a store of its own. */
+/** The package's classes as a user meets them: real classes, checked options, and a separate store. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
@@ -64,7 +64,7 @@ describe('options', () => {
     ['a relative working directory', { cwd: 'src' }, /the working directory must be an absolute path, and "src" is none/],
     ['a relative prefix', { mounts: [{ agentPrefix: 'a', canonicalPrefix: '/b', filesystemId: 'f' }] }, /must be absolute paths, and "a" or "\/b" is none/],
     ['a negative context window', { model: { contextWindow: -1, input: 0, cacheRead: 0, cacheWrite: 0 } }, /model\.contextWindow is a number of 0 or more, not -1/],
-    ['a price that is no number', { model: { contextWindow: 1, input: '3', cacheRead: 0, cacheWrite: 0 } }, /model\.input/],
+    ['a price that is not a number', { model: { contextWindow: 1, input: '3', cacheRead: 0, cacheWrite: 0 } }, /model\.input/],
     ['a layout that does not exist', { layout: 'columns' }, /layout is 'references' or 'sections'/],
   ])('open_refuses_%s', async (_, wrong, sentence) => {
     const options = { ...base, ...wrong } as never

@@ -25,7 +25,7 @@ async function storeIn(folder: string): Promise<string> {
   return path
 }
 
-/** Runs the program in a terminal of its own; what it shows, and its exit code. */
+/** Runs the program in its own terminal. Returns the screen and the exit code. */
 function shownBy(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; screen: string }> {
   const [file, own] = program(...args)
   return new Promise((resolve, reject) => {

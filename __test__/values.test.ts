@@ -1,4 +1,4 @@
-/** What crosses the border to the native part: any JSON, however much of it, and histories that share what they can. */
+/** Values that cross the border to the native part: any JSON, however large, and histories that share as much as they can. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ContextManager, IncomingMessage, ModelCall } from '../lib/index.ts'
 import { expectedHashes, folder, opened, sqlite } from './core/setup.ts'
@@ -12,7 +12,7 @@ const MANY = 1_100_000
 const call = (id: string, args: object) => ({ id, tool: 'custom', args, content: 'out', status: 'ok' as const })
 
 describe('values', () => {
-  test('an own field named __proto__ comes back as it was, at any depth and by every way', async () => {
+  test('an own field named __proto__ returns unchanged, at any depth and by every way', async () => {
     const manager = await opened({ cwd: folder() })
     const text = '{"__proto__":{"polluted":true},"list":[{"__proto__":null}],"toJSON":1}'
     const args = JSON.parse(text) as object
@@ -34,7 +34,7 @@ describe('values', () => {
     expect(document['content_hash']).toBe(expectedHashes(document).content_hash)
   })
 
-  test('what JSON has other words for arrives in these', async () => {
+  test('converts values JSON cannot represent', async () => {
     const manager = await opened({ cwd: folder() })
     const date = new Date(0)
     await manager.recordToolcall(call('c', { date, small: 12n, large: 2n ** 80n, gap: [undefined], nothing: undefined, zero: -0, big: 2 ** 53 }))
@@ -114,7 +114,7 @@ describe('more fields of one object than are taken', () => {
     expect(await manager.transformContext(messages.slice(0, 1))).toEqual(messages.slice(0, 1))
   })
 
-  test('the last one that is taken comes back', async () => {
+  test('the last accepted value returns', async () => {
     const manager = await opened({ cwd: folder() })
     const args = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`k${n}`, n]))
     await manager.recordToolcall(call('c', args))
@@ -182,6 +182,6 @@ describe('histories', () => {
     expect(await manager.history('chat:s', { limit: 0 })).toEqual([])
     expect(await manager.history('chat:s', { after: whole.at(-1)!.txId })).toEqual([])
     expect(await manager.history('chat:s', { after: whole[9]!.txId, limit: 3 })).toEqual(whole.slice(10, 13))
-    expect(await manager.history('nobody', { limit: 3 })).toEqual([])
+    expect(await manager.history('absent', { limit: 3 })).toEqual([])
   })
 })

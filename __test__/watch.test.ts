@@ -1,4 +1,4 @@
-/** What a listener hears of the session's files. */
+/** The events of a listener to the session's files. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -77,7 +77,7 @@ test('a touch is told before the file is read, and ends when it is asked to', as
   expect(heard).toEqual(['touched', 'updated'])
 })
 
-test('who has ended it hears nothing any more, and others go on', async () => {
+test('unsubscribing stops only that listener', async () => {
   const { manager, path, id } = await tracked()
   const [one, two] = [listen(manager), listen(manager)]
   one.end()

@@ -1,4 +1,4 @@
-/** What recorded sessions were billed: by lifetime, by response, each call once, whatever the counts are. */
+/** The bills of recorded sessions: by lifetime, by response, each call once, whatever the counts are. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'

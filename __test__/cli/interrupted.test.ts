@@ -13,7 +13,7 @@ import { onCleanUp } from '../../rig/cleanup.ts'
 
 afterEach(cleanUp)
 
-/** More than a pipe holds, so that an export to one that nobody reads waits. */
+/** More than a pipe holds, so that an export to an unread pipe waits. */
 const LARGE = 'a secret that must not stay\n'.repeat(20_000)
 
 /** A store, an empty folder for temporary files, and an empty working folder. */
@@ -34,7 +34,7 @@ function started(args: string[], env: Record<string, string>): ChildProcess {
   return child
 }
 
-/** An export to a pipe that nobody reads any further, begun. */
+/** An export that has begun, to a pipe that is no longer read. */
 async function exporting(store: string, env: Record<string, string>): Promise<ChildProcess> {
   const child = started([MAIN, 'export', '--store', store, '-'], env)
   await once(child.stdout!, 'readable')

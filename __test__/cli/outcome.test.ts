@@ -1,4 +1,4 @@
-/** How commands end: exit codes, readers that stop, stores that can only be read, secrets that are never shown. */
+/** The outcomes of commands: exit codes, readers that stop, stores that can only be read, secrets that are never shown. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -52,18 +52,18 @@ describe('the same outcome has the same exit code in every command', () => {
     }
   })
 
-  test('what is not there is not found', async () => {
+  test('reports missing objects as not found', async () => {
     const folder = temporaryFolder('outcome-')
     const store = await storeIn(folder)
     for (const args of [
-      ['show', 'nobody'],
-      ['log', 'nobody'],
+      ['show', 'absent'],
+      ['log', 'absent'],
       ['search', 'flamingo'],
-      ['search', '--session', 'nobody', 'pelican'],
-      ['inspect', '--session', 'nobody'],
-      ['export', '--session', 'nobody', join(folder, 'out.jsonl')],
-      ['forget', '--id', 'nobody'],
-      ['forget', '--session', 'nobody'],
+      ['search', '--session', 'absent', 'pelican'],
+      ['inspect', '--session', 'absent'],
+      ['export', '--session', 'absent', join(folder, 'out.jsonl')],
+      ['forget', '--id', 'absent'],
+      ['forget', '--session', 'absent'],
     ]) {
       const { code, stdout } = await cli([...args, '--store', store])
       expect({ args, code, stdout }).toEqual({ args, code: 1, stdout: '' })

@@ -1,4 +1,4 @@
-/** What a mistake is answered with: one sentence that says what was given and what to do, and no code of the system. */
+/** The answer to a mistake: one sentence that says what was given and what to do, without a code of the system. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -26,13 +26,13 @@ test('every mistake has its sentence', async () => {
     [['limits', '--older-than'], 2, '--older-than needs a value; "pi-context-manager limits --help" explains the command'],
     [['sessions', '--store', nowhere], 2, `there is no store at ${nowhere}; check the path`],
     [['sessions', '--store', junk], 2, 'the store is damaged: the file is not a context store, or its first page is damaged'],
-    [['show', '--store', store, 'nobody'], 1, `${store} has no object nobody, nor a file ${join(process.cwd(), 'nobody')}; "search" shows IDs and paths`],
+    [['show', '--store', store, 'absent'], 1, `${store} has no object absent, nor a file ${join(process.cwd(), 'absent')}; "search" shows IDs and paths`],
     ...(['show', 'log'] as const).map((name): (typeof cases)[number] => [[name, '--store', store, 'AF3'], 2, 'AF3 is too short for a name; give at least four of its digits']),
     [['forget', '--store', store, '--id', 'af3'], 2, 'af3 is too short for a name; give at least four of its digits'],
     [['show', '--store', store, ''], 2, 'show needs one ID or path; an empty one was given'],
     [['forget', '--store', store, '--id', ''], 1, `${store} has no object , nor a file ${process.cwd()}; "search" shows IDs and paths`],
     [['why', folder], 2, `${folder} is a folder; name one session file in it`],
-    [['search', '--store', store, '--session', 'nobody', 'x'], 1, `${store} has no session nobody; "sessions" lists them`],
+    [['search', '--store', store, '--session', 'absent', 'x'], 1, `${store} has no session absent; "sessions" lists them`],
     [['forget', '--store', store, '--path', nowhere], 1, `${store} has no file ${nowhere}; "search" shows paths`],
     [['forget', '--store', store, '--text-file', nowhere], 2, `${nowhere} can't be read: no such file or directory`],
     [['gateway', '--store', store, '--models', nowhere], 2, `${nowhere} can't be read: no such file or directory`],

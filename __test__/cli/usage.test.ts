@@ -1,4 +1,4 @@
-/** What sessions cost and what was saved, and what broke their caches, by the program itself. */
+/** The cost and the savings of sessions, and the reasons for broken caches, by the program itself. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -212,7 +212,7 @@ describe('why', () => {
     const { folder, env } = given()
     session(folder, '0199dddd-4', '/w', [call({ id: 'a', parent: null, at: at(0), input: 5000 }), call({ id: 'b', parent: 'a', at: at(1), input: 6000 })])
     expect((await cli(['why', '0199d'], env)).stdout).toContain('has not reported any use of its cache')
-    expect(await cli(['why', 'nobody'], env)).toMatchObject({ code: 1, stdout: '' })
+    expect(await cli(['why', 'absent'], env)).toMatchObject({ code: 1, stdout: '' })
     expect(await cli(['why', '0199'], env)).toMatchObject({ code: 2, stderr: 'pi-context-manager: 0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4; give more of it\n' })
     expect(await cli(['inspect', '--call', '0', '--session', '0199'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4') })
     expect((await cli(['inspect', '--call', '0', '--session', '0199d'], env)).code).toBe(0)

@@ -17,7 +17,7 @@ export function folder(): string {
   return path
 }
 
-/** A store in a folder of its own. */
+/** A store in its own folder. */
 export function sqlite(): StoreOptions & { kind: 'sqlite' } {
   return { kind: 'sqlite', path: join(folder(), 'store', 'context.db'), durability: 'process' }
 }

@@ -13,7 +13,7 @@ const BODY = '{"model":"m","messages":[{"role":"user","content":"x"}]}'
 
 type Headers = Record<string, string>
 
-/** What a browser adds, by what it is asked to do. */
+/** Headers that a browser adds, by the kind of request. */
 const BY_BROWSERS: [string, Headers][] = [
   ['a navigation', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' }],
   ['an address that the user opens', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'none', 'sec-fetch-user': '?1' }],

@@ -65,7 +65,7 @@ function breaks(requests: readonly ModelRequest[]): number {
 
 const rollsIn = (text: string): number => [...text.matchAll(/(\d+) rolls?\b/g)].reduce((sum, [, count]) => sum + Number(count), 0)
 
-/** Returns whether the last output is one of the files', from its first line to its last, byte for byte. */
+/** True if the last output is one of the files', from its first line to its last, byte for byte. */
 function isBroughtBack(agent: Agent, request: ModelRequest): boolean {
   const [line = ''] = /n\d+ line 0 /.exec(lastResult(request)) ?? []
   return line !== '' && agent.hasWhole(lastResult(request), long(line.split(' ')[0] as string, agent.lines))
@@ -78,7 +78,7 @@ class Talk {
   readonly server: ModelServer
   readonly place: Workplace
   rolls = 0
-  /** What the gateway has said at its end. */
+  /** The gateway's last words. */
   summary = ''
   #chat: Chat | undefined
   #files = 0
@@ -186,17 +186,17 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
     talk.reads(each)
     // Errors come between, and go through as they are.
     steps.steps.splice(5, 0, { status: 429, headers: { 'retry-after': '0' } }, { status: 500, headers: { 'retry-after': '0' } })
-    // A new process goes on with the same bytes; at the user's turn it may roll.
+    // A new process continues with the same bytes; at the user's turn it may roll.
     if (real.repeats) await talk.turn('begin')
     talk.reads(each)
-    if (real.repeats) await talk.turn('go on')
+    if (real.repeats) await talk.turn('continue')
     await talk.collapsed()
     steps.call(real.read?.(file) ?? real.shell(`cat ${file}`))
     let asked = ''
     steps.call((request) => real.recall((asked = handleIn(request))))
     steps.steps.push((request) => {
       expect([asked, isBroughtBack(real, request)]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
-      appendFileSync(file, 'changed by somebody else\n')
+      appendFileSync(file, 'changed by another user\n')
       return { calls: [real.shell('true')] }
     })
     // A request waits for the file's tracker, but not long; what comes later is told in the next one.
@@ -242,13 +242,13 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
           return 'it is a file'
         },
       ]
-      await talk.turn('ask somebody')
+      await talk.turn('ask a subagent')
       await talk.end()
       expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
       talk.check()
     })
 
-    test('after a compaction by the host, what was seen before comes back', async () => {
+    test('after a compaction by the host, earlier outputs come back', async () => {
       const talk = await Talk.start(real)
       const { steps, server } = talk
       await talk.collapse()
@@ -289,12 +289,12 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       let turns = 0
       await talk.collapsed((prompt) => turn(prompt, (turns += 1) > 1))
       let killed: ModelRequest | undefined
-      // Killed while it waits for an answer, which then nobody gets.
+      // Killed while it waits for an answer, which then reaches no client.
       steps.steps.push(async (request) => {
         killed = request
         await place.endBeside('SIGKILL')
         await place.startBeside()
-        return 'nobody hears this'
+        return 'an unheard answer'
       })
       let again: ModelRequest | undefined
       steps.steps.push((request) => {
@@ -313,7 +313,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       talk.check()
     })
 
-    test('a stream that breaks is broken for the client, which goes on as it does', async () => {
+    test('a broken stream is broken for the client, which continues in its own way', async () => {
       const talk = await Talk.start(real)
       talk.reads(3)
       talk.steps.steps.splice(2, 0, { text: 'half an ans', cut: true })

@@ -1,4 +1,4 @@
-/** How each agent is started, what its tools are called, and which of its requests are the conversation's own. */
+/** For each agent: its start, the names of its tools, and the requests that belong to the conversation itself. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ export interface Agent {
   name: ProgramName
   host: string
   program: Installed
-  /** How often the host itself changes what it has sent: Qwen Code and Gemini CLI clear old outputs. */
+  /** Number of times that the host itself changes earlier messages: Qwen Code and Gemini CLI clear old outputs. */
   ownBreaks: number
   /** True if it sends the same history in a new process. Qwen Code sends outputs again that it had cleared. */
   repeats: boolean
@@ -30,7 +30,7 @@ export interface Agent {
   lines: number
   /** The words of a command that asks `prompt`, in a new session or in the last one. */
   args(prompt: string, goesOn: boolean): string[]
-  /** How it takes several turns of its user in one process; undefined if each needs its own. */
+  /** Its way to take several turns of its user in one process; undefined if each needs its own. */
   chat?: { args: readonly string[]; line(prompt: string): string; isEnd(line: string): boolean }
   /** Writes its configuration, and gives its environment. `url` is the provider's, without a path. */
   prepare(home: string, cwd: string, url: string): Record<string, string>
@@ -39,11 +39,11 @@ export interface Agent {
   shell(command: string): ScriptedCall
   read?(path: string): ScriptedCall
   recall(id: string): ScriptedCall
-  /** True if it finds its provider and our tools only in a configuration of its own: it then runs beside a gateway. */
+  /** True if it finds its provider and our tools only in its own configuration: it then runs beside a gateway. */
   isBeside?: boolean
-  /** How its user has the conversation summarized; undefined if that can't be asked for without a terminal. */
+  /** Its user's command for a summary of the conversation; undefined if that can't be asked for without a terminal. */
   compact?: string
-  /** How it is made to summarize by itself: more input than this in an answer, in tokens. */
+  /** The limit from which it summarizes by itself: more input than this in an answer, in tokens. */
   compactsAt?: number
   /** The same: a window that the conversation does not fit into, in tokens. */
   compactsIn?: number
@@ -53,9 +53,9 @@ export interface Agent {
   window?: number
   /** Continue's own tool, a beta, fails without a terminal: "No active session found". */
   subagent?(prompt: string): ScriptedCall
-  /** How it waits for a subagent that works beside it. `started` is what the call has said. */
+  /** The call with which it waits for a subagent that works beside it. `started` is the output of the call that started it. */
   waits?(started: string): ScriptedCall
-  /** Returns whether a request is one of the main conversation. */
+  /** True if a request is one of the main conversation. */
   isMain(request: ModelRequest): boolean
   isSubagent?(request: ModelRequest): boolean
   /** Returns what its own output tool puts before and after a text. */
@@ -204,7 +204,7 @@ function continued(program: Installed): Agent {
   }
 }
 
-/** What a subagent is told first; its host says nothing else of it. */
+/** The first message to a subagent; its host adds nothing. */
 export const ASKED = 'Bring back what the other one has seen:'
 
 function isAsked({ messages }: ModelRequest): boolean {
@@ -219,7 +219,7 @@ export function agentNamed(name: ProgramName): Agent | undefined {
   return program === undefined ? undefined : AGENTS[name](program)
 }
 
-/** What a program has said until its end. */
+/** A program's outputs until its end. */
 interface Ran {
   code: number | null
   stdout: string
@@ -331,7 +331,7 @@ export class Workplace {
     const own = [...args, ...this.agent.args(prompt, goesOn)]
     const launch = programOf(command, own, { cwd: this.cwd, env: this.#env }).launch((this.#beside as Beside).addresses, this.home)
     for (const [name, content] of Object.entries(launch.files)) writeFileSync(join(this.home, name), content)
-    // What has no place of its own for addresses goes by its configuration.
+    // A program without its own setting for addresses follows its configuration.
     return this.agent.isBeside === true ? this.start(command, own) : this.start(command, launch.args, launch.env)
   }
 
@@ -347,7 +347,7 @@ export class Workplace {
     return this.run(process.execPath, [START, 'run', '--store', this.store, '--', command, ...args, ...this.agent.args(prompt, goesOn), ...more])
   }
 
-  /** Starts a chat behind a gateway of its own. */
+  /** Starts a chat behind a separate gateway. */
   chat(goesOn: boolean): Chat {
     const { command, args } = this.agent.program
     const chat = this.agent.chat as NonNullable<Agent['chat']>
@@ -371,7 +371,7 @@ export class Workplace {
   }
 }
 
-/** A proxy that is not there: nobody may ask it for the gateway. What runs beside one says so by itself. */
+/** A proxy that does not exist: no program may ask it for the gateway. A program that runs beside a gateway says so by itself. */
 const PROXY = ({ isBeside }: Agent): Record<string, string> => (isBeside === true ? {} : { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' })
 
 async function freePort(): Promise<number> {

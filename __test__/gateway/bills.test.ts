@@ -1,4 +1,7 @@
-/** What the gateway notes of its bills and never notes of its clients, and how `usage` compares the held-out sessions with the others. */
+/**
+ * The gateway's notes about its bills, without texts of its clients, and the comparison of held-out sessions with the others in
+ * `usage`.
+ */
 import { once } from 'node:events'
 import { appendFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -67,7 +70,7 @@ test('credentials reach the provider and stand in no file', async () => {
   expect(code).toBe(0)
   const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   const texts = files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1'))
-  // What was said does stand there, in the export in plain text.
+  // The text is in the plain export.
   expect(texts.some((text) => text.includes('n29 line 3 of an output'))).toBe(true)
   expect(files.filter((_, at) => texts[at]!.includes('sk-secret')).map(({ name }) => name)).toEqual([])
 })

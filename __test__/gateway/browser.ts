@@ -10,11 +10,11 @@ import { onCleanUp } from '../../rig/cleanup.ts'
 /** The browser's command; undefined where there is none. */
 export const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome'].find((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0)
 
-if (CHROMIUM === undefined) process.stderr.write('skipped: the page in a browser (there is no chromium)\n')
+if (CHROMIUM === undefined) process.stderr.write('skipped: the page in a browser (chromium is missing)\n')
 
 type Params = Record<string, any>
 
-/** One page in a browser of its own. */
+/** One page in its own browser. */
 export class Browser {
   readonly #child: ChildProcess
   readonly #waiting = new Map<number, { done: (result: Params) => void; failed: (error: Error) => void }>()
@@ -23,7 +23,7 @@ export class Browser {
   #last = 0
   /** The addresses of all requests that the page has made. */
   readonly requested: string[] = []
-  /** What went wrong in the page. */
+  /** Errors in the page. */
   readonly errors: string[] = []
 
   private constructor(child: ChildProcess) {

@@ -182,7 +182,7 @@ describe('a refusal', () => {
 
 /** A loop whose model thinks: its signatures are the provider's own. */
 class BoundLoop extends AnthropicLoop {
-  /** Sends so many calls; after each refusal the user says a word, at most 8 times. Returns the refusals. */
+  /** Sends this many calls; after each refusal the user says a word, at most 8 times. Returns the refusals. */
   async until(server: Awaited<ReturnType<typeof startModelServer>>, calls: number): Promise<string[]> {
     const refused: string[] = []
     this.messages.push({ role: 'user', content: [{ type: 'text', text: 'go' }] })
@@ -197,7 +197,7 @@ class BoundLoop extends AnthropicLoop {
       if (got.status !== 200) break
       this.messages.push({ role: 'assistant', content: blocksIn(got.text) })
       this.messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: long(`n${n}`) }] })
-      if (n % 4 === 3) this.messages.push({ role: 'assistant', content: [{ type: 'text', text: `done ${n}` }] }, { role: 'user', content: [{ type: 'text', text: `go on ${n}` }] })
+      if (n % 4 === 3) this.messages.push({ role: 'assistant', content: [{ type: 'text', text: `done ${n}` }] }, { role: 'user', content: [{ type: 'text', text: `continue ${n}` }] })
     }
     return refused
   }

@@ -1,4 +1,4 @@
-/** Conversations through the gateway: what the provider gets, and what comes back. */
+/** Conversations through the gateway: the provider's requests, and the outputs that return. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -12,7 +12,7 @@ import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, upst
 
 afterEach(cleanUp)
 
-/** How many requests are not the one before with something at its end. */
+/** Number of requests that are not the previous one with an addition at its end. */
 function breaks(server: ModelServer, from = 0): number {
   let found = 0
   const requests = server.requests.slice(from)
@@ -35,7 +35,7 @@ interface Codex {
   call: (cmd: string, output: string) => Promise<string>
 }
 
-/** A loop as Codex runs one, in a folder with a file; it may go on with one of an earlier process. */
+/** A loop as Codex runs one, in a folder with a file; it may continue one of an earlier process. */
 async function codex(place: { store?: StoreOptions; formsPath?: string } = {}, before?: Codex): Promise<Codex> {
   const { url, seen } = await upstream((_, response) => response.end('{}'))
   const cwd = before === undefined ? folder() : dirname(before.file)
@@ -55,7 +55,7 @@ async function codex(place: { store?: StoreOptions; formsPath?: string } = {}, b
 }
 
 describe('a conversation', () => {
-  test('60 calls keep their prefix but for rolls, and every output comes back byte for byte', async () => {
+  test('60 calls keep their prefix but for rolls, and every output returns byte for byte', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway, warnings } = await gatewayTo(server.url)
     const loop = new AnthropicLoop(gateway)
@@ -89,7 +89,7 @@ describe('a conversation', () => {
     expect(results(server).map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, n) => long(`n${n}`)))
   })
 
-  test('a second gateway goes on with the form of the first, and brings back what had collapsed', async () => {
+  test('a second gateway continues with the form of the first, and restores collapsed outputs', async () => {
     const server = await startModelServer(() => 'ok')
     const place = lasting()
     const first = await gatewayTo(server.url, place)
@@ -136,7 +136,7 @@ describe('a conversation', () => {
     expect(sizes[1]! / sizes[0]!).toBeLessThan(1.05)
   })
 
-  test.each([{ sessionId: 'session-1' }, {}])('what the host has compacted before this process comes back; the call says %o', async (meta) => {
+  test.each([{ sessionId: 'session-1' }, {}])('outputs that the host compacted before this process return; the call says %o', async (meta) => {
     const server = await startModelServer(() => 'ok')
     const place = lasting()
     const first = await gatewayTo(server.url, place)
@@ -169,7 +169,7 @@ describe('a conversation', () => {
     expect(lastTexts(server)).toMatch(/stale id=\S+ path=.*a\.txt/)
   })
 
-  test('of a file whose output has collapsed it is told when the output comes back', async () => {
+  test('reports a change of a file with a collapsed output when the output comes back', async () => {
     const server = await startModelServer(() => 'ok')
     const cwd = folder()
     const { gateway } = await gatewayTo(server.url, { cwd })
@@ -193,26 +193,26 @@ describe('a conversation', () => {
     ['cat a.txt', true, (text: string) => text],
     ["sed -n '1,30p' a.txt", true, (text: string) => text.split('\n').slice(0, 30).join('\n')],
     ["nl -ba a.txt | sed -n '3,30p'", true, (text: string) => text.split('\n').map((line, n) => `${String(n + 1).padStart(6)}\t${line}`).slice(2, 30).join('\n')],
-    // What it has left out, the model has not seen.
+    // The model has not seen the omitted part.
     ['cat ./a.txt', false, (text: string) => `${text.slice(0, 500)}…500 tokens truncated…${text.slice(-500)}`],
     ['cat a.txt', false, () => 'cat: a.txt: Permission denied'],
   ])('Codex, which reads with its shell (%s), is told of a change (%s), and of none that there was not', async (command, isTold, shows) => {
     const { file, call } = await codex()
     await call(command, shows(readFileSync(file, 'utf8')))
     for (let n = 0; n < 4; n += 1) expect(await call('true', 'x')).not.toContain('stale id=')
-    writeFileSync(file, `${long('a', 20)}\nchanged by somebody else\n${long('a', 20)}\n`)
+    writeFileSync(file, `${long('a', 20)}\nchanged by another user\n${long('a', 20)}\n`)
     let last = ''
     for (let n = 0; n < 20 && !last.includes('stale id='); n += 1) last = await call('true', 'x')
     expect(/stale id=\S+ path=\S*a\.txt/.test(last)).toBe(isTold)
   })
 
-  test('what changes while Codex is away is told, and its prefix stays', async () => {
+  test('reports changes made while Codex was away, and its prefix stays', async () => {
     const place = lasting()
     const first = await codex(place)
     await first.call('cat a.txt', readFileSync(first.file, 'utf8'))
     const before = JSON.parse(await first.call('true', 'x')).input as object[]
     await first.gateway.close()
-    writeFileSync(first.file, `${long('a', 20)}\nchanged by somebody else\n${long('a', 20)}\n`)
+    writeFileSync(first.file, `${long('a', 20)}\nchanged by another user\n${long('a', 20)}\n`)
     const second = await codex(place, first)
     let last = ''
     for (let n = 0; n < 20 && !last.includes('stale id='); n += 1) last = await second.call('true', 'x')
@@ -220,7 +220,7 @@ describe('a conversation', () => {
     expect((JSON.parse(last).input as object[]).slice(0, before.length)).toEqual(before)
   })
 
-  test('siblings that go on from one conversation at a time each keep their prefix but for rolls', async () => {
+  test('siblings that continue one conversation at a time each keep their prefix but for rolls', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)
     const loop = new AnthropicLoop(gateway)
@@ -241,7 +241,7 @@ describe('a conversation', () => {
         sibling.before = now
       }
     }
-    // The first turn of each is a turn of the conversation that they come from; then each is one of its own.
+    // The first turn of each belongs to their common conversation; later turns are its own.
     expect(siblings.reduce((sum, { breaks: own }) => sum + own, 0)).toBeLessThanOrEqual(rolls() - before + siblings.length)
     expect(gateway.conversations.all.map(({ id }) => id).toSorted()).toEqual(['', '~2', '~3'].map((number) => `claude-code:session-1${number}`))
   })
@@ -280,7 +280,7 @@ describe('a conversation', () => {
     await compacted.call('Bash', { command: 'cat z' }, long('z'))
     expect(gateway.conversations.all.map(({ id }) => id).sort()).toEqual(['claude-code:session-1', 'claude-code:session-1:agent-1', 'claude-code:session-1~2'])
     expect(await callTool(gateway, 'activate', { id: kept })).toMatch(/^n\d+ line 0 /)
-    // The first one goes on where it was.
+    // The first one continues where it was.
     await loop.call('Bash', { command: 'cat y' }, long('y'))
     expect(gateway.conversations.all.length).toBe(3)
     expect(lastTexts(server)).not.toContain('n0 line 3')

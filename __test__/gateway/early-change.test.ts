@@ -17,7 +17,7 @@ async function session(stay?: number): Promise<{ server: ModelServer; gateway: G
   const place = lasting()
   const { gateway } = await gatewayTo(server.url, { ...place, open: { store: place.store, ...(stay === undefined ? {} : { stay: { weight: stay } }) } })
   const loop = new AnthropicLoop(gateway)
-  loop.messages.push({ role: 'user', content: [{ type: 'text', text: '<system-reminder>\nToday is 2026-11-27.\n</system-reminder>' }, { type: 'text', text: 'go on' }] })
+  loop.messages.push({ role: 'user', content: [{ type: 'text', text: '<system-reminder>\nToday is 2026-11-27.\n</system-reminder>' }, { type: 'text', text: 'continue' }] })
   for (let n = 0; n < 60; n += 1) {
     await loop.call('Bash', { command: `cat n${n}` }, output(n))
     if (n === 5) loop.messages.at(-1).content.push({ type: 'text', text: '<system-reminder>\nremember\n</system-reminder>' })
@@ -34,7 +34,7 @@ const CHANGES: [string, (loop: AnthropicLoop) => void][] = [
   ['a reminder gone', (loop) => loop.messages[12].content.pop()],
   ['one result cleared', (loop) => (resultAt(loop, 1).content = '[Old tool result content cleared]')],
   ['another date, and a reminder gone', (loop) => (loop.messages[12].content.pop(), (loop.messages[0].content[0].text = 'Today is 2026-11-28.'))],
-  ['the first message gone', (loop) => void loop.messages.splice(0, 1, { role: 'user', content: [{ type: 'text', text: 'go on' }] })],
+  ['the first message gone', (loop) => void loop.messages.splice(0, 1, { role: 'user', content: [{ type: 'text', text: 'continue' }] })],
   ['a new message before all', (loop) => void loop.messages.unshift({ role: 'user', content: [{ type: 'text', text: 'first' }] }, { role: 'assistant', content: [{ type: 'text', text: 'yes' }] })],
 ]
 

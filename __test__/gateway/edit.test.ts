@@ -59,7 +59,7 @@ test('2,000 random edits lead to the same value in memory, from a file and in a 
 describe('the text of a body', () => {
   const text = ' { "id" : 12345678901234567890, "x":1.0,"x": 2.50 , "messages":[ {"role":"user","n":1e400,"content":"\\u00e9\\/"},\n{"role":"user","content":[{"type":"text","text":"long"}]} ], "z":[] } '
 
-  test('what an edit does not touch keeps its characters', () => {
+  test('untouched parts of an edited text keep their characters', () => {
     const edit: JsonEdit = { fields: { messages: { items: [0, [1, { fields: { content: { items: [[0, { fields: { text: { is: 's' } } }]] } } }], { add: { role: 'user' } }] } } }
     expect(spliced(text, edit)).toBe(
       ' {"id" : 12345678901234567890,"x":1.0,"x": 2.50,"messages":[{"role":"user","n":1e400,"content":"\\u00e9\\/"},{"role":"user","content":[{"type":"text","text":"s"}]},{"role":"user"}],"z":[]}',
@@ -87,7 +87,7 @@ test.each([
   expect(argumentsText(own, args)).toBe(wanted)
 })
 
-test('what is added is the same object, and markers far inside it are found in no time', () => {
+test('an added part is the same object, and markers far inside it are found in no time', () => {
   const notice = { role: 'user', content: 'changed' }
   const [added] = itemsOf([], [notice]) as [{ add: unknown }]
   expect(added.add).toBe(notice)
@@ -114,7 +114,7 @@ describe('lists', () => {
   })
 
   /** Sends an answer and its results in one line, and the next one edited, as a roll does. */
-  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)('%s: what is sent is an edit of its own message, also where hosts use IDs again or give none', (name) => {
+  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)('%s: each sent message is an edit of its own original, also if hosts reuse IDs or give none', (name) => {
     const step = (text: string): Step => ({ text, calls: [{ id: 'call_0', name: 'bash', args: { command: 'x' }, output: 'long' }] })
     const shape = shapeNamed(name)
     const messages = ['first', 'second', 'third', 'fourth'].flatMap((text) => written[name](step(text), 1))

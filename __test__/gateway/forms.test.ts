@@ -1,4 +1,4 @@
-/** What is on disk of the forms in which conversations went out: who can read it, whose it is, and what is damaged. */
+/** The files with the forms in which conversations were sent: their readers, their owners, and damaged ones. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ describe('a file', () => {
     expect(shown(new Forms(path).of('key'))).toEqual([{ ...named, atMs: 199, items: Array.from({ length: 199 }, (_, at) => at) }])
     expect(new Forms(path).of('other')).toEqual([])
     expect([statSync(path).mode & 0o777, statSync(fileIn(path)).mode & 0o777]).toEqual([0o700, 0o600])
-    // What follows the same beginning is all that a request writes.
+    // A request writes only the part after the common beginning.
     expect(statSync(fileIn(path)).size).toBeLessThan(60_000)
   })
 
@@ -98,7 +98,7 @@ describe('a file', () => {
     expect(new Forms(path).of('key')).toEqual([])
   })
 
-  test('that was erased while gateways run has the whole form once one of them goes on, and the other one sees it', () => {
+  test('that was erased while gateways run has the whole form once one of them continues, and the other one sees it', () => {
     const path = place()
     const [forms, other] = [new Forms(path), new Forms(path)]
     forms.note('key', named, form([0, 1], 1))
@@ -109,7 +109,7 @@ describe('a file', () => {
     for (const one of [forms, other, new Forms(path)]) expect(shown(one.of('key'))).toMatchObject([{ items: [0, 1, 2] }])
   })
 
-  test('of another gateway is seen as it is now', () => {
+  test('of another gateway is seen in its present state', () => {
     const path = place()
     const [one, other] = [new Forms(path), new Forms(path)]
     one.note('key', named, form([0], 1))
@@ -172,7 +172,7 @@ describe('on the disk', () => {
     await gateway.close()
   }
 
-  test('what was forgotten is not there again, whoever still sends it', async () => {
+  test('forgotten texts do not return, even if a client still sends them', async () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const store = join(folder(), 'context.db')
     const options = { kind: 'sqlite', path: store } as const

@@ -71,7 +71,7 @@ describe('one request is one request', () => {
     expect(seen.find(({ request }) => request.method === 'POST')!.request.headers[name]).toBe(name === 'host' ? new URL(url).host : value)
   })
 
-  test('what is of one connection stays on it', async () => {
+  test('headers of one connection stay on it', async () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url)
     await raw(gateway, 'POST /v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\nHop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nConnection: Hop, keep-alive\r\nContent-Length: 2\r\n\r\n{}')

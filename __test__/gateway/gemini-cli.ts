@@ -1,4 +1,4 @@
-/** How Gemini CLI is started, and what its tools are called. */
+/** Gemini CLI: its start and the names of its tools. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Agent } from './agents.ts'

@@ -65,7 +65,7 @@ function script(perTurn: number, call: (n: number) => ScriptedCall = (n) => ({ n
 
 const output = (call: any): string => long(String(call.args.command ?? call.args.file_path).replace('cat ', ''), 60)
 
-/** Which requests are no continuation of the one before, and whether each of them begins a turn. */
+/** Requests that do not continue the previous one; `isPrompt` says if each of them begins a turn. */
 function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
   const texts = server.requests.map(({ messages }) => messages.map(({ json }) => json))
   return server.requests.flatMap(({ messages }, n) => {
@@ -94,7 +94,7 @@ describe('Gemini', () => {
     expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
     const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
     expect(sent / plain).toBeLessThan(0.6)
-    // Everything that has collapsed comes back, byte for byte.
+    // Every collapsed output comes back, byte for byte.
     const ids = [...server.requests.at(-1)!.raw.toString('utf8').matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map(([, id]) => id!)
     expect(ids.length).toBeGreaterThan(0)
     const wanted = new Set(loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))))
@@ -152,7 +152,7 @@ describe('Gemini', () => {
       return 'x'
     })
     const within = server.requests.length
-    await loop.turn('go on', () => 'x')
+    await loop.turn('continue', () => 'x')
     const tells = (from: number, to?: number): number => server.requests.slice(from, to).filter(({ raw }) => raw.includes('stale id=')).length
     expect(tells(0, within)).toBe(0)
     expect(tells(within)).toBeGreaterThan(0)

@@ -21,7 +21,7 @@ describe('a shell command that shows a file', () => {
     expect(shownBy(command)).toBeUndefined()
   })
 
-  test('what Codex says before an output is no part of it', () => {
+  test('the words of Codex before an output are not part of it', () => {
     const text = 'one\nOutput:\ntwo'
     expect(outputAlone(`Chunk ID: f5f6\nWall time: 0.0000 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\n${text}`)).toBe(text)
     expect(outputAlone(`Exit code: 0\nWall time: 0 seconds\nOutput:\n${text}`)).toBe(text)

@@ -1,4 +1,4 @@
-/** What nobody sends on purpose: the client gets what it would have got without us, and nothing is lost. */
+/** Hostile requests: the client gets the answer that it would have got without us, and nothing is lost. */
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ describe('bodies', () => {
     ['a hundred thousand fields', `{"model":"m","tools":[{"name":"x"}],"messages":[{"role":"user","content":[{"type":"text","text":"x",${Array.from({ length: 100_001 }, (_, n) => `"f${n}":1`).join()}}]}]}`],
     ['roles that do not exist', '{"model":"m","tools":[{"name":"x"}],"messages":[{"role":7,"content":{}},{"role":"king"}]}'],
     ['no model', '{"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
-    ['a model that is no text', '{"model":{"a":1},"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
+    ['a model that is not a text', '{"model":{"a":1},"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
     ['results without calls', '{"model":"m","tools":[{"name":"x"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"none","content":[]}]}]}'],
     ['a forbidden name', '{"model":"m","__proto__":{"a":1},"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
   ])('%s passes as it is, twice, and the next one is served', async (_, body) => {
@@ -177,7 +177,7 @@ describe('redirects', () => {
 })
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0
-if (!hasOpenssl) process.stderr.write('skipped: certificates that do not match (there is no openssl)\n')
+if (!hasOpenssl) process.stderr.write('skipped: certificates that do not match (openssl is missing)\n')
 
 describe.skipIf(!hasOpenssl)('certificates', () => {
   /** A server whose certificate is for a name. */
@@ -201,7 +201,7 @@ describe.skipIf(!hasOpenssl)('certificates', () => {
     return ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, authorization: 'Bearer t' }, body: '{}' })
   }
 
-  test('one that nobody has signed is refused before anything is sent, and the answer says so', async () => {
+  test('an unsigned one is refused before anything is sent, and the answer says so', async () => {
     const { url, requests } = await secure('127.0.0.1')
     const { status, text } = await post(url, {})
     expect([status, text]).toEqual([502, expect.stringContaining('DEPTH_ZERO_SELF_SIGNED_CERT')])
@@ -220,7 +220,7 @@ describe.skipIf(!hasOpenssl)('certificates', () => {
   })
 })
 
-test('a second gateway on one port says so, and the first goes on', async () => {
+test('a second gateway on one port says so, and the first continues', async () => {
   const { url } = await upstream((_, response) => response.end('{}'))
   const { gateway } = await gatewayTo(url)
   const { port } = new URL(gateway.url)

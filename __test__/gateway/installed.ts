@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { findRuntime } from '../../pi-runtime/index.mjs'
 import { binary as opencode } from '../hosts/opencode.ts'
 
-/** Which programs may be installed, by their names: `1` or `long` for all of them. */
+/** The programs that may be installed, by their names: `1` or `long` for all of them. */
 const ASKED = process.env['CONTEXT_PROGRAMS'] ?? ''
 
-/** Whether each of them runs for minutes. */
+/** True if each of them runs for minutes. */
 export const INSTALLS_LONG = ASKED === 'long'
 
-/** Where what is installed stays for the next run. */
+/** The folder where installed programs stay for the next run. */
 export const FOLDER = join(tmpdir(), 'pi-context-programs')
 
 /** A program: its file, what comes before its arguments, and its version. */
@@ -53,7 +53,7 @@ export function installed(name: ProgramName): Installed | undefined {
   return /\.js$/.test(path) ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
 }
 
-/** Installs a package of the registry into a folder of its own, without running its scripts. */
+/** Installs a package of the registry into its own folder, without running its scripts. */
 export function installInto(folder: string, spec: string): void {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{}')

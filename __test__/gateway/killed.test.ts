@@ -120,7 +120,7 @@ describe('a roll that comes too late for its request', () => {
     expect(collapsed(plain(bodies[from]).join())).toBe(0)
     letGo()
     loop.calls = 1000
-    // The turn goes on with calls.
+    // The turn continues with calls.
     if (loop.messages.at(-1).role === 'assistant') loop.messages.pop()
     for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat x${n}` }, 'short')
     const turn = bodies.length - from
@@ -178,7 +178,7 @@ describe('an edited conversation on a model that binds its reasoning', () => {
   })
 })
 
-describe('what goes on from an edited conversation', () => {
+describe('a conversation that follows an edited one', () => {
   /** A server that records bodies, and loops on a model that binds its reasoning. */
   const start = async (options: object = {}): Promise<{ bodies: any[]; loop: (more?: object) => Promise<AnthropicLoop> }> => {
     const bodies: any[] = []
@@ -241,7 +241,7 @@ describe('what goes on from an edited conversation', () => {
     const from = bodies.length
     await one.prompt('another prompt')
     for (let n = 0; n < 5; n += 1) await one.call('Bash', { command: `cat x${n}` }, long(`x${n}`, 5))
-    // It may roll again, but nothing comes back.
+    // It may roll again, but no output comes back.
     const whole = (messages: readonly string[]): string[] => [...messages.join().matchAll(/(t\d+n\d+) line 60 /g)].map(([, name]) => name!)
     for (const body of bodies.slice(from)) expect(whole(rolled)).toEqual(expect.arrayContaining(whole(plain(body))))
   })

@@ -118,7 +118,7 @@ describe('calls that are lines', () => {
     }
   })
 
-  test('what a question on the side cuts into is shown as it is', async () => {
+  test('outputs around a side question are shown unchanged', async () => {
     const { server, loop } = await withLines()
     const before = loop.messages.slice()
     for (const at of [9, 15, 41, 60]) {

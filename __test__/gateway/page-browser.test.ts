@@ -14,7 +14,7 @@ const PICTURES = process.env['CONTEXT_PICTURES']
 
 const focused = (name: string): string => `document.activeElement?.${name}`
 
-/** What agents run: names as people see them. */
+/** Commands that agents run: the names that people see. */
 const COMMANDS = ['npm test -- --run store', 'rg -n "retry" src', 'git diff --stat', 'cat src/store/journal.ts', 'sed -n 1,200p src/api/routes.ts', 'ls -la src', 'npx tsc --noEmit', 'cat package.json']
 
 /** A session with calls behind it. `isUsual`: outputs stay as long as they do by default. */

@@ -53,14 +53,14 @@ async function shown(gateway: Gateway, test: (view: any) => boolean = () => true
 }
 
 describe('who may see the page', () => {
-  test.each(['/', '/?key=', '/?key=wrong', '/events', '/page.js', '/text'])('nobody without the key sees %s', async (path) => {
+  test.each(['/', '/?key=', '/?key=wrong', '/events', '/page.js', '/text'])('without the key %s is refused', async (path) => {
     const { gateway } = await gatewayTo('http://127.0.0.1:1')
     const got = await ask(`${own(gateway).url.origin}/_context${path}`, { method: 'GET' })
     expect(got.status).toBe(401)
     expect(got.text).not.toContain('<')
   })
 
-  test('the secret of the tools is no key, and the key no secret', async () => {
+  test('the secret of the tools is not a key, and the key not a secret', async () => {
     const { gateway } = await gatewayTo('http://127.0.0.1:1')
     expect((await ask(`${own(gateway).url.origin}/_context/?key=${gateway.secret}`, { method: 'GET' })).status).toBe(401)
     expect((await ask(gateway.mcpUrl, { headers: own(gateway).bearer, body: '{}' })).status).toBe(401)
@@ -132,7 +132,7 @@ describe('what the page shows', () => {
     expect((await later).lists.outputs.rows).toHaveProperty('toolu_session-1_31')
   })
 
-  test('who broke the cache: the host, if it has changed what it had sent', async () => {
+  test('names the host if it broke the cache by a change to earlier messages', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)
     const loop = new AnthropicLoop(gateway)
@@ -147,7 +147,7 @@ describe('what the page shows', () => {
     expect(broken[0]?.causes).toEqual([expect.stringMatching(/changed or removed the last \d+ of its \d+ messages/)])
   })
 
-  test('a conversation that goes on from another one has no receipt for what that one has removed', async () => {
+  test('a conversation that continues another one has no receipt for removals in that one', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)
     const loop = new AnthropicLoop(gateway)

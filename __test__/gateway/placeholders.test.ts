@@ -1,4 +1,4 @@
-/** What hosts write in place of outputs: neither outputs nor versions of files. */
+/** Texts that hosts write in place of outputs: neither outputs nor versions of files. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -97,7 +97,7 @@ describe('a read that the host answers itself', () => {
     expect(server.problems).toEqual([])
   })
 
-  test('of a file that was not read before says what the host says', async () => {
+  test('of an unread file keeps the words of the host', async () => {
     const { loop, sent, server } = await reading()
     await loop.call('Read', { file_path: '/nowhere/b.txt' }, UNCHANGED[1]!)
     expect(sent()).toContain(UNCHANGED[1]!)

@@ -1,4 +1,7 @@
-/** What the gateway says it saved is the bill of the same agent without it, with that agent's own compactions, less its own. */
+/**
+ * The savings that the gateway reports are the bill of the same agent without it, with that agent's own compactions, less its own
+ * bill.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -77,7 +80,7 @@ function modelOf(agent: Agent): Promise<ModelServer> {
   return startModelServer((request, n) => (lastOf(request, 'user')?.text === ASKED ? summaryBy(agent, n) : 'done'))
 }
 
-/** Runs so many prompts of six calls; `at` gives the server's or gateway's address before each prompt. Returns the bill. */
+/** Runs this many prompts of six calls; `at` gives the server's or gateway's address before each prompt. Returns the bill. */
 async function run(agent: Agent, server: ModelServer, prompts: number, at: (prompt: number) => Promise<string>): Promise<{ cost: number; longest: number; compactions: number }> {
   const { limit, keep, stays, counts } = compactionOf(agent.name, agent.window)
   const prices = pricesOf(readName(agent.model))!

@@ -1,4 +1,4 @@
-/** Whether the model has our tool: by what is known, and not by names and texts that look like it. */
+/** Finds our tool in a model's list: by its definition, and not by names and texts that look like it. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { readRequest } from '../../lib/gateway/request.ts'
 import { callOf } from '../../lib/gateway/shape.ts'

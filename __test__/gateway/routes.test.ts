@@ -1,4 +1,4 @@
-/** Where a request goes: below the address of an upstream, and never above it. */
+/** The destination of a request: below the address of an upstream, and never above it. */
 import { describe, expect, test } from 'vitest'
 import { routeOf } from '../../lib/gateway/routes.ts'
 

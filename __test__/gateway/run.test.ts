@@ -36,7 +36,7 @@ function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
 const program = (script: string): string[] => ['--', process.execPath, '-e', script]
 
 describe('run', () => {
-  test('program has the addresses, the arguments and the exit code of its own', async () => {
+  test('program has its own addresses, arguments and exit code', async () => {
     const script = 'console.log(JSON.stringify([process.env.ANTHROPIC_BASE_URL, process.env.OPENAI_BASE_URL, process.argv.slice(1)])); process.exit(7)'
     const { code, stdout } = await run([...program(script), 'a b', '--help'])
     const [anthropic, openai, args] = JSON.parse(stdout) as [string, string, string[]]
@@ -132,7 +132,7 @@ describe('programs', () => {
     expect([led.env, led.notes]).toEqual([{ ANTHROPIC_FOUNDRY_BASE_URL: `${gateway.url}/https://x.services.example/anthropic` }, []])
   })
 
-  test('nobody asks a proxy for the gateway', () => {
+  test('no program asks a proxy for the gateway', () => {
     expect(launch('claude', [], { HTTPS_PROXY: 'http://p:1' }).env['NO_PROXY']).toBeUndefined()
     for (const name of ['http_proxy', 'HTTP_PROXY', 'ALL_PROXY']) {
       const { env } = launch('codex', [], { [name]: 'http://p:1', NO_PROXY: 'corp.example' })

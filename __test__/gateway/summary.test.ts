@@ -1,4 +1,4 @@
-/** What a gateway says at its end: true also where nothing was saved. */
+/** A gateway's last line: true also if nothing was saved. */
 import { expect, test } from 'vitest'
 import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import type { Usage } from '../../lib/gateway/answer.ts'
@@ -11,7 +11,7 @@ interface Call {
   model?: string
   /** Input tokens that were billed; undefined if the answer says nothing. */
   input?: number
-  /** How many times as large the host's own request was. */
+  /** The factor by which the host's own request was larger. */
   times?: number
   isHeldOut?: boolean
 }
@@ -45,7 +45,7 @@ test.each<[string, BillLedger, string[]]>([
   ['a saving', ledgerOf([{ input: 100_000 }, { input: 100_000, times: 2 }], 1), ['2 requests of Claude Code, 1 roll; saved $0.40 (33 %): paid $0.80, without pi-context-manager $1.20 (estimated)']],
   ['a loss', ledgerOf([{ input: 100_000, times: 0.5 }], 2), ['1 request of Claude Code, 2 rolls; cost $0.20 more (100 %): paid $0.40, without pi-context-manager $0.20 (estimated)']],
   ['a roll that has made up for itself', ledgerOf([{ input: 100_000 }], 1), ['1 request of Claude Code, 1 roll; saved $0.00 (0 %): paid $0.40, without pi-context-manager $0.40 (estimated)']],
-  ['a model without prices', ledgerOf([{ model: 'nobody-knows', input: 100_000, times: 2 }], 1), ['1 request of Claude Code, 1 roll; saved 50 % (estimated)']],
+  ['a model without prices', ledgerOf([{ model: 'of-no-list', input: 100_000, times: 2 }], 1), ['1 request of Claude Code, 1 roll; saved 50 % (estimated)']],
   ['answers that count nothing', ledgerOf([{}, {}]), ['2 requests of Claude Code, 0 rolls; the answers reported no token counts, so what was saved is not known']],
   ['a holdout', ledgerOf([{ input: 100, isHeldOut: true }]), ['1 request went out unedited (--holdout); "pi-context-manager usage" compares both kinds']],
 ])('%s', (_name, ledger, lines) => {
@@ -56,7 +56,7 @@ test('each call counts at the prices of its model, and above a step at the highe
   const { cost } = ledgerOf([{ input: 1_000_000 }, { model: 'claude-haiku-5-5', input: 60_000, times: 2 }]).sessions[0]!
   expect(cost.billed).toBeCloseTo(4 + 0.006)
   expect(cost.plain).toBeCloseTo(4 + 0.06)
-  const [unknown, known] = [ledgerOf([{ model: 'nobody-knows', input: 1_000_000, times: 2 }]), ledgerOf([{ input: 100_000 }])]
-  expect(inputCost({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 0 }, 'nobody-knows')).toBe(1)
+  const [unknown, known] = [ledgerOf([{ model: 'of-no-list', input: 1_000_000, times: 2 }]), ledgerOf([{ input: 100_000 }])]
+  expect(inputCost({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 0 }, 'of-no-list')).toBe(1)
   expect(savedShare(accountOf([...unknown.sessions, ...known.sessions]))).toBeCloseTo(1 - 1.4 / 2.4, 4)
 })

@@ -36,7 +36,7 @@ export function lasting(): { store: StoreOptions; formsPath: string } {
 
 const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
 
-/** A gateway in a process of its own. */
+/** A gateway in its own process. */
 export async function startProcess(home: string, server: string, env: Record<string, string> = {}): Promise<{ child: ChildProcess; url: string }> {
   const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', join(home, 'context.db'), '--anthropic', server, '--openai', `${server}/v1`], {
     env: { PATH: process.env['PATH'], HOME: home, ...env },
@@ -95,7 +95,7 @@ export interface Got {
   isBroken: boolean
 }
 
-/** One request over a connection of its own, with nothing added to it. */
+/** One request over a separate connection, with nothing added to it. */
 export function ask(url: string, options: { method?: string; headers?: Record<string, string>; body?: string | Buffer } = {}): Promise<Got> {
   const { method = 'POST', headers = {}, body } = options
   return new Promise((resolve, reject) => {
@@ -135,7 +135,7 @@ export class AnthropicLoop {
   thinks = false
   /** Fields that its bodies have besides. */
   more: object = {}
-  /** How a body goes over the wire. */
+  /** The coding of a body on the wire. */
   encode: (body: Buffer) => { body: Buffer; headers: Record<string, string> } = (body) => ({ body, headers: {} })
 
   constructor(gateway: { url: string }, session = 'session-1') {
@@ -165,7 +165,7 @@ export class AnthropicLoop {
   /** A call of a tool, its output, and the request with it. */
   async call(name: string, input: object, output: string): Promise<string> {
     const id = `toolu_${this.session}_${(this.calls += 1)}`
-    if (this.messages.at(-1)?.role !== 'user') this.messages.push({ role: 'user', content: [{ type: 'text', text: `go on ${this.calls}` }] })
+    if (this.messages.at(-1)?.role !== 'user') this.messages.push({ role: 'user', content: [{ type: 'text', text: `continue ${this.calls}` }] })
     this.messages.push({ role: 'assistant', content: [...(this.thinks ? [{ type: 'thinking', thinking: `about ${id}`, signature: 's' }] : []), { type: 'tool_use', id, name, input }] })
     this.messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] })
     await this.send()

@@ -10,7 +10,7 @@ import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startProcess } from './support.ts'
 
-/** What belongs to one connection, and how a body is sent on it. */
+/** Headers that belong to one connection, and to the transfer of a body on it. */
 const OF_CONNECTION = ['connection', 'content-length', 'transfer-encoding', 'expect']
 
 /** Answers with all that it was asked. */
@@ -36,7 +36,7 @@ async function echo(host = '127.0.0.1'): Promise<string> {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** All that comes back for these bytes until the other side closes, without dates. */
+/** The whole answer to these bytes until the other side closes, without dates. */
 async function raw(url: string, bytes: readonly (string | Buffer)[]): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname.replace(/^\[(.*)\]$/, '$1'))
@@ -70,7 +70,7 @@ describe('through a gateway', () => {
     ['chunks for another endpoint', [head('PUT /v1/files/x HTTP/1.1', { 'Transfer-Encoding': 'chunked' }), chunked('some bytes, no JSON')]],
     ['brotli', posted('/v1/messages', zlib.brotliCompressSync(MESSAGES), { 'Content-Encoding': 'br' })],
     ['gzip', posted('/v1/responses', zlib.gzipSync(MESSAGES.replace('messages', 'input')), { 'Content-Encoding': 'gzip' })],
-    ['what is no gzip', posted('/v1/messages', 'no gzip', { 'Content-Encoding': 'gzip' })],
+    ['a body that is not gzip', posted('/v1/messages', 'no gzip', { 'Content-Encoding': 'gzip' })],
     ['no JSON', posted('/v1/messages', '{"messages": [')],
     ['no body', posted('/v1/messages', '')],
     ['a token count', posted('/v1/messages/count_tokens?beta=true', MESSAGES)],
@@ -84,7 +84,7 @@ describe('through a gateway', () => {
     ['HTTP/1.0', [head('GET /v1/models HTTP/1.0', { 'x-api-key': 'k' })]],
     ['three requests at once', [head('GET /v1/models HTTP/1.1').replace('Connection: close\r\n', ''), ...posted('/v1/messages', MESSAGES).map((part) => String(part).replace('Connection: close\r\n', '')), head('GET /v1/models?3 HTTP/1.1')]],
     ['a length that is none', [head('POST /v1/messages HTTP/1.1', { 'Content-Length': 'x' }), MESSAGES]],
-    ['what is no HTTP', ['hello\r\n\r\n']],
+    ['bytes that are not HTTP', ['hello\r\n\r\n']],
   ])('%s is the same', async (_, bytes) => {
     const of = (url: string): Promise<string> => raw(url, bytes.map((part) => (typeof part === 'string' ? part.replaceAll('HOST', new URL(url).host) : part)))
     const [direct, led] = [await of(plain), await of(through)]

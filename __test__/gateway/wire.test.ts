@@ -1,4 +1,4 @@
-/** What passes through the gateway: bytes, headers, errors, ends. */
+/** Traffic through the gateway: bytes, headers, errors, ends. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
@@ -213,7 +213,7 @@ describe('proxies', () => {
 })
 
 describe('the gateway itself', () => {
-  test('wants a name of its own, its token, and its secret', async () => {
+  test('needs its own name, its token, and its secret', async () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url, { token: 'tok' })
     const { origin } = new URL(gateway.url)

@@ -1,4 +1,4 @@
-/** What every host must do with us, with its real package, against a scripted model. */
+/** The duties of every host with us, with its real package, against a scripted model. */
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { HostOptions } from '../../lib/hosts/context.ts'
@@ -18,7 +18,7 @@ afterEach(cleanUp)
 
 const MODEL = { name: 'scripted', contextWindow: 200_000, input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
 
-/** A host with a context of its own, on a server of its own; in a format that signs reasoning, on one that binds it. */
+/** A host with its own context and its own server; in a format that signs reasoning, on a server that binds it. */
 async function started(name: string, options: Partial<HostOptions> = {}, more: Partial<Start> = {}) {
   const server = await (more.format === undefined ? startModelServer(obedient) : startModelServer(thoughtful, {}))
   const warnings: string[] = []

@@ -13,15 +13,15 @@ export interface Call {
   image?: boolean
 }
 
-/** What happens in a conversation. */
+/** An event of a conversation. */
 export type Step = { user: string } | { reasoning?: string; text?: string; calls: Call[] }
 
 /** An image, in base64. */
 export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 /**
- * A conversation of a seed: prompts, reasoning, parallel calls, images, errors, long arguments and long outputs. `long`:
- * what is said and thought is long, too.
+ * A conversation of a seed: prompts, reasoning, parallel calls, images, errors, long arguments and long outputs. `long`: messages
+ * and reasoning are also long.
  */
 export function conversation(seed: number, steps: number, long = false): Step[] {
   const { next } = random(seed)

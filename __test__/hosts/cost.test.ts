@@ -1,4 +1,4 @@
-/** What a session costs through each host, beside the same session through Pi with its extension. */
+/** The cost of a session through each host, beside the same session through Pi with its extension. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'

@@ -1,13 +1,13 @@
 /**
- * A host in a process of its own, which the test kills. It is told over IPC what to prompt, asks before each result of a
- * tool, and keeps its conversation in a file: at each model call, or at the end of each turn only.
+ * A host in its own process, which the test kills. It gets its prompts over IPC, asks before each result of a tool, and keeps its
+ * conversation in a file: at each model call, or at the end of each turn only.
  */
 import type { BaseMessage, StoredMessage } from '@langchain/core/messages'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { drivers } from './drivers.ts'
 import { output } from './script.ts'
 
-/** What the process is started with, as JSON. */
+/** The options with which the process is started, as JSON. */
 export interface ChildOptions {
   host: string
   url: string
@@ -20,7 +20,7 @@ export interface ChildOptions {
   isEachCall: boolean
 }
 
-/** What it says: it is ready, a tool was called, a turn is over, or something went wrong. */
+/** Its messages: it is ready, a tool was called, a turn is over, or something went wrong. */
 export type ChildMessage = { ready: true } | { tool: string } | { done: true } | { warning: string } | { failed: string }
 
 const { host, url, cwd, store, filesystemId, file, isEachCall } = JSON.parse(process.argv[2] as string) as ChildOptions

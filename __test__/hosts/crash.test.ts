@@ -18,12 +18,12 @@ import { obedient, output } from './script.ts'
 
 afterEach(cleanUp)
 
-/** Where the process is killed. */
+/** The moments at which the process is killed. */
 const STEPS = {
   'before the first answer': ({ server, from }) => server.request(() => true, from),
   'in the middle of an answer': ({ held }) => held.reached,
   'while a tool runs': ({ child }) => child.said('tool'),
-  'as the result comes back': async ({ child }) => {
+  'as the result arrives': async ({ child }) => {
     await child.said('tool')
     child.send('go')
   },
@@ -49,7 +49,7 @@ const KILLS: readonly (readonly [keyof typeof STEPS, isEachCall: boolean])[] = [
   ['in the middle of an answer', false],
 ]
 
-/** A host in a process of its own. */
+/** A host in its own process. */
 class Child {
   readonly process: ChildProcess
   readonly warnings: string[] = []
@@ -139,7 +139,7 @@ describe.each(Object.keys(drivers))('%s', (host) => {
 
     const manager = await ContextManager.open({ sessionId: 's', cwd, store: { kind: 'sqlite', path: store }, filesystemId: FILESYSTEM, watch: false })
     onCleanUp(() => manager.close())
-    // What the model was ever shown is there, byte for byte, wherever the host's conversation has gone since.
+    // Every output that the model was ever shown is there, byte for byte, whatever became of the host's conversation.
     const shown = new Set(server.requests.flatMap(({ messages }) => messages.flatMap(({ results }) => results.map(({ id }) => id))))
     expect(shown.size).toBeGreaterThan(3)
     for (const id of shown) {

@@ -14,15 +14,15 @@ export interface Driver {
   prompt(text: string): Promise<void>
   /** The host's own conversation, which may be changed. */
   history: any[]
-  /** Returns whether a message is the user's. */
+  /** True if a message is the user's. */
   isUser(message: any): boolean
-  /** What the host's entry made; undefined where the host runs alone. */
+  /** The context that the host's entry made; undefined where the host runs alone. */
   context: HostContext | undefined
   /** The context of the subagent that the tool `delegate` starts. */
   child?: HostContext | undefined
 }
 
-/** How a host is started. Without `context` it runs alone. */
+/** The options with which a host is started. Without `context` it runs alone. */
 export interface Start {
   /** The model server's address, with `/v1`. */
   url: string
@@ -227,7 +227,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       toolDescription: DELEGATES,
       runConfig: child === undefined ? {} : { callModelInputFilter: child.callModelInputFilter },
       runOptions: { maxTurns: STEPS },
-      // With somebody who listens the SDK asks for a stream, and the scripted model gives nothing else.
+      // With a listener the SDK asks for a stream, and the scripted model gives nothing else.
       onStream: () => {},
     })
     const agent = new Agent({
@@ -328,7 +328,7 @@ export function redact(history: any[], from: string, to: string): void {
   for (const message of history) walk(message)
 }
 
-/** Where each turn of the user begins. */
+/** The places where each turn of the user begins. */
 export function turns(driver: Driver): number[] {
   return driver.history.flatMap((message, index) => (driver.isUser(message) ? [index] : []))
 }

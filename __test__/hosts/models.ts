@@ -7,7 +7,7 @@ import { withBindingBeta } from '../../lib/models/binding.ts'
 /** A format that carries signed reasoning. */
 export type SignedFormat = 'anthropic-messages' | 'openai-responses'
 
-/** What a host's model is made of. */
+/** The options of a host's model. */
 interface ModelStart {
   /** The model server's address, with `/v1`. */
   url: string
@@ -23,7 +23,7 @@ export const BOUND: Record<SignedFormat, string> = { 'anthropic-messages': 'clau
 const DROPS = { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
 const BETA = { 'anthropic-beta': withBindingBeta(undefined) }
 
-/** Of the AI SDK, a call's options ask for drops. */
+/** In the AI SDK, a call's options ask for drops. */
 export const ASKING = { anthropic: { thinking: { type: 'adaptive', blockBinding: { prefixMismatchBehavior: 'drop_block' } } } } as const
 
 export async function aiSdkModel({ url: baseURL, format }: ModelStart): Promise<any> {
@@ -80,7 +80,7 @@ export async function langchainModel({ url, format, asks = false }: ModelStart):
     })
   }
   const { ChatOpenAICompletions, ChatOpenAIResponses } = await import('@langchain/openai')
-  /** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
+  /** LangChain counts tokens of streams itself, with tables from the network: no test here asks for them. */
   class LocalChat extends ChatOpenAICompletions {
     override async getNumTokens(): Promise<number> {
       return 0

@@ -25,7 +25,7 @@ const TURNS = process.env['CONTEXT_FIGURES'] === undefined ? 10 : 20
 const LONG = { turns: 1, calls: 110, stay: { ...SOON, weight: 0.1 } }
 const isPrompt = (text: string) => text.startsWith('work ')
 
-/** Thinks and prints one file after the other, so many of them for each prompt. Titles are answered. */
+/** Thinks and prints one file after the other, `most` of them for each prompt. Titles are answered. */
 const thoughtful = (most: number) => (request: ModelRequest): Answer => {
   const { messages, n, tools } = request
   if (tools.length === 0) return 'a title'

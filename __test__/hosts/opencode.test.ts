@@ -116,13 +116,13 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const manager = await left(host, store)
     const rolls = (await manager.receipts()).length
     expect(rolls).toBeGreaterThan(0)
-    // What was broken before the last of these requests was broken by a roll.
+    // Any change to earlier messages before the last of these requests was made by a roll.
     expect(broken).toBeGreaterThan(0)
     expect(broken).toBeLessThanOrEqual(rolls)
     expect(before).toBe(agentRequests(server).length)
   })
 
-  test('what was replaced, redacted, removed and reordered is honoured at once', async () => {
+  test('replacements, redactions, removals and a new order take effect at once', async () => {
     const store = sqlite()
     const second = join(folder(), 'reordering.mjs')
     writeFileSync(second, REORDERING)
@@ -169,7 +169,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     expect((await manager.assemble()).text).not.toMatch(/secret-prompt|n[05] line 20/)
   })
 
-  test('a write over what somebody else has changed is refused, with the difference', async () => {
+  test('refuses a write over a change by another program, with the difference', async () => {
     const [store, path] = [sqlite(), join(folder(), 'shop.txt')]
     writeFileSync(path, 'one\n'.repeat(20))
     const { server, host } = await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])
@@ -243,7 +243,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     execFileSync('mkfifo', [join(host.cwd, 'hold')])
     const kill = async (prompt: string, reached: (from: number) => Promise<unknown>): Promise<void> => {
       const from = server.requests.length
-      // Nobody answers it: the process is killed before.
+      // The prompt gets no answer: the process is killed before.
       const asked = host.prompt(prompt).catch(() => {})
       await reached(from)
       await host.kill9()

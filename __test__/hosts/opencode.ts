@@ -96,7 +96,7 @@ export class OpenCode {
         OPENCODE_DISABLE_MODELS_FETCH: '1',
         OPENCODE_DISABLE_DEFAULT_PLUGINS: '1',
         OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
-        // It would install its plugins' types from the registry before the first answer; nobody here needs them.
+        // It would install its plugins' types from the registry before the first answer; no test here needs them.
         npm_config_offline: 'true',
         ...env,
       },

@@ -1,6 +1,6 @@
 /**
- * What npm would publish, installed into an empty folder without a Rust toolchain and without the network: it loads, Pi runs with
- * it, and so do the plain loop and the MCP server as docs/hosts.md configures it.
+ * The package that npm would publish, installed into an empty folder without a Rust toolchain and without the network: it loads, Pi
+ * runs with it, and so do the plain loop and the MCP server as docs/hosts.md configures it.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -94,7 +94,7 @@ test('the MCP server, as docs/hosts.md configures it for Claude Code', async () 
   await manager.recordToolcall({ id: 'call_mine', tool: 'bash', args: {}, content: 'needle one', status: 'ok' })
   await manager.indexFile(write(cwd, 'in.txt', 'needle inside\n'))
   await manager.close()
-  // The SDK is a package of its own, which the client's user installs beside ours.
+  // The SDK is a separate package, which the client's user installs beside ours.
   mkdirSync(join(project, 'node_modules/@modelcontextprotocol'), { recursive: true })
   symlinkSync(realpathSync(join(root, 'node_modules/@modelcontextprotocol/sdk')), join(project, 'node_modules/@modelcontextprotocol/sdk'))
   const page = readFileSync(join(root, 'docs/hosts.md'), 'utf8')
@@ -108,7 +108,7 @@ test('the MCP server, as docs/hosts.md configures it for Claude Code', async () 
     command,
     args: [...args, '--store', store.path],
     cwd: project,
-    // What is installed is enough: nothing is fetched.
+    // The installed files are enough: nothing is fetched.
     env: { PATH: process.env['PATH'] ?? '', HOME: project, npm_config_offline: 'true', npm_config_update_notifier: 'false' },
     stderr: 'pipe',
   })

@@ -25,7 +25,7 @@ export async function startPlainServer(answers: readonly object[]): Promise<{ ur
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests }
 }
 
-/** What a model answers that reads `a.txt`. */
+/** The answers of a model that reads `a.txt`. */
 export const READS_A: readonly object[] = [
   { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'read', arguments: '{"path":"a.txt"}' } }] },
   { role: 'assistant', content: 'a.txt has 40 lines' },

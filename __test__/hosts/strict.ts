@@ -18,22 +18,25 @@ import { BOUND } from './models.ts'
 import type { SignedFormat } from './models.ts'
 import { output, thoughtful } from './script.ts'
 
-/** What a session does. */
+/** The parameters of a session. */
 interface StrictSession {
   host: string
   format: SignedFormat
   /** Requests ask for drops. */
   asks: boolean
-  /** What the host says about its model. Default: the model's name alone, and `drops` where nobody sees that requests ask for them. */
+  /**
+   * The host's declaration about its model. Default: the model's name alone, and `drops` where no code can see that requests ask
+   * for them.
+   */
   binding?: Binding
-  /** What a missed use weighs (`stay.weight`). Default: the product's own. */
+  /** The weight of a missed use (`stay.weight`). Default: the product's own. */
   weight?: number
   /** Turns of the user, and calls in each. */
   turns: number
   calls: number
 }
 
-/** How it went. */
+/** The outcome of a session. */
 interface StrictOutcome extends Fate {
   server: ModelServer
   rolls: number
@@ -42,12 +45,12 @@ interface StrictOutcome extends Fate {
   failed: number
 }
 
-/** The prompts of a session: each makes so many calls, one after the other. */
+/** The prompts of a session: each makes `calls` calls, one after the other. */
 function promptsOf(turns: number, calls: number): string[] {
   return Array.from({ length: turns }, (_, turn) => `show ${Array.from({ length: calls }, (_, n) => `t${turn}n${n}`).join(' ')}`)
 }
 
-/** Runs a session to its end. A refused prompt is given again where the host does not go on by itself. */
+/** Runs a session to its end. A refused prompt is given again where the host does not continue by itself. */
 export async function strictSession(session: StrictSession): Promise<StrictOutcome> {
   const server = await startModelServer(thoughtful, {})
   const warnings: string[] = []
@@ -95,7 +98,7 @@ async function realHost(server: ModelServer, { host, format, asks }: StrictSessi
   const context: HostOptions = { sessionId: 's', cwd: folder(), store: { kind: 'memory' }, filesystemId: FILESYSTEM, watch: false, ...options }
   const driver = await drivers[host]!({ url: `${server.url}/v1`, context, show: output, format, asks })
   onCleanUp(() => driver.context?.close())
-  // Nothing of ours is told of a failure: the session goes on by itself.
+  // Our code gets no report of a failure: the session continues by itself.
   return { prompt: (text) => driver.prompt(text), failed: async () => {} }
 }
 

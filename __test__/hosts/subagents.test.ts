@@ -51,7 +51,7 @@ test.each(Object.keys(drivers))('%s', async (host) => {
   const own = (await daughter.sessionSets()).sessionIndex
   expect(own).toContain(id)
   expect(own.filter((one) => one !== id && !one.startsWith('call_'))).toEqual([])
-  // What the subagent did is not in the parent's conversation.
+  // The subagent's messages are not in the parent's conversation.
   expect(JSON.stringify(await mother.get('chat:parent'))).not.toContain('"content":"child ')
   expect(warnings).toEqual([])
 })

@@ -68,7 +68,7 @@ async function session(number) {
 const end = Date.now() + Number(seconds) * 1_000
 for (let number = 0; number < 8 || Date.now() < end; number += 1) {
   await session(number)
-  // What nobody holds goes, and what its going leads to is done before anything is counted.
+  // Unreachable objects are collected, and the effects of that are complete, before anything is counted.
   for (let turn = 0; turn < 3; turn += 1) {
     globalThis.gc()
     await new Promise((resolve) => setTimeout(resolve, 5))

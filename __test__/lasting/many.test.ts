@@ -1,4 +1,4 @@
-/** Thousands of tracked files that another process writes: all of them arrive, and the event loop goes on. */
+/** Thousands of tracked files that another process writes: all of them arrive, and the event loop keeps running. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

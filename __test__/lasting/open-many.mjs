@@ -10,7 +10,7 @@ const count = (what) => readdirSync(`/proc/self/${what}`).length
 const before = { descriptors: count('fd'), threads: count('task') }
 const managers = []
 for (let n = 0; n < Number(sessions); n += 1) managers.push(await open(n))
-// Every one of them tracks the same file, and one of its own.
+// Every one of them tracks the same file, and a separate one.
 const common = join(cwd, 'common')
 const own = (n) => join(cwd, `own${n}`)
 writeFileSync(common, 'before')
@@ -23,7 +23,7 @@ const store = await Store.open({ kind: 'sqlite', path, durability: 'process' })
 const found = (await store.sessions()).length
 const descriptors = count('fd') - before.descriptors
 const threads = count('task') - before.threads
-// Half of them end; the others go on.
+// Half of them end; the others continue.
 for (let n = 0; n < managers.length; n += 2) await managers[n].close()
 const refused = await managers[0].sessionSets().then(() => 'none', (error) => error.code)
 writeFileSync(common, 'after')

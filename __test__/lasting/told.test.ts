@@ -33,20 +33,23 @@ interface Sent {
   content: Block[]
   toolCallId?: string
 }
-/** What a message says of a path: the beginning of the hash of its text; null if there is no file, undefined for "it has changed". */
+/**
+ * A message's statement about a path: the beginning of the hash of its text; null if there is no file, undefined for "it has
+ * changed".
+ */
 interface Says {
   path: string
   version: string | null | undefined
 }
 
 const versionOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
-/** What is on the disk. */
+/** The text on the disk. */
 const textAt = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)
 
 /** A host's conversation and its process, if that runs. */
 class Host {
-  readonly messages: object[] = [{ role: 'user', content: [{ type: 'text', text: 'go on' }] }]
-  /** What the result of a call says. */
+  readonly messages: object[] = [{ role: 'user', content: [{ type: 'text', text: 'continue' }] }]
+  /** The statement in the result of a call. */
   readonly says = new Map<string, Says>()
   #process: { ask(line: string): Promise<string>; kill(): Promise<unknown> } | undefined
   /** The notices of this process that were sent. */
@@ -67,7 +70,10 @@ class Host {
     if (says !== undefined) this.says.set(id, says)
   }
 
-  /** What goes to the model says of paths, in its order, and how many of the last are notices that were not sent before. */
+  /**
+   * Returns the statements about paths in the messages for the model, in their order, and the last ones that are notices not sent
+   * before.
+   */
   async turn(): Promise<{ all: Says[]; fresh: Says[] }> {
     this.#process ??= this.#start()
     const sent = JSON.parse(await this.#process.ask(JSON.stringify(this.messages))) as Sent[]
@@ -128,7 +134,7 @@ async function mcp(store: string, cwd: string): Promise<(query: string) => Promi
 }
 
 test(
-  'three clients on one store are told everything and nothing false, and nothing that was forgotten comes back',
+  'three clients on one store learn everything and nothing false, and no forgotten text returns',
   async () => {
     const [steps, seed] = [sized(120, 1_500, 12_000), Number(process.env['CONTEXT_SEED'] ?? 1)]
     const { below, pick } = random(seed)

@@ -48,7 +48,7 @@ test.each(APIS)(
             { id: /^\[collapsed #([^:]+):/.exec(copied)?.[1] ?? 'none' },
             'call_back',
           ])
-        // What follows makes a roll too dear to happen by itself.
+        // The long text after it makes a roll too expensive to happen by itself.
         return n < 5 ? lines(`answer ${n}`, 300) : 'done'
       },
       { api, model: { reasoning: true }, context: TOOLS_AT_ONCE },

@@ -61,5 +61,5 @@ describe('names', () => {
     expect(Object.values(names).filter((one) => taken.includes(one))).toEqual([])
   })
 
-  test.each(['read', 'context_', 'context_read', 'activate2', ''])('%j is no tool of ours', (name) => expect(toolOf(name)).toBeUndefined())
+  test.each(['read', 'context_', 'context_read', 'activate2', ''])('%j is not a tool of ours', (name) => expect(toolOf(name)).toBeUndefined())
 })

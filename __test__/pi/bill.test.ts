@@ -1,4 +1,4 @@
-/** What the extension says it saved is the bill of a plain Pi that did the same, less its own; to the cent. */
+/** The savings that the extension reports are the bill of a plain Pi that did the same, less its own; to the cent. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { billOf } from '../../extensions/provider.ts'
@@ -23,17 +23,17 @@ const STEP = { inputTokensAbove: 40_000, input: 6, output: 30, cacheRead: 0.6, c
 /** A second model of the same provider. */
 const DEAR = { id: 'dear', contextWindow: 200_000, maxTokens: 8192, cost: { input: 15, output: 75, cacheRead: 1.5, cacheWrite: 0 } }
 
-/** What a person does. Without the extension, the first four do nothing. */
+/** A user's step. Without the extension, the first four do nothing. */
 type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | 'restart' | { say: string } | { work: number } | { goto: number } | { model: string }
 
-/** What differs from the usual provider. */
+/** Differences from the usual provider. */
 interface Provider {
   cost?: object
   api?: Api
   env?: Record<string, string>
   /** The provider reports no tokens. */
   isSilent?: true
-  /** How often each answer goes on. */
+  /** Number of times that " and so on" is appended to each answer. */
   goesOn?: number
   /** The model's window in tokens. */
   window?: number
@@ -43,7 +43,7 @@ interface Provider {
 
 const say = (...names: string[]): Step[] => names.map((name) => ({ say: `read ${name}` }))
 
-/** How many files each of them reads. */
+/** Number of files that each of them reads. */
 const READS = 5
 
 /** A summary of the length that Pi's have, the first ones apart. */
@@ -64,8 +64,8 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a compaction after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), 'compact', ...say('g', 'h', 'i')]],
   ['a compaction right after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'compact', ...say('f', 'g')]],
   ['reads of the same files again', [...say('a', 'b', 'a', 'c', 'b', 'd', 'a'), 'roll', ...say('e', 'b', 'f')]],
-  ['a step in the price that only plain Pi comes to', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] } }],
-  ['long answers above a step that only plain Pi comes to', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] }, goesOn: 400 }],
+  ['a step in the price that only plain Pi reaches', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] } }],
+  ['long answers above a step that only plain Pi reaches', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] }, goesOn: 400 }],
   ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
   ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
   ['a restart after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'restart', ...say('f', 'g'), 'restart', ...say('h')]],
@@ -75,7 +75,7 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a provider that reports no tokens', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g')], { isSilent: true }],
 ]
 
-/** What plain Pi summarizes once or more often, and we seldom or never do. */
+/** Sessions that plain Pi summarizes once or more often, and the extension seldom or never. */
 const LONG: [name: string, steps: Step[], provider?: Provider][] = [
   ['fifteen prompts of six calls in a window of 200k', work(15)],
   ['the same on Claude', work(15), CLAUDE],
@@ -92,21 +92,21 @@ const NO_TOKENS: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
 interface Outcome {
   cost: number
-  /** What the last point says was saved, in dollars. */
+  /** The saving by the last point, in dollars. */
   saved: number
   /** The same by `usage`, over all branches. */
   used: number
-  /** What was paid by `usage`. */
+  /** The price paid by `usage`. */
   paid: number
-  /** How often Pi has summarized the conversation. */
+  /** Number of times that Pi has summarized the conversation. */
   summaries: number
   /** Tokens of the longest request that plain Pi would have sent, by the points. */
   longest: number
-  /** What `/context` says. */
+  /** The screen of `/context`. */
   screen: string
 }
 
-/** Does it in a Pi of its own. Returns the bill of the branch, and what is said to have been saved. */
+/** Takes the steps in a separate Pi. Returns the bill of the branch, and the reported saving. */
 async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, goesOn = 0, window = 200_000, compaction = { keepRecentTokens: 2000 } }: Provider, isManaged: boolean): Promise<Outcome> {
   const isWork = steps.some((step) => typeof step === 'object' && 'work' in step)
   let worked = 0
@@ -192,13 +192,13 @@ test.each(LONG)('%s: the saving that is claimed is the true one within 2 %%', as
   const saved = plain.cost - own.cost
   process.stderr.write(`${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.summaries} summaries); saved $${saved.toFixed(4)}, said $${own.saved.toFixed(4)} (${((100 * own.saved) / saved - 100).toFixed(2)} %)\n`)
   expect(plain.summaries).toBeGreaterThan(0)
-  // Where little was saved, the two bills agree.
+  // If little was saved, the two bills agree.
   expect(Math.abs(own.saved - saved)).toBeLessThan(Math.max(0.02 * saved, 0.002 * plain.cost))
   expect(own.used).toBeCloseTo(own.saved, 5)
   expect(own.paid).toBeCloseTo(own.cost, 5)
   const share = Math.round((100 * Math.abs(own.saved)) / (own.cost + own.saved))
   expect(own.screen).toMatch(new RegExp(own.saved < 0 ? `Cost .* more \\(${share} %\\)` : `Saved \\$${own.saved.toFixed(2)} \\(${share} %\\)`))
   expect(own.screen).toContain(`Paid $${own.cost.toFixed(2)}, without pi-context-manager $${(own.cost + own.saved).toFixed(2)}`)
-  // What we say plain Pi would have sent is nowhere longer than the window.
+  // The requests that we report for plain Pi are never longer than the window.
   expect(own.longest).toBeLessThanOrEqual(Math.max(provider.window ?? 200_000, steps.some((step) => typeof step === 'object' && 'model' in step) ? DEAR.contextWindow : 0))
 })

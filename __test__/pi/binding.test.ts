@@ -71,7 +71,7 @@ async function session({ api, env = {}, ...model }: PiModel, strict: StrictOptio
   return { ...setting, ...fate, run }
 }
 
-/** How often a request was not the one before it plus something at its end. */
+/** Number of requests that are not the previous one with an addition at its end. */
 function rolls({ server }: Pick<Setting, 'server'>): number {
   return server.agentRequests.filter((request, n) => {
     const before = server.agentRequests[n - 1]?.messages.map(({ json }) => json) ?? []

@@ -1,4 +1,4 @@
-/** How long the provider keeps a prompt: what the host asks for and does about it decides, not a constant. */
+/** Time for which the provider keeps a prompt: the host's requests and actions decide it, not a constant. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Circumstances } from '../../extensions/circumstances.ts'
 import { askedSeconds } from '../../extensions/requests.ts'
@@ -79,7 +79,7 @@ test.each<[string, Record<string, string>, Record<string, unknown>, boolean]>([
   ['a cache that lives for a millisecond is dead', {}, { promptCache: { short: 0.001, long: 3600 } }, true],
   ['unless Pi asks for the long one', { PI_CACHE_RETENTION: 'long' }, { promptCache: { short: 0.001, long: 3600 } }, false],
   ['also where the catalogue knows no time', { PI_CACHE_RETENTION: 'long' }, {}, false],
-  ['and where nobody does, the setting counts', {}, {}, true],
+  ['and without any lifetime the setting counts', {}, {}, true],
 ])('Pi: %s', async (_name, env, model, isDead) => {
   const { server, home, load } = await setUp(
     (request, n) => (request.messages.at(-1)!.role === 'user' ? calls(['read', { path: `f${n}.txt` }, `call_${n}`]) : 'next'),

@@ -1,4 +1,4 @@
-/** What a user chooses: sessions that are left plain, a project's own settings, and outputs that never collapse. */
+/** A user's choices: sessions that are left plain, a project's own settings, and outputs that never collapse. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -51,7 +51,7 @@ describe('a session of the holdout', () => {
   })
 
   const entry = (customType: string): SessionEntry => ({ type: 'custom', customType, id: 'x', parentId: null, timestamp: '' }) as SessionEntry
-  test.each([0, 0.1, 0.5, 1])('is one of so many: %f', (share) => {
+  test.each([0, 0.1, 0.5, 1])('holds out this share of sessions: %f', (share) => {
     const ids = Array.from({ length: 10_000 }, (_, index) => `session-${index}`)
     const held = ids.filter((id) => isHeldOut(id, share, []))
     expect(Math.abs(held.length / ids.length - share)).toBeLessThan(0.015)
@@ -78,7 +78,7 @@ describe("a project's settings", () => {
   })
 })
 
-test("a project's file that can't be used is told once, and the session goes on", async () => {
+test("a project's file that can't be used is reported once, and the session continues", async () => {
   const { home, load } = await setUp(READS)
   files(home)
   mkdirSync(join(home.cwd, '.pi', 'context-manager.json'), { recursive: true })

@@ -68,7 +68,7 @@ describe('between prompts', () => {
     expect(notices(rpc.events)).toEqual([])
   })
 
-  test('at an overflow: Pi compacts and goes on', async () => {
+  test('at an overflow: Pi compacts and continues', async () => {
     const sentence = 'prompt is too long: 210000 tokens > 200000 maximum'
     const { server, home, load } = await setUp(
       (request, n) => {
@@ -102,7 +102,7 @@ describe('in the middle of a turn', () => {
     ['threshold', 'anthropic-messages'],
     ['overflow', 'openai-completions'],
     ['overflow', 'openai-responses'],
-  ])('%s, %s: the prefix holds, rolls go on, and every output can be had back', async (reason, api) => {
+  ])('%s, %s: the prefix holds, rolls continue, and every output can be restored', async (reason, api) => {
     const byThreshold = reason === 'threshold'
     const texts = Array.from({ length: STEPS }, (_, n) => lines(`f${n}`, byThreshold ? (isLarge(n) ? 700 : 60) : 300))
     const ids = new Map<string, string>()

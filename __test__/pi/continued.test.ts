@@ -14,7 +14,7 @@ import { handle, lines, put, setUp } from './support.ts'
 
 afterEach(cleanUp)
 
-/** How many calls each prompt leads to. */
+/** Number of calls that each prompt leads to. */
 const STEPS = 6
 
 /** An agent that reads, reads again, edits, runs commands, and brings back what it has seen. Its prompts are `P1`, `P2` and so on. */

@@ -1,4 +1,4 @@
-/** What goes wrong is told once, in a clear sentence, and Pi goes on. */
+/** Failures are reported once, in a clear sentence, and Pi continues. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -157,7 +157,7 @@ describe('the store and the addon', () => {
     )
   })
 
-  onFile('a file that is no database')('a store that is no database', async () => {
+  onFile('a file that is not a database')('a store that is not a database', async () => {
     const setting = await setUp(script)
     put(setting.home, 'context.db', 'this is a text file, and not a short one either'.repeat(100))
     const path = join(setting.home.cwd, 'context.db')
@@ -260,7 +260,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
       for (const id of ['call_a', 'call_b']) expect(results.get(id)!.replace(/^id=.*\n/, '')).toBe(text)
       expect(results.get('call_e')).toContain('Successfully replaced 1 block(s) in a.txt.')
       expect(results.get('call_r')).toBe('b')
-      // What is only shown, and what happens when all is over, is no failure of the session.
+      // A failure that concerns only a display, or that happens at the very end, is not a failure of the session.
       const silent = ['close', 'sessionSets'].includes(fault)
       const told = notices(rpc.events)
       if (silent) expect(told).toEqual([])
@@ -271,7 +271,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     },
   )
 
-  test('a failure that concerns one call is told, and the session goes on', async () => {
+  test('reports a failure that concerns one call, and the session continues', async () => {
     const { server, home, load } = await setUp([
       calls(['bash', { command: 'cat a.txt' }, 'call_a']),
       'done',

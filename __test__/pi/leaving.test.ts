@@ -64,7 +64,7 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
   const number = /step (\d+) of/.exec(line)![1]
   expect(resultsById(second!).get('call_back')).toContain(`step ${number} of many`)
 
-  // What a roll of this process takes comes back whole.
+  // Text that a roll of this process takes can be restored whole.
   const count = (request: ModelRequest): number => request.messages.length
   await command(rpc, '/context roll')
   await rpc.prompt('back, once more')

@@ -229,7 +229,7 @@ describe('what interrupts a turn', () => {
     await rpc.command({ type: 'bash', command: 'echo for the model' })
     await rpc.command({ type: 'bash', command: 'echo for me alone', excludeFromContext: true })
     await rpc.prompt('what did I do?')
-    await rpc.prompt('go on')
+    await rpc.prompt('continue')
     checkAppendOnly(server.requests)
     expect(server.requests[2]!.prompt).toContain('for the model')
     expect(server.requests[2]!.prompt).not.toContain('for me alone')
@@ -280,7 +280,7 @@ describe('other tools', () => {
       const run = await runPrint({ ...load, extension, prompts: ['look'], args })
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       const shown = `theirs: a.txt ${'x'.repeat(400)}`
-      // The second session has an object of its own for the equal call.
+      // The second session has its own object for the equal call.
       expect(resultsById(server.requests.at(-1)!).get('call_a')).toMatch(new RegExp(`^id=[0-9a-f]{8,}\\n${shown}$`))
       const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
       expect((await manager.get('call_a'))!.content).toBe(shown)

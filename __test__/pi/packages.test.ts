@@ -19,7 +19,7 @@ const PACKAGES: Record<string, string[]> = {
   'pi-plan-mode': [],
   'pi-sandbox': [],
   'pi-prompt-template-model': [],
-  // It has a `read` of its own, so that ours has other tools from the start.
+  // It has its own `read`, so that ours has other tools from the start.
   'pi-fff': ['find_files', 'fff_multi_grep', 'activate'],
   '@aliou/pi-processes': ['process'],
   '@tmustier/pi-ralph-wiggum': ['ralph_start', 'ralph_done'],
@@ -42,7 +42,7 @@ function extensionsOf(name: string): string[] {
 
 describe.runIf(ARE_ASKED).each(Object.entries(PACKAGES))('%s', (name, tools) => {
   test.each(['before', 'after'])(
-    'loaded %s ours: both work, and what collapsed comes back',
+    'loaded %s ours: both work, and collapsed outputs can be restored',
     async (order) => {
       const others = extensionsOf(name)
       const reads = Array.from({ length: 10 }, (_, n) => `f${n}`)
@@ -57,7 +57,7 @@ describe.runIf(ARE_ASKED).each(Object.entries(PACKAGES))('%s', (name, tools) => 
       await command(rpc, '/context roll')
       await rpc.prompt('bring it back')
       put(home, 'f9.txt', lines('other', 120))
-      await rpc.prompt('go on')
+      await rpc.prompt('continue')
       const last = server.requests.at(-1)!
       expect(last.tools).toEqual(expect.arrayContaining(['read', 'bash', 'edit', 'write', ...tools]))
       const results = resultsById(last)

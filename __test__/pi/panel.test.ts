@@ -66,7 +66,7 @@ test('keys roll, undo and switch, and never contradict what the screen says', as
   expect(rolled).toContain(`Rolled: 2 items, ${hint} tokens removed`)
   await terminal.press('r', /Nothing is old enough to collapse\./)
   await terminal.press('p', /Pinned\. .*goes to the model with your next message\./)
-  // What was undone stays for some turns, and no row says that a roll would take it.
+  // Undone text stays for some turns, and no row says that a roll would take it.
   const undone = await terminal.press('u', /Undone: 2 messages are shown as they were before the roll\./)
   expect(undone).not.toContain('may collapse')
   await terminal.press('r', /Nothing is old enough to collapse\./)

@@ -135,7 +135,7 @@ describe('entries and messages', () => {
     getEntry: (id) => entries.find((one) => one.id === id),
   })
 
-  test('what is new follows the last one, oldest first', () => {
+  test('new entries follow the last one, oldest first', () => {
     const entries = [user('a', null), user('b', 'a'), user('c', 'b'), user('x', 'a')]
     const ids = (last: string | null, leaf: string | null) =>
       entriesAfter(branch(entries, leaf), last)?.map((one) => one.id)
@@ -262,7 +262,7 @@ describe('the provider', () => {
     getEntry: (id) => entries.find((one) => one.id === id),
   })
 
-  test('what was billed wins over what a catalogue says, and all requests count', () => {
+  test('the billed amounts win over a catalogue, and all requests count', () => {
     expect(billOf([])).toEqual({ cost: 0, isBilled: false, perCatalogueDollar: 1, cachedShare: undefined })
     expect(billOf([answer('a', null, estimate), warm])).toEqual({
       cost: 12,

@@ -1,4 +1,4 @@
-/** Pi on XTDB while the node is away, frozen, killed and back: turns go on, and everything arrives once. */
+/** Pi on XTDB while the node is away, frozen, killed and back: turns continue, and everything arrives once. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -77,7 +77,7 @@ async function versionsOf(store: StoreOptions, folder: string): Promise<Map<stri
 }
 
 describe.skipIf(missing)('Pi on XTDB', () => {
-  test('a frozen node, then a killed one: turns go on, and every version is there once', async () => {
+  test('a frozen node, then a killed one: turns continue, and every version is there once', async () => {
     const node = await lastingNode()
     const { server, home, journal, load } = await setting(node.url)
     let rpc = await startRpc(load)
@@ -119,7 +119,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     expect(there.get(`chat:${sessionId}`)!.length).toBeGreaterThan(5)
   })
 
-  test('no node at the very first start: Pi says so once, goes on without, and /context on works later', async () => {
+  test('no node at the very first start: Pi says so once, continues without, and /context on works later', async () => {
     const node = await lastingNode()
     await node.kill9()
     const { server, load } = await setting(node.url)
@@ -138,7 +138,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     const manager = await ContextManager.open({ sessionId: 'other', cwd: '/', store: { kind: 'xtdb', url: node.url, journal: join(load.home.root, 'other.db') }, watch: false })
     onCleanUp(() => manager.close())
     expect((await manager.get('call_two'))!.content).toBe(lines('two', 10))
-    // What had happened before is taken in as well.
+    // The earlier calls are also imported.
     expect((await manager.get('call_one'))!.content).toBe(lines('one', 10))
   })
 
@@ -160,7 +160,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     for (const node of nodes) onCleanUp(() => node.end())
     const [first, second] = nodes as [XtdbNode, XtdbNode]
     const { server, home, load } = await setting(`${first.url} ${second.url}`)
-    // What one hears of the other's writes comes through the database alone.
+    // Each Pi learns of the other's writes through the database alone.
     writeFileSync(join(home.agentDir, 'context-manager.json'), '{ "turnsBack": 99, "watch": false }')
     const env = { ...load.env, CONTEXT_XTDB_URL: `${second.url} ${first.url}`, CONTEXT_XTDB_JOURNAL: join(home.root, 'b.db') }
     const [one, two] = [await startRpc(load), await startRpc({ ...load, env })]
@@ -210,7 +210,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     server.check()
   })
 
-  test('a session of the default store goes on in XTDB, and back', async () => {
+  test('a session of the default store continues in XTDB, and back', async () => {
     const node = await XtdbNode.start()
     onCleanUp(() => node.end())
     const { server, home, journal, load } = await setting(node.url)

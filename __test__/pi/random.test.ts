@@ -32,7 +32,7 @@ const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
 /** Steps of one session. */
 const STEPS = 30
 
-/** Returns what the agent can do with a prompt: talk, or call tools, each call on a file of its own. */
+/** Returns the agent's choices for a prompt: talk, or call tools, each call on a separate file. */
 async function world(api: Api, rng: () => number): Promise<Setting & { texts: Map<string, string> }> {
   const texts = new Map<string, string>()
   let files = 0

@@ -1,4 +1,4 @@
-/** The record has every message once and in its turn, whatever failed on the way, and says so where it can't go on. */
+/** The record has every message once and in its turn, whatever failed on the way, and reports where it can't continue. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ afterEach(cleanUp)
 const TRIGGER = fileURLToPath(new URL('trigger.ts', import.meta.url))
 const FAULTY = fileURLToPath(new URL('faulty.ts', import.meta.url))
 
-/** Lists in lists, so many. */
+/** Lists in lists, this many levels. */
 function nested(levels: number): unknown {
   let value: unknown = 'the innermost'
   for (let level = 0; level < levels; level += 1) value = [value]
@@ -102,7 +102,7 @@ test.each(['IO', 'INVALID_ARGUMENT'])('a failure that repeats (%s) ends the reco
   )
 })
 
-test('what Pi has summarized before it could be recorded is recorded all the same, once and in order', async () => {
+test('messages that Pi has summarized before the record are recorded anyway, once and in order', async () => {
   const answer = (n: number): string => lines(`answer ${n}`, 150)
   let asked = 0
   const { server, home, store, load } = await setUp(

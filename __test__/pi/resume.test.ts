@@ -1,4 +1,4 @@
-/** A session that goes on: in a new process, after a kill, on another branch, as a copy, in another store. */
+/** A resumed session: in a new process, after a kill, on another branch, as a copy, in another store. */
 import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -53,13 +53,13 @@ async function withRoll(rpc: PiRpc): Promise<void> {
 }
 
 describe('a new process', () => {
-  test('print mode goes on with the same bytes and the same sets', async () => {
+  test('print mode continues with the same bytes and the same sets', async () => {
     const { server, home, store, load } = await library()
     const first = await runPrint({ ...load, prompts: ['read a', 'read b'] })
     const session = sessionIdOf(first.sessionFile!)
     const before = await setsOf(store, session, home.cwd)
     expect(before.activeSet).toHaveLength(4)
-    const second = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
+    const second = await runPrint({ ...load, prompts: ['continue'], args: ['--continue'] })
     expect(second).toMatchObject({ exitCode: 0, stderr: '', sessionFile: first.sessionFile })
     checkAppendOnly(server.requests)
     const after = await setsOf(store, session, home.cwd)
@@ -121,11 +121,11 @@ describe('a new process', () => {
     }
     expect(chat.turns).toHaveLength(2)
     expect(chat.turns[0]!.toolcall_ids).toContain('call_a')
-    // What the killed process had recorded can be had, whether or not Pi stored its result.
+    // The killed process's records can be read, whether or not Pi stored its result.
     expect((await manager.get('call_b'))!.content).toBe(lines('b', 60))
   })
 
-  test('killed between the entries of a roll: the session goes on with the half that is there', async () => {
+  test('killed between the entries of a roll: the session continues with the half that is there', async () => {
     const { server, load } = await library()
     const rpc = await startRpc(load)
     await withRoll(rpc)
@@ -153,7 +153,7 @@ describe('a new process', () => {
     const { server, home, store, load } = await library()
     const first = await runPrint({ ...load, prompts: ['read a', 'read b'] })
     rmSync(store.replace(/context\.db$/, ''), { recursive: true })
-    const second = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
+    const second = await runPrint({ ...load, prompts: ['continue'], args: ['--continue'] })
     expect(second).toMatchObject({ exitCode: 0, stderr: '' })
     checkAppendOnly(server.requests)
     const manager = await openStore(store, sessionIdOf(first.sessionFile!), home.cwd)
@@ -169,7 +169,7 @@ describe('a new process', () => {
     await runPrint({ ...load, prompts: ['read c', 'and on'], args: ['--continue'] })
     rmSync(folder, { recursive: true })
     renameSync(`${folder}.old`, folder)
-    const last = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
+    const last = await runPrint({ ...load, prompts: ['continue'], args: ['--continue'] })
     expect(last).toMatchObject({ exitCode: 0, stderr: '' })
     checkAppendOnly(server.requests)
     const session = sessionIdOf(first.sessionFile!)
@@ -180,7 +180,7 @@ describe('a new process', () => {
       'read b',
       'read c',
       'and on',
-      'go on',
+      'continue',
     ])
     expect(turns.map((turn) => turn.toolcall_ids)).toEqual([['call_a'], ['call_b'], ['call_c'], [], []])
     expect((await manager.get('call_c'))!.content).toContain(lines('c', 60))
@@ -189,7 +189,7 @@ describe('a new process', () => {
   test('a session from before the extension was there is taken in whole', async () => {
     const { server, home, store, load } = await library()
     const first = await runPrint({ home, prompts: ['read a', 'read b'] })
-    await runPrint({ ...load, prompts: ['go on', 'and on', 'and on', 'and on'], args: ['--continue'] })
+    await runPrint({ ...load, prompts: ['continue', 'and on', 'and on', 'and on'], args: ['--continue'] })
     const manager = await openStore(store, sessionIdOf(first.sessionFile!), home.cwd)
     expect((await manager.get('call_a'))!.content).toBe(lines('a', 60))
     expect(resultsById(server.requests[4]!).get('call_a')).toBe(lines('a', 60))
@@ -221,7 +221,7 @@ describe('inside a process', () => {
     ['when they are worth it', {}],
     ['from the start', TOOLS_AT_ONCE],
     ['for contents in their own section', { layout: 'sections' }],
-  ] as const)('tools %s: the prompt of each session has one version, however often it goes on', async (_, context) => {
+  ] as const)('tools %s: the prompt of each session has one version, however often it is resumed', async (_, context) => {
     const { server, home, store, load } = await library({ context })
     const sessions = new Set<string>()
     const note = async (rpc: PiRpc): Promise<void> => void sessions.add((await rpc.state())['sessionId'])
@@ -326,7 +326,7 @@ describe('inside a process', () => {
     expect(sets.activeSet.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
   })
 
-  test('a reload goes on where it was', async () => {
+  test('a reload continues where it was', async () => {
     const { server, load } = await library()
     const rpc = await startRpc({ ...load, extension: [load.extension, NAVIGATE] })
     await withRoll(rpc)

@@ -76,7 +76,7 @@ function draw(width: number, height: number, view: Partial<View> = {}, some: Par
 }
 
 const WIDTHS = [60, 80, 100, 140, 180]
-/** What Pi's footer leaves of 16 to 50 rows. */
+/** Rows that Pi's footer leaves of 16 to 50. */
 const HEIGHTS = [13, 16, 21, 27, 37, 47]
 const SIZES = WIDTHS.flatMap((width) => HEIGHTS.map((height): [number, number] => [width, height]))
 
@@ -253,7 +253,7 @@ describe('names that would look the same', () => {
 })
 
 describe('parts of a whole', () => {
-  test('what is shown of random parts adds up to what is shown of the whole', () => {
+  test('random parts of a text show the same sum as the whole', () => {
     const random = randomFrom(7)
     for (let round = 0; round < 500; round += 1) {
       const parts = Array.from({ length: 1 + random.below(7) }, () => random.below(3) === 0 ? random.below(50) : random.below(90_000))

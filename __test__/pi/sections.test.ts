@@ -59,14 +59,14 @@ test.each<Api>(['openai-completions', 'anthropic-messages'])(
     const edited = a.replace('a line 2:', 'second:')
     expect(below(server.requests[2]!)).toContain(`ACTIVE_CONTENT id=${id}\n${edited}`)
     expect(server.requests[2]!.prompt).not.toContain('a line 2: lorem')
-    // Three turns later the output is inactive, and comes back by its id; the file stays.
+    // Three turns later the output is inactive, and its id restores it; the file stays.
     const [later, back] = [server.requests[6]!, server.requests[7]!]
     expect(below(later)).not.toContain('b line 1:')
     expect(below(later)).toContain(edited)
     expect(resultsById(back).get('call_back')).toBe('toolcall_ref id=call_back tool=activate status=ok')
     expect(below(back)).toContain(`ACTIVE_CONTENT id=call_b\n${b}`)
     expect(below(back)).toMatch(/^[0-9a-f]{8} is active; its content is below, under its full id$/m)
-    // What is sent is what the canonical view has, and the person's session file has the texts.
+    // The request has the canonical view, and the user's session file has the texts.
     const stored = messagesOf(readSession(sessionFile).entries, 'toolResult')
     expect(stored[1]!['content'][0].text).toBe(b)
     expect(report).toContain('active contents')

@@ -83,7 +83,7 @@ describe('settings', () => {
     ['an empty filesystem ID', { filesystemId: '' }, {}, ['"filesystemId" must be a text of at least one character, not ""']],
     ['a holdout', { holdout: 0.1 }, { holdout: 0.1 }, []],
     ['too large a holdout', { holdout: 10 }, {}, ['"holdout" must be a share of sessions from 0 to 1, not 10']],
-    ['a name nobody knows', { toString: 1 }, {}, ['there is no setting "toString"']],
+    ['a name inherited from Object', { toString: 1 }, {}, ['there is no setting "toString"']],
     ['a list', [], {}, [expect.stringMatching(/^the settings must be a JSON object such as /)]],
     ['null', null, {}, [expect.stringMatching(/^the settings must be a JSON object such as /)]],
   ])('%s', (_name, value, changed, problems) => {

@@ -75,7 +75,7 @@ describe('without the tools', () => {
     expect(await manager.query({ type: 'file', pathPrefix: home.cwd })).toHaveLength(1)
   })
 
-  test('what was rolled can be read, with the arguments of its call, also in a new process', async () => {
+  test('rolled text can be read, with the arguments of its call, also in a new process', async () => {
     const { server, home, load } = await setUp((request, n) => {
       if (n === 0) return calls(['write', { path: 'w.txt', content: lines('w', 100) }, 'call_w'])
       if (n === 1) return calls(['read', { path: 'a.txt' }, 'call_a'])
@@ -123,7 +123,7 @@ test('in a long session the tools come where the prompt is written anew in any c
     for (const name of ['activate', 'deactivate', 'pin', 'unpin', 'search_context'])
       expect(request.tools.includes(name)).toBe(request.n >= first)
   }
-  // The process that goes on with the session has them from its first request on: nothing of the prompt changes for it.
+  // The process that resumes the session has them from its first request on: nothing of the prompt changes for it.
   const head = (n: number): string => server.requests[n]!.prompt.slice(0, server.requests[n]!.ends[1])
   expect(head(server.requests.length - 1)).toBe(head(first))
 })

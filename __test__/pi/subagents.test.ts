@@ -1,5 +1,5 @@
 /**
- * Pi's own subagent extension, from its package: each subagent is a `pi` of its own, which can bring back what its prompt
+ * Pi's own subagent extension, from its package: each subagent is a separate `pi`, which can restore the outputs that its prompt
  * names, and nothing else.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -75,7 +75,7 @@ test.skipIf(SUBAGENT === '')('a subagent has what its prompt names, and nothing 
   expect(found.get(`Task: child id=${c} ${b}`)).toEqual([lines('c', 60), missing(b)])
   expect(pi.process.stderr).not.toContain('Context manager')
 
-  // What was laid out can be read by the user alone, and goes with the parent.
+  // Only the user can read the files for subagents, and they are removed with the parent.
   const laid = readdirSync(tmpdir()).filter((name) => name.startsWith('pi-context-') && !before.has(name))
   const holding = laid.filter((name) => existsSync(join(tmpdir(), name, a)))
   expect(holding).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** What the tests of the extension share: a home with a store, texts that are told apart, and looks into the store. */
+/** Shared by the tests of the extension: a home with a store, texts that are told apart, and looks into the store. */
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import type { ModelRequest } from '../../rig/exchange.ts'
 import type { StrictOptions } from '../../rig/strict.ts'
 import { freshNode } from '../../rig/xtdb.ts'
 
-/** Whether the suites run on XTDB (CONTEXT_STORE=xtdb), each test with a node of its own, instead of on SQLite. */
+/** True if the suites run on XTDB (CONTEXT_STORE=xtdb), each test with a separate node, instead of on SQLite. */
 const ON_XTDB = process.env['CONTEXT_STORE'] === 'xtdb'
 
 /** `test` for what only a store in one file has; on XTDB it is left out, and the reason printed. */
@@ -27,13 +27,13 @@ export function onFile(reason: string): typeof test | typeof test.skip {
   return ON_XTDB ? test.skip : test
 }
 
-/** A scripted model, a home, and what Pi is started with to have the extension on a store of its own. */
+/** A scripted model, a home, and the options with which Pi has the extension on a separate store. */
 export interface Setting {
   server: ModelServer
   home: PiHome
   /** The store's file; on XTDB that of the journal. */
   store: string
-  /** What `/context` calls the store. */
+  /** The store's place in `/context`. */
   place: string
   /** To be spread into `runPrint` and `startRpc`. */
   load: { home: PiHome; extension: string; env: Record<string, string> }
@@ -115,9 +115,7 @@ export function referring(callId: string, tool: string, status: 'ok' | 'fail' = 
   return new RegExp(`^${reference(callId, tool, status)}(?: -> [^\\n]+)?$`)
 }
 
-/**
- * Returns whether a text is an excerpt of another: some of its lines, in their order, and marks for what is left out.
- */
+/** True if a text is an excerpt of another: some of its lines, in their order, and marks for the omitted ones. */
 export function isExcerpt(shown: string, whole: string): boolean {
   const all = whole.split('\n')
   let at = 0

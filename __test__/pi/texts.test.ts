@@ -1,4 +1,4 @@
-/** What the extension tells the person, and how failures are counted. */
+/** The extension's messages to the user, and the counting of failures. */
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -14,7 +14,7 @@ import { sentenceOf } from '../../lib/core/errors.ts'
 afterEach(cleanUp)
 
 describe('failures', () => {
-  test('what takes too long is given up with a sentence', async () => {
+  test('gives up slow work with a sentence', async () => {
     await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow(
       'waiting took longer than 0.001 s',
     )
@@ -29,7 +29,7 @@ describe('failures', () => {
     expect([failures.failure('a'), failures.failure('a'), failures.failure('a')]).toEqual([false, false, true])
   })
 
-  test('what is nested too deep for the engine becomes text at its depth, and loses nothing', () => {
+  test('turns values nested too deep for the engine into text at their depth, without loss', () => {
     const nested = (levels: number): unknown => (levels === 0 ? { last: 1 } : [nested(levels - 1)])
     expect(flattened(nested(20))).toEqual(nested(20))
     let value = flattened({ a: nested(200), b: 1 }) as any

@@ -27,7 +27,7 @@ function head(request: ModelRequest): string {
   return request.prompt.slice(0, request.ends[headOf(request)])
 }
 
-/** How many messages it takes: a provider may have the tools and the system prompt in one each. */
+/** Number of messages in its head: a provider may have the tools and the system prompt in one each. */
 function headOf(request: ModelRequest): number {
   return request.messages.findIndex((message) => message.role !== 'system')
 }
@@ -68,7 +68,7 @@ test.each<[string, Api, Record<string, boolean>]>([
     {
       api,
       model: appends ? { compat: { supportsMidConvoSystemMessages: true, ...way } } : {},
-      // Where they would be written in front of everything they come when the cache is dead, as after a pause.
+      // If they would be written in front of everything, they appear when the cache is dead, as after a pause.
       context: appends ? OUTPUTS_ONLY : { ...OUTPUTS_ONLY, cacheLifetimeSeconds: 0.001 },
     },
   )
@@ -120,7 +120,7 @@ test.each<[string, Api, Record<string, boolean>]>([
     for (const name of TOOLS) expect(adding.map((one) => one.json).join('')).toContain(`"${name}"`)
   }
 
-  // A new process goes on with the same head, and the same tools.
+  // A new process continues with the same head, and the same tools.
   const second = await start(['--continue'])
   await second.prompt('and on')
   expect(ours(last())).toEqual(TOOLS)

@@ -1,4 +1,4 @@
-/** What the model is sent: headers, excerpts, references, and contents that come back byte for byte. */
+/** The model's messages: headers, excerpts, references, and contents that return byte for byte. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -163,7 +163,7 @@ describe('RPC mode', () => {
         return calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat a.txt' }, 'call_b'])
       if (request.messages.at(-1)!.text === 'go back')
         return calls(['activate', { id: handle('call_a') }, 'call_back'])
-      // What follows makes a roll too dear to happen by itself.
+      // The long text after it makes a roll too expensive to happen by itself.
       return lines(`answer ${n}`, 300)
     }, { context: TOOLS_AT_ONCE })
     const text = lines('a', 60)
@@ -187,7 +187,7 @@ describe('RPC mode', () => {
     checkAppendOnly(server.requests, [5, 8])
   })
 
-  test('what is pinned stays when the rest is rolled; what is deactivated goes', async () => {
+  test('pinned outputs stay when the rest is rolled; deactivated ones leave', async () => {
     const { server, home, load } = await setUp((_request, n) => {
       if (n === 0)
         return calls(
@@ -214,7 +214,7 @@ describe('RPC mode', () => {
     expect(last!.get('call_a')).toContain(lines('a', 60))
   })
 
-  test('off: nothing collapses, all is recorded; on: it goes on without loss', async () => {
+  test('off: nothing collapses, all is recorded; on: it continues without loss', async () => {
     const { server, home, load } = await setUp((request, n) => {
       if (n === 0) return calls(['bash', { command: 'cat big.txt' }, 'call_off'])
       if (request.messages.at(-1)!.text === 'find')

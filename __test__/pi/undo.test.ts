@@ -1,4 +1,4 @@
-/** `/context undo` in the real Pi: what comes back is what the model saw before the roll, and each roll is undone once. */
+/** `/context undo` in the real Pi: the model sees again the text from before the roll, and each roll is undone once. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { cleanUp, readSession, startRpc } from '../../rig/pi.ts'
@@ -46,7 +46,7 @@ test('receipts are whole numbers', async () => {
   for (const figure of Object.entries(figures)) expect(figure).toEqual([figure[0], Math.round(figure[1] as number)])
 })
 
-test.each(['the process that rolled', 'a resumed session'])('an excerpt comes back as an excerpt, once: %s', async (where) => {
+test.each(['the process that rolled', 'a resumed session'])('an excerpt is restored as an excerpt, once: %s', async (where) => {
   const setting = await afterFour()
   const { server, load } = setting
   let { rpc } = setting
@@ -66,7 +66,7 @@ test.each(['the process that rolled', 'a resumed session'])('an excerpt comes ba
   await rpc.close()
 })
 
-test('where there is no roll to undo, the savings of earlier rolls still count', async () => {
+test('without a roll to undo, the savings of earlier rolls still count', async () => {
   const { rpc: first, load } = await afterFour()
   await command(first, '/context roll')
   await first.prompt('five')
@@ -89,7 +89,7 @@ const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Sta
 /** Returns what `/context` says was spent and saved. The size of the window is Pi's own figure. */
 const totals = async (rpc: PiRpc): Promise<string[]> => (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
 
-/** What leads back to where nothing has been rolled. */
+/** Ways back to a place where nothing was rolled. */
 const WAYS: [name: string, back: (rpc: PiRpc, leaf: string) => Promise<unknown>][] = [
   ['an undo', (rpc) => command(rpc, '/context undo')],
   ['a step back in the tree', (rpc, leaf) => command(rpc, `/goto ${leaf}`)],

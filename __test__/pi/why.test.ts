@@ -198,7 +198,7 @@ describe('the requests', () => {
   const marked = (text: string) => ({ role: 'user', content: [{ type: 'text', text, cache_control: { type: 'ephemeral' } }] })
   test.each<[string, unknown, unknown, Difference | null | undefined]>([
     ['nothing known', undefined, { messages: [] }, undefined],
-    ['a shape nobody knows', { a: 1 }, { a: 1 }, undefined],
+    ['an unknown shape', { a: 1 }, { a: 1 }, undefined],
     ['one that grew', { messages: [user('a')] }, { messages: [user('a'), user('b')] }, null],
     ['marks that moved', { messages: [marked('a')] }, { messages: [user('a'), marked('b')] }, null],
     ['tools', { tools: [1], messages: [user('a')] }, { tools: [1, 2], messages: [user('b')] }, { part: 'tools' }],
@@ -222,7 +222,7 @@ describe('the requests', () => {
 })
 
 describe('in Pi', () => {
-  test('a roll is ours, a rewritten request another extension\'s, and an untouched one nobody\'s', async () => {
+  test('a roll is ours, a rewritten request another extension\'s, and an untouched one without a cause', async () => {
     const { home, load } = await setUp((_request, n) =>
       n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : 'fine.',
     )
@@ -236,7 +236,7 @@ describe('in Pi', () => {
       })`,
     )
     const rpc = await startRpc({ ...load, extension: [load.extension, other] })
-    // Long prompts, so that what stands behind a change is more than a provider's block.
+    // Long prompts, so that the text after a change is more than a provider's block.
     for (const prompt of ['one', 'two', 'three', 'four']) await rpc.prompt(`${prompt} ${lines(prompt, 150)}`)
     const answer = async (): Promise<string> => {
       const [text = ''] = await command(rpc, '/context why')
@@ -269,7 +269,7 @@ describe('in Pi', () => {
     await rpc.prompt('eight')
     await command(rpc, '/context undo')
     await rpc.prompt('nine')
-    // What an undo has brought back stays for some turns.
+    // Text that an undo has restored stays for some turns.
     for (const prompt of ['ten', 'eleven', 'twelve', 'thirteen']) await rpc.prompt(prompt)
     await command(rpc, '/context roll')
     await rpc.prompt('fourteen')

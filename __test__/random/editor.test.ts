@@ -15,19 +15,19 @@ afterEach(cleanUp)
 
 /** Steps of all hosts together: some in `npm test`, ten thousand in CI, a million in the long run. */
 const STEPS = process.env['CONTEXT_LONG'] === '1' ? 1_000_000 : process.env['CONTEXT_FULL'] === '1' ? 10_000 : 1_000
-/** How many events a host has: a step costs what its conversation is long, so few hosts go on for long. */
+/** Number of events of a host: a step costs as much as its conversation is long, so few hosts run for long. */
 const SHORT = 40
 const LONG = 160
-/** One host of so many goes on for long. */
+/** One host of this many runs for long. */
 const LONG_EVERY = 12
-/** How many hosts run at once: each waits for its store and its requests most of the time. */
+/** Number of hosts that run at once: each waits for its store and its requests most of the time. */
 const AT_ONCE = 4
 const FIRST = Number(process.env['CONTEXT_SEED'] ?? 1)
 
-/** What was found before, as events that are repeated. */
+/** Faults found before, as events that are repeated. */
 const FOUND = readFileSync(new URL('found.jsonl', import.meta.url), 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Sample)
 
-/** How long a failing run looks for fewer events. */
+/** Time that a failing run looks for fewer events. */
 const SHRINKING_MS = 20_000
 
 interface Sample {
@@ -43,7 +43,7 @@ function firstOf(all: Iterable<Event>, count: number): Event[] {
   return some
 }
 
-/** Runs hosts until they have had so many events, several at once, and shrinks the first that has a fault. */
+/** Runs hosts until they have had this many events, several at once, and shrinks the first that has a fault. */
 async function hunt(target: Sample['target'], shape: Sample['shape'], steps: number, run: (events: readonly Event[], seed: number) => Promise<Found | undefined>): Promise<void> {
   const kinds = target === 'library' ? LIBRARY : GATEWAY
   for (let left = steps, seed = FIRST; left > 0; ) {

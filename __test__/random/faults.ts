@@ -2,13 +2,13 @@
 import { Host } from './host.ts'
 import type { Event } from './host.ts'
 
-/** Where a run has a fault: after how many events, and what it is. */
+/** The fault of a run: the number of events before it, and its description. */
 export interface Found {
   after: number
   fault: string
 }
 
-/** What the events happen to, besides the host. */
+/** The world in which the events happen, besides the host. */
 interface Happening {
   open(): Promise<void>
   apply(event: Event): Promise<void>

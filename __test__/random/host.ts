@@ -1,12 +1,12 @@
 /**
- * A host whose user, model and tools do anything: they go on, go back, change what was said, and use call IDs again. What it
- * does is a list of events, so that what was found can be repeated without the generator.
+ * A host whose user, model and tools do anything: they continue, step back, change earlier messages, and reuse call IDs. Its steps
+ * are a list of events, so that a fault can be repeated without the generator.
  */
 import type { Call, Step } from '../hosts/conversation.ts'
 import { random } from '../../rig/random.ts'
 import type { Random } from '../../rig/random.ts'
 
-/** What happens. `at` is a place in the conversation as a share of its length, so that an event fits whatever came before. */
+/** An event. `at` is a place in the conversation as a share of its length, so that an event fits whatever came before. */
 export type Event =
   | { do: 'prompt'; size: number }
   | { do: 'calls'; ids: string[]; size: number; args: 'short' | 'long' | 'odd'; says: number; reasons: boolean }
@@ -32,7 +32,7 @@ export class Host {
   steps: Step[] = []
   #tokens = 0
 
-  /** Does what changes the conversation. Returns whether anything but its end has changed. */
+  /** Applies an event that changes the conversation. True if anything but its end has changed. */
   apply(event: Event): boolean {
     const { steps } = this
     switch (event.do) {

@@ -34,7 +34,7 @@ class World {
   #hasRolled = false
   #before: readonly object[] | undefined
   #named = new Set<string>()
-  /** What IDs have brought back since something other than the end of the conversation changed. */
+  /** Texts restored by IDs since something other than the end of the conversation changed. */
   readonly #back = new Map<string, Promise<Recalled | undefined>>()
 
   constructor(shape: ShapeName, cwd: string, store: StoreOptions) {

@@ -1,11 +1,11 @@
 /**
- * What must be true of each request, whatever the host did: it has the host's words in their order and no others, what it lacks of
- * them comes back exactly by the IDs that it names, and it continues as the one before did unless something was rolled or changed.
+ * The truths about each request, whatever the host did: it has the host's words in their order and no others, the IDs that it names
+ * restore its omitted text exactly, and it continues the previous request unless something was rolled or changed.
  */
 import type { Call, Step } from '../hosts/conversation.ts'
 import { tokensIn } from './host.ts'
 
-/** What an ID in a request brings back. */
+/** The text that an ID in a request restores. */
 export interface Recalled {
   content: string | null
   args?: unknown
@@ -20,13 +20,16 @@ export interface Sent {
   steps: readonly Step[]
   /** The host's messages. */
   messages: readonly object[]
-  /** What was sent instead of them. */
+  /** The messages sent instead of them. */
   sent: readonly object[]
-  /** What was sent before; undefined if the host or a roll has changed that. */
+  /** The messages sent before; undefined if the host or a roll has changed that. */
   before: readonly object[] | undefined
-  /** Undefined: what comes back is not asked for. */
+  /** Undefined: the check does not restore anything. */
   recall: Recall | undefined
-  /** The IDs of all requests before: some lines leave when they are old, and what they named still comes back. Gets those of this one. */
+  /**
+   * The IDs of all requests before: some lines leave when they are old, and their IDs still restore their text. Gets those of this
+   * one.
+   */
   named: Set<string>
 }
 
@@ -63,7 +66,7 @@ export async function fault({ steps, messages, sent, before, recall, named }: Se
   }
   for (const id of left.size === 0 ? [] : earlier) {
     const back = await recall(id)
-    // What the host has removed or changed does not come back.
+    // Text that the host has removed or changed can't be restored.
     if (back !== undefined) for (const token of tokensIn(back)) left.delete(token)
   }
   const [lost] = left
@@ -75,7 +78,7 @@ function namedIn(texts: readonly string[]): Set<string> {
   return new Set(texts.flatMap((text) => [...text.matchAll(NAMED)].map(([, id]) => id as string)))
 }
 
-/** Returns whether what came back is what a step has: the text of a user or the model, or a call with its result. */
+/** True if the restored text is that of a step: the text of a user or the model, or a call with its result. */
 function isOf(steps: readonly Step[], back: Recalled): boolean {
   if (back.args === undefined) return steps.some((step) => said(step).includes(back.content ?? ''))
   return steps.some((step) => !('user' in step) && step.calls.some((call) => isCall(call, back)))

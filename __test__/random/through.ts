@@ -16,18 +16,18 @@ import type { Found } from './faults.ts'
 /** The events that a host behind the gateway has. */
 export const GATEWAY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork', 'aside'])
 
-/** How often what the IDs of a request bring back is asked for: after so many events. */
+/** Number of events between two checks that restore the text of a request's IDs. */
 const RECALLS = 5
 
 /** Long enough for a busy machine: a request that could not wait goes out in another form, which nothing here could repeat. */
 const LIMIT_MS = 120_000
 
-/** How long a request that was answered may take to be noted. */
+/** Time after which an answered request must be noted. */
 const NOTED_MS = 60_000
 
 const TOOLS = ['bash', 'write', 'mcp__context__activate']
 
-/** What a format has of its own on the wire: the path, the headers, and the body around the messages. */
+/** The parts of a format on the wire that differ: the path, the headers, and the body around the messages. */
 const WIRES = {
   anthropic: {
     path: '/anthropic/v1/messages',
@@ -131,7 +131,7 @@ class World {
     return { sent: (JSON.parse((this.#upstream.seen.at(-1) as Seen).body.toString()) as Record<string, object[]>)[list] as object[], hasRolled }
   }
 
-  /** What our tool gives a model for an ID. */
+  /** Our tool's output for an ID. */
   async #recall(id: string): Promise<Recalled | undefined> {
     const params = { name: 'activate', arguments: { id }, _meta: { sessionId: `random${this.#session}` } }
     const { mcpUrl, secret } = this.#gateway

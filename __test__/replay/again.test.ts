@@ -42,7 +42,7 @@ describe('what is in sight', () => {
     expect([...seen(blocks, need, true)]).toEqual(['let one', 'let two'])
   })
 
-  test('what is read again is the newest output that shows what is missing', () => {
+  test('reads again the newest output that shows the missing text', () => {
     const blocks = [
       about('a.ts', 'let one', 'whole, old'),
       about('a.ts', 'let one', 'a part'),
@@ -57,7 +57,7 @@ describe('what is in sight', () => {
 
   const lines = (count: number): string[] => Array.from({ length: count }, (_, n) => `line ${n + 1} of many`)
 
-  test('of a large file only the lines around are read, after a search for the place', () => {
+  test('reads only the lines around the place in a large file, after a search for it', () => {
     const whole = lines(1000).join('\n')
     const texts = ['line 500 of', 'line 510 of many']
     const again = lookAgain([about('a.ts', whole, whole)], { path: 'a.ts', texts }, new Files())!

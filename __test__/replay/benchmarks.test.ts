@@ -132,7 +132,7 @@ describe('a trajectory of mini-swe-agent', () => {
     expect(stdout).toContain('of mini-swe-agent')
   })
 
-  test('that is cut off is no session', async () => {
+  test('that is cut off is not a session', async () => {
     const file = temporaryFile('run.traj.json', JSON.stringify(IN_TEXT).slice(0, -5))
     await expect(openRecording(file)).rejects.toThrow('cut off')
   })

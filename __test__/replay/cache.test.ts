@@ -17,7 +17,7 @@ const system = block('s', 2000)
 const talk = Array.from({ length: 40 }, (_, index) => block(`${index} `, 100))
 
 describe('any common prefix', () => {
-  test('what was sent before is cached, whatever comes after it', () => {
+  test('an earlier prefix is cached, whatever follows it', () => {
     const send = cacheOf({})
     expect(send([system, ...talk.slice(0, 4)])).toBe(0)
     expect(send([system, ...talk.slice(0, 6)])).toBe(2400)
@@ -74,7 +74,7 @@ describe('steps and least lengths', () => {
     expect(send([system, ...talk.slice(0, count)])).toBe(cached)
   })
 
-  test('what is too short is not cached', () => {
+  test('a prefix that is too short is not cached', () => {
     const send = cacheOf({ base: 'openai-5.5' })
     send([block('s', 1000)])
     expect(send([block('s', 1000)])).toBe(0)
@@ -131,7 +131,7 @@ describe('positions', () => {
 describe('endings', () => {
   const answer = (n: number): ReplayBlock => ({ ...block(`answer ${n} `, 100), side: 'answer' })
   const output = (n: number): ReplayBlock => ({ ...block(`output ${n} `, 100), run: 'results' })
-  /** A system part, a prompt, and so many rounds of an answer and an output. */
+  /** A system part, a prompt, and this many rounds of an answer and an output. */
   const after = (rounds: number): ReplayBlock[] => [system, block('prompt', 100), ...Array.from({ length: rounds }, (_, n) => [answer(n), output(n)]).flat()]
   const grown = (rounds: number): ReturnType<typeof cacheOf> => {
     const send = cacheOf({ base: 'openai' })

@@ -1,4 +1,4 @@
-/** Which strong missed uses probably harm. */
+/** Strong missed uses that probably harm. */
 import { describe, expect, test } from 'vitest'
 import { HARM_CLASSES, isProbablyHarm } from '../../lib/replay/missed/harm.ts'
 import type { HarmClass } from '../../lib/replay/missed/harm.ts'
@@ -11,7 +11,7 @@ const LONG = `${RUNS}. Shipping is free above fifty euros, and returns cost noth
 /** One line with three quotes or a few more. */
 const LINE = 'the price of every part is rounded up to whole cents'
 
-const OTHER: Line = { says: 'something else, which nobody has written before' }
+const OTHER: Line = { says: 'something else, with no earlier source' }
 const bash = (command: string, output = ''): Line => ({ calls: ['bash', { command }, output] })
 const edit = (newText: string, path = 'b'): Line => ({ calls: ['edit', { path, edits: [{ oldText: 'x', newText }] }, 'done'] })
 const first = (key: string): boolean => key === 'r1' || key === 'a1'
@@ -53,7 +53,7 @@ describe('a strong missed use', () => {
     expect(two.byHarm['in the next result']).toBe(2)
   })
 
-  test('of own words has no class', () => {
+  test('own words have no class', () => {
     const uses = missed(stepsFrom([{ user: 'go' }, { thinks: LONG, says: 'hm' }, { says: LONG }]), (_, { label }) => label === 'thinking')
     expect([uses.ownWords.strong, uses.probableHarm, Object.values(uses.byHarm).every((count) => count === 0)]).toEqual([1, 0, true])
   })

@@ -18,7 +18,7 @@ async function conversation(name: string): Promise<Message[]> {
   return entriesOf(steps).flatMap(({ message, at }) => (isSent(message) ? [{ ...message, timestamp: at }] : []))
 }
 
-/** What was sent at each call, and what the session came to. */
+/** The requests of each call, and the session's result. */
 interface Outcome {
   requests: string[][]
   rolls: number

@@ -92,7 +92,7 @@ describe('what a session file says about the context manager', () => {
     expect(JSON.stringify(steps[2])).not.toContain('0123abcd')
   })
 
-  test('what was saved on each branch counts once', async () => {
+  test('the saving on each branch counts once', async () => {
     const report = await replayed(temporaryFile('managed.jsonl', lines(entries)))
     expect(report).toMatchObject({ isManaged: true, recordedSaved: 95 })
     expect(report.recordedCost).toBeCloseTo(375)

@@ -24,7 +24,7 @@ function probesOf(text: string): { quotes: Set<string>; names: Set<string> } {
   return { quotes, names }
 }
 
-/** How many of a text's quotes and names another text has too. */
+/** Number of a text's quotes and names that another text also has. */
 function shared(left: string, right: string): { quotes: number; names: number } {
   const [a, b] = [probesOf(left), probesOf(right)]
   const common = (one: Set<string>, other: Set<string>): number => [...one].filter((hash) => other.has(hash)).length
@@ -54,7 +54,7 @@ describe('a quote is a run of 30 characters', () => {
   })
 })
 
-describe('a name is what nobody writes by chance', () => {
+describe('a name is a word that does not occur by chance', () => {
   test.each([
     ['parseHeaderLine', 1],
     ['read_price', 1],
@@ -137,9 +137,9 @@ describe('a use of what is hidden', () => {
     ['three quotes', [...HEAD, { says: RUNS }], [1, 1], [0, 0]],
     ['a quote in the arguments of a call', [...HEAD, { calls: ['bash', { command: `echo ${RUN}` }, ''] }], [1, 0], [0, 0]],
     ['a quote in the thinking', [...HEAD, { thinks: RUN, says: 'yes' }], [1, 0], [0, 0]],
-    ['nothing', [...HEAD, { says: 'it is something else altogether, which nobody has written' }], [0, 0], [0, 0]],
+    ['nothing', [...HEAD, { says: 'it is something else altogether, with no earlier source' }], [0, 0], [0, 0]],
     ['the same source twice in a turn', [...HEAD, { says: RUN }, { says: RUNS }], [1, 0], [0, 0]],
-    ['once in each turn', [...HEAD, { says: RUN }, { user: 'go on' }, { says: RUNS }], [2, 1], [0, 0]],
+    ['once in each turn', [...HEAD, { says: RUN }, { user: 'continue' }, { says: RUNS }], [2, 1], [0, 0]],
     [
       'two sources',
       [...HEAD, read('discounts apply to carts before tax and shipping'), { says: 'x' }, { says: `${RUN}, and discounts apply to carts before tax and shipping` }],
@@ -165,14 +165,14 @@ describe('a use of what is hidden', () => {
     ])
   })
 
-  test('what is read again is in sight, however it comes there', () => {
+  test('text read again is in sight, whatever its source', () => {
     const lines: Line[] = [{ user: 'go' }, read(RUNS), { says: 'well' }, read(RUNS), { says: RUNS }]
     const first = (key: string): boolean => key === 'r1'
     expect(missed(stepsFrom(lines), first).toolText).toEqual({ all: 0, strong: 0 })
     expect(missed(stepsFrom(lines), outputs).toolText).toEqual({ all: 1, strong: 1 })
   })
 
-  test('of several sources the newest one is missed', () => {
+  test('the newest of several sources is missed', () => {
     const lines: Line[] = [{ user: 'go' }, read(RUN), { calls: ['bash', { command: 'go test ./...' }, RUN] }, { says: RUN }]
     const { byKind, byAge, byUse, atOnce } = missed(stepsFrom(lines), outputs)
     expect(byKind).toEqual({ 'bash: build, test': { all: 1, strong: 0 } })
@@ -197,7 +197,7 @@ describe('a use of what is hidden', () => {
     expect(uses.atOnce.all).toBe(atOnce)
   })
 
-  test('of the model’s own words and of arguments', () => {
+  test('counts the model’s own words and arguments', () => {
     const write: Line = { calls: ['write', { path: 'b', content: RUNS }, 'done'] }
     const lines: Line[] = [{ user: 'go' }, { thinks: RUN, says: 'hm' }, { says: RUN }]
     const own = missed(stepsFrom(lines), (_, { label }) => label === 'thinking')
@@ -230,7 +230,7 @@ describe('a use of what is hidden', () => {
   })
 })
 
-test('what answers of two sessions contain of their own accord is no use', async () => {
+test('text that answers of two sessions share by habit does not count as a use', async () => {
   const words = 'I will look at the files first and then run the tests'
   const own: Line[] = [{ user: 'go' }, { says: words }]
   const lines: Line[] = [{ user: 'go' }, read(words), { says: 'x' }, { says: words }]

@@ -21,7 +21,7 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
   test('the report and the page of inspect at 1280 and 800 pixels, light and dark: no column is cut', async () => {
     const folder = temporaryFolder()
     const [report, page, store] = ['report.html', 'inspect.html', 'context.db'].map((name) => join(folder, name)) as [string, string, string]
-    // Another folder of sessions can be looked at, too.
+    // Another folder of sessions can also be viewed.
     const sessions = REPLAYED === undefined ? [fixture('claude-code.jsonl'), fixture('pi-version-3.jsonl')] : [REPLAYED]
     await cli(['replay', ...sessions, '--policies', 'all', '--quiet', '--store', store, '--html', report])
     expect(await cli(['inspect', '--store', store, '--html', page])).toMatchObject({ code: 0 })

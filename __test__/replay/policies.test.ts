@@ -19,7 +19,7 @@ afterEach(cleanUp)
 
 const setting = (changes: Partial<Setting> = {}) => settingOf({ manager: { ...options().manager, open: { stay: SOON } }, ...changes })
 
-/** Turns of one call each: a question, an answer that reads, the result of so many characters. */
+/** Turns of one call each: a question, an answer that reads, the result of `characters` characters. */
 function turns(count: number, characters: number): RecordedEntry[] {
   return Array.from({ length: count }, (_, n): RecordedEntry[] => {
     const call = { type: 'toolCall', id: `c${n}`, name: 'bash', arguments: { command: `echo ${n}` } }
@@ -243,7 +243,7 @@ describe('side by side', () => {
         expect(series.cost).toHaveLength(report.calls)
         expect(series.cost).toEqual([...series.cost].sort((a, b) => a - b))
       }
-      // What plain append sends is what the recorded program was billed for, where nothing was compacted or left behind.
+      // The tokens of plain append equal the recorded program's bill, where nothing was compacted or left behind.
       if (name === 'pi-version-1.jsonl') expect(append?.tokensSent).toBeGreaterThan(report.recordedTokens * 0.9)
     },
   )

@@ -93,7 +93,7 @@ describe('a transcript of Claude Code whose user went back', () => {
     JSON.stringify({ uuid, parentUuid, type, message, sessionId: 's', cwd: '/x', timestamp: '2026-01-01T00:00:00Z' })
   const answer = (id: string, text: string) => ({ id, role: 'assistant', content: [{ type: 'text', text }] })
 
-  test('goes on from there', async () => {
+  test('continues from there', async () => {
     const lines = [
       line('1', null, 'user', { role: 'user', content: 'one' }),
       line('2', '1', 'assistant', answer('a', 'first')),
@@ -163,7 +163,7 @@ describe('bad files', () => {
   })
 })
 
-test('the recordings name nobody’s machine', () => {
+test('the recordings name no person’s machine', () => {
   for (const name of ['pi-version-1.jsonl', 'pi-version-2.jsonl', 'pi-version-3.jsonl', 'claude-code.jsonl']) {
     expect(readFileSync(fixture(name), 'utf8')).not.toMatch(/\/(tmp|root|work|Users)\//)
   }

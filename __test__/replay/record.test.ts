@@ -21,7 +21,7 @@ const ALL: RecordUse = { cache: true, lifetime: true, window: true, losses: true
 const MINUTE = 60_000
 const SYSTEM = 30_000
 
-/** How a session went. */
+/** The course of a session. */
 interface Course {
   calls?: number
   /** Minutes before a call; 0.2 for the others. */
@@ -141,7 +141,7 @@ describe('the policy `recorded` costs what was billed', () => {
     const { recordedCost, policies, regime } = await replayed(file)
     expect(recordedCost).toBeCloseTo(bill, 6)
     expect(regime.from).toBe('record')
-    // Which outputs a program cleared is not recorded, only how much.
+    // The recording has the amount of output that a program cleared, not the names of the outputs.
     expect(Math.abs(policies.recorded!.cost / bill - 1)).toBeLessThan(tolerance)
   })
 
@@ -181,7 +181,7 @@ test.each([
 })
 
 describe('every policy has the cache that the session had', () => {
-  test('what was lost is lost to all of them, and told with its cause, pause and cost', async () => {
+  test('lost text is lost to all of them, and reported with its cause, pause and cost', async () => {
     const { file } = transcript({ losses: [10, 20], pauses: { 10: 3, 30: 90 } })
     const lossy = await replayed(file)
     expect(lossy.regime).toMatchObject({ from: 'record', cache: 'anthropic', lifetime: 'hour', lifetimeMs: 60 * MINUTE })
@@ -210,7 +210,7 @@ describe('every policy has the cache that the session had', () => {
     expect(shorter.cost).toBeCloseTo(own.policies.recorded!.cost, 1)
   })
 
-  test('the window is the one that the session had: no request of its own is too large for it', async () => {
+  test('the window is the one that the session had: none of its requests is too large for it', async () => {
     const large = transcript({ calls: 60, output: () => 15_000 })
     const { regime, policies } = await replayed(large.file)
     expect(regime.window).toBe(1_000_000)
@@ -235,7 +235,7 @@ describe('every policy has the cache that the session had', () => {
 })
 
 describe('the verdict answers what the user asks', () => {
-  test('what was paid, and what it would have been through the gateway, on one screen without contradiction', async () => {
+  test('shows the paid price, and the price through the gateway, on one screen without contradiction', async () => {
     const { file, bill } = transcript({ calls: 60, losses: [30], output: () => 6000 })
     const { stdout } = await cli(['replay', file])
     const verdict = new RegExp(`You paid \\$${bill.toFixed(2)} in Claude Code for the prompts of one session with 60 answers on 2026-07-01\\. Through the gateway they would have cost about \\$(\\d+\\.\\d\\d) \\((\\d+) % less\\), on the same cache and window\\.`)

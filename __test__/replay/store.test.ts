@@ -78,7 +78,7 @@ describe('export, import, doctor', () => {
 
   test('a damaged store is named and fails', async () => {
     const store = await storeOf('pi-version-1.jsonl')
-    // What is in a log hides what the file has in its place, and is right.
+    // The content of a log hides that of the file, and is right.
     expect(existsSync(`${store}-wal`)).toBe(false)
     const bytes = readFileSync(store)
     // Texts are compressed: a byte within each of them is turned.
@@ -118,7 +118,7 @@ test.each([
   expect(changedLines(before, after)).toBe(expected)
 })
 
-/** What `log` and `/context` show of any difference. */
+/** The view of a difference in `log` and `/context`. */
 test.each<[string, string, string, RegExp]>([
   ['one long line', 'x'.repeat(8_000_000), 'y'.repeat(8_000_000), /^-x{399}… 7999601 more characters\n\+y{399}… 7999601 more characters$/],
   ['a long line of pairs', '', '\u{1f600}'.repeat(1_000), /\+(\u{1f600}){199}… 1602 more characters$/u],
@@ -151,7 +151,7 @@ describe('inspect', () => {
     expect(existsSync(`${store}-wal`) && statSync(`${store}-wal`).size > 0).toBe(false)
   })
 
-  test('what call N was sent is what the model server got, rolls and a step back included', async () => {
+  test('shows the exact request of call N, rolls and a step back included', async () => {
     const text = (n: number) => `line of file ${n} that is long enough to count for something\n`.repeat(120)
     let step = 0
     const server = await startModelServer((request) => {

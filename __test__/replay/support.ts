@@ -1,4 +1,4 @@
-/** What the replay's tests share. */
+/** Shared by the tests of replay. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ export function program(...args: readonly string[]): [file: string, args: string
   return [file, [...flags, MAIN, ...args]]
 }
 
-/** How a program ended, and what it printed. */
+/** A program's exit code and output. */
 interface Outcome {
   code: number | null
   stdout: string
@@ -81,7 +81,7 @@ export function entriesOf(steps: readonly Step[]): RecordedEntry[] {
   return steps.flatMap((step) => (step.kind === 'message' ? [step.entry] : []))
 }
 
-/** How the tests replay, unless they say otherwise. */
+/** The options with which the tests replay by default. */
 export function options(changes: Partial<ReplayOptions> = {}): ReplayOptions {
   return {
     policies: POLICY_NAMES,
@@ -92,7 +92,7 @@ export function options(changes: Partial<ReplayOptions> = {}): ReplayOptions {
   }
 }
 
-/** A block of so many characters whose bytes are those characters. */
+/** A block of this many characters whose bytes are those characters. */
 export function block(name: string, units: number): ReplayBlock {
   return { bytes: name.repeat(Math.ceil(units / name.length)).slice(0, units), units, label: 'answer', texts: [] }
 }
@@ -100,7 +100,7 @@ export function block(name: string, units: number): ReplayBlock {
 /** A call of a model with prices by ratio. */
 export const MOMENT: PolicyMoment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
 
-/** What is the same for a policy's whole session. */
+/** The settings of a policy's whole session. */
 export function setting(changes: Partial<Setting> = {}): Setting {
   const { cache, window, manager } = options()
   return { sessionId: 's', cwd: '/', unitsPerToken: 4, systemTokens: 1000, window, cache, summaries: [], manager, ...changes }

@@ -69,9 +69,9 @@ test('the recorder’s own prices are found', async () => {
 
 describe('after a step back, text from before a compaction is not counted again', () => {
   const SCALE = { unitsPerToken: 4, systemTokens: 5000 }
-  /** A text of so many characters. */
+  /** A text of this many characters. */
   const long = (characters: number): string => 'x'.repeat(characters)
-  /** Returns what the provider counts for the system part and so many characters. */
+  /** Returns the provider's count for the system part and this many characters. */
   const usage = (characters: number) => ({
     input: SCALE.systemTokens + characters / SCALE.unitsPerToken,
     output: 1,

@@ -44,7 +44,7 @@ export function* stepsFrom(lines: readonly Line[]): Generator<Step> {
   }
 }
 
-/** What a policy hides: whether a block of a message is shown at a call. */
+/** A policy's choice: true if a block of a message is shown at a call. */
 export type Hides = (key: string, block: ReplayBlock, call: number) => boolean
 
 export const outputs: Hides = (key) => key.startsWith('r')

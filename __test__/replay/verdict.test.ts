@@ -1,4 +1,4 @@
-/** What comes first in a report: the verdict, in the terminal and on the page. */
+/** The first lines of a report: the verdict, in the terminal and on the page. */
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -138,7 +138,7 @@ test.each([
   expect(timeLeft(elapsed, part)).toBe(words)
 })
 
-test('a file that is no terminal gets no colours', () => {
+test('a file that is not a terminal gets no colours', () => {
   expect(showsColours({})).toBe(false)
   expect(showsColours({ isTTY: false })).toBe(false)
 })

@@ -1,4 +1,4 @@
-/** What the storage tests share: directories, file systems, random values, child processes. */
+/** Shared by the storage tests: directories, file systems, random values, child processes. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -11,10 +11,10 @@ afterEach(cleanUp)
 
 const missing = withoutXtdb('xtdb/machines: 1 test against a real XTDB was')
 
-/** What of a version is the same on every machine. */
+/** The part of a version that is the same on every machine. */
 const shape = ({ document, validTime }: Version): object => ({ document, validTime })
 
-/** What of an export is the same on every machine. */
+/** The part of an export that is the same on every machine. */
 function exported(file: string): object[] {
   const lines = readFileSync(file, 'utf8').trim().split('\n').slice(1, -1)
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>).map(({ object, position, valid_time: time }) => ({ object, position, time }))
@@ -68,7 +68,7 @@ test.skipIf(missing)('a session opened through two journals has all of its past 
   await two.exportSession(join(folder, 'two.jsonl'))
   expect(exported(join(folder, 'two.jsonl'))).toEqual(exported(join(folder, 'one.jsonl')))
 
-  // A third machine meets the file, and then there is no node: it says so, and denies nothing.
+  // A third machine learns of the file, and then there is no node: it reports this, and denies nothing.
   const three = await open('three', 's3')
   await three.get(file)
   await node.kill9()
@@ -79,7 +79,7 @@ test.skipIf(missing)('a session opened through two journals has all of its past 
   expect((await three.get(file))!.content).toBe('text 12')
   expect((await two.history(file)).map(shape)).toEqual(versions.map(shape))
 
-  // What can't be sent is reported at the end.
+  // Unsent writes are reported at the end.
   await three.recordToolcall({ id: 'late', tool: 'bash', args: {}, content: 'output', status: 'ok' })
   const left = await three.close()
   expect(left).toMatchObject({ kind: 'xtdb', connected: false })

@@ -1,4 +1,4 @@
-/** What the owner of an XTDB database takes out of it, with the program itself. */
+/** The objects that the owner of an XTDB database takes out of it, with the program itself. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

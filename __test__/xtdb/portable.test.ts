@@ -1,4 +1,4 @@
-/** A session that leaves the store of one machine for a database of many, where its files are not, and comes back. */
+/** A session that leaves the store of one machine for a database of many, where its files are not, and returns. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -39,7 +39,7 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { n: 1 }, content: 'out 1', status: 'ok' })
   await manager.pin('c1')
   const [point, times, early] = [await manager.point(), await manager.pointTimes(), await manager.sessionSets()]
-  // The clock goes on first: the point must not have the time of what follows.
+  // The clock advances first: the point must not have the time of later writes.
   tick(Math.max(...times.map((time) => Date.parse(time))))
   await manager.appendTurn({ role: 'user', content: 'second' })
   await manager.recordToolcall({ id: 'c2', tool: 'bash', args: { n: 2 }, content: 'out 2', status: 'fail' })

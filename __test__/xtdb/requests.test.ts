@@ -1,4 +1,4 @@
-/** What a turn costs on the way to the node: counted by a proxy between the two. */
+/** The requests of a turn to the node: counted by a proxy between the two. */
 import { createServer, request as send } from 'node:http'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -35,7 +35,7 @@ async function recording(port: number): Promise<{ url: string; seen: string[] }>
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
 }
 
-/** What the sender of the queue asks on its own account; all other requests are reads that somebody waits for. */
+/** Requests that the sender of the queue makes for itself; all other requests are reads for which a caller waits. */
 const SENDING = ['submit-tx', 'tx-committed', 'await-tx', 'latest-completed-tx']
 
 const call = (nowMs: number): ModelCall => ({
@@ -75,7 +75,7 @@ test.skipIf(missing)('a turn reads once, whatever it calls, and is one transacti
     const user = { role: 'user', content: `turn ${turn}`, timestamp: nowMs }
     // As Pi does: before the prompt, before the call, each tool's result, and at the end of the turn.
     await manager.advance([], call(nowMs))
-    // What is written in one millisecond about one object can't be in one transaction.
+    // Writes in one millisecond about one object can't be in one transaction.
     tick()
     await manager.advance([{ key: `k${(key += 1)}`, message: user }], call(nowMs + 10))
     const ids = Array.from({ length: CALLS }, (_, n) => `call_${turn}_${n}`)
@@ -98,7 +98,7 @@ test.skipIf(missing)('a turn reads once, whatever it calls, and is one transacti
     submitted.push(proxy.seen.slice(from).filter((name) => name === 'submit-tx').length)
   }
   expect(quick.length).toBeGreaterThan(0)
-  // What others changed in the namespace of its files. Of the session itself it asks every half a minute.
+  // It asks for others' changes in the namespace of its files, and for those of the session itself every half a minute.
   expect(quick).toEqual(quick.map(() => ['entity']))
   // The last call writes the chat more than once, perhaps in one millisecond.
   expect(submitted.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(2 * TURNS)

@@ -101,7 +101,7 @@ describe('the lifetime of what is cached', () => {
     expect(warnings.filter((one) => one.includes('five minutes'))).toHaveLength(1)
   })
 
-  test('what is kept for an hour costs twice a fresh token', async () => {
+  test('an hour in the cache costs twice a fresh token', async () => {
     const server = await provider()
     const { gateway } = await gatewayTo(server.url, { ...OPEN, cacheLifetime: 'client' })
     const loop = new MarkedLoop(gateway, '1h')

@@ -23,7 +23,7 @@ function randomBody(next: (below: number) => number): any {
   const messages = [
     { role: 'user', content: [block(4, { type: 'text', text: 'hello' })] },
     { role: 'assistant', content: [block(5, { type: 'tool_use', id: 'a', name: 'Bash', input: { cache_control: { type: 'ephemeral', ttl: '1h' } } })] },
-    { role: 'user', content: [block(8, result), block(9, { type: 'text', text: 'go on' })] },
+    { role: 'user', content: [block(8, result), block(9, { type: 'text', text: 'continue' })] },
     { role: 'user', content: 'a text' },
     { role: 'user', content: [block(10, { type: 'text', text: 'end' })] },
   ]

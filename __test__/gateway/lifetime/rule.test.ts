@@ -35,7 +35,7 @@ describe('the rule of lifetimes', () => {
     ['a pause of more than an hour begins no hour', 'auto', {}, at(0, 70, 71), ['5m 5m', '5m 5m', '5m 5m']],
     ['a large system part waits until it has been saved', 'auto', { systemTokens: 30_000 }, [{ minutes: 0 }, { minutes: 6 }, { minutes: 12, slackTokens: 40_000 }], ['5m 5m', '5m 5m', '1h 5m']],
     ['a request without markers gets none', 'auto', { asked: { head: undefined, conversation: undefined } }, at(0, 1), ['client', 'client']],
-    ['what another process has begun stays as it is, until it must have expired', 'auto', { asked: HOUR, isNew: false }, at(0, 10, 75, 76), ['client', 'client', '1h 5m', '1h 5m']],
+    ['the lifetime chosen by another process stays until it must have expired', 'auto', { asked: HOUR, isNew: false }, at(0, 10, 75, 76), ['client', 'client', '1h 5m', '1h 5m']],
     ['client', 'client', { asked: HOUR }, at(0, 1), ['client', 'client']],
     ['5m', '5m', { asked: HOUR }, at(0, 1), ['5m 5m', '5m 5m']],
     ['1h', '1h', {}, at(0, 1), ['1h 1h', '1h 1h']],
