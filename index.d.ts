@@ -285,7 +285,7 @@ export interface HeldBack {
   pauseMs?: number
 }
 
-/** Which part of a history to return. */
+/** The part of a history to return. */
 export interface HistoryPart {
   /** Only versions of later transactions than this one: the `txId` of the last version of the previous part. */
   after?: number
@@ -329,13 +329,13 @@ export interface ModelCall {
   /** The model's prices. */
   prices: ModelPrices
   /**
-   * How many content blocks the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
+   * Number of content blocks that the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
    * providers that reuse any common prefix.
    */
   lookbackBlocks?: number
   /**
-   * How many earlier endings of a user's message or a group of outputs the provider looks back for a cached prefix: 20 for
-   * OpenAI's models from GPT-5.6 on; absent for other providers.
+   * Number of earlier endings of a user's message or a group of outputs that the provider looks back for a cached
+   * prefix: 20 for OpenAI's models from GPT-5.6 on; absent for other providers.
    */
   lookbackEndings?: number
   /**
@@ -351,7 +351,7 @@ export interface ModelCall {
   textIsReasoning?: boolean
   /** The context window in tokens; 0 when unknown. */
   contextWindow: number
-  /** How long the provider keeps a prefix, in milliseconds. */
+  /** Time that the provider keeps a prefix, in milliseconds. */
   cacheTtlMs: number
   /** The harness's clock, in milliseconds since the epoch. */
   nowMs: number
@@ -407,13 +407,13 @@ export interface MountMapping {
   filesystemId?: string
 }
 
-/** How a session is opened. */
+/** The options for opening a session. */
 export interface OpenOptions {
   /** The harness's ID of the session. A session that the store already has is resumed. */
   sessionId: string
   /** The agent's working directory, absolute, as the agent sees it. */
   cwd: string
-  /** Where objects are stored. Default: SQLite at `defaultStorePath()` (main entry), memory (native class). */
+  /** The store of the objects. Default: SQLite at `defaultStorePath()` (main entry), memory (native class). */
   store?: StoreOptions
   /** The agent's home directory, for paths that begin with `~`. */
   home?: string
@@ -421,11 +421,11 @@ export interface OpenOptions {
   systemPrompt?: string
   /** The filesystem namespace of paths that no mount covers. */
   filesystemId?: string
-  /** How the agent's paths map to paths that the client can read. */
+  /** The mapping of the agent's paths to paths that the client can read. */
   mounts?: Array<MountMapping>
   /** The auto-collapse window. */
   window?: WindowOptions
-  /** How long text stays in what the model is shown. */
+  /** Time that text stays in the messages for the model. */
   stay?: StayOptions
   /** True if files are watched. Default true. */
   watch?: boolean
@@ -440,7 +440,7 @@ export interface OpenOptions {
   redact?: boolean
 }
 
-/** Which part of a content to return. */
+/** The part of a content to return. */
 export interface Part {
   /** First and last line, counted from 1: `[120, 180]`, or `"120-180"` as the tool `activate` and the commands take it. */
   lines?: [number, number] | string
@@ -455,9 +455,9 @@ export interface Part {
 export interface Passage {
   /** The requested lines, verbatim; matches as `number: line`. If not all fit, the last line says how many are left. */
   text: string
-  /** How many lines (or matches) it has. */
+  /** Number of its lines (or matches). */
   lines: number
-  /** How many were requested or match. */
+  /** Number of lines or matches that were requested or match. */
   of: number
   /** The number of lines of the whole text. */
   total: number
@@ -507,13 +507,13 @@ export interface Pruned {
   objects: number
   /** About how many bytes of the file become free. */
   freedBytes: number
-  /** How many bytes of it were in use before. */
+  /** Bytes of it that were in use before. */
   usedBytes: number
   /** True if the file has shrunk. If not, new data will use the free space. */
   isShorter: boolean
 }
 
-/** Which sessions to remove from a store: give an age, a size, a project, or several of them. */
+/** The sessions to remove from a store: give an age, a size, a project, or several of them. */
 export interface PruneOptions {
   /** Sessions that have been neither written nor opened for this many days. */
   olderThanDays?: number
@@ -525,7 +525,7 @@ export interface PruneOptions {
   dryRun?: boolean
 }
 
-/** Which objects a query returns. Absent fields do not restrict it. */
+/** The objects that a query returns. Absent fields do not restrict it. */
 export interface QueryFilter {
   /** Only objects of this type. */
   type?: ObjectType
@@ -564,7 +564,7 @@ export interface RefusedFile {
   message: string
 }
 
-/** What a roll would do. */
+/** The effect of a roll. */
 export interface RollPreview {
   /** The receipt that it would have. */
   receipt: RollReceipt
@@ -574,7 +574,7 @@ export interface RollPreview {
 
 /** The receipt of a roll: what it removed and cost, and when it pays for itself. For people; it never enters the chat. */
 export interface RollReceipt {
-  /** How many items were replaced by references. */
+  /** Number of items that were replaced by references. */
   items: number
   /**
    * Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them. Absent
@@ -645,7 +645,7 @@ export interface SecretPlace {
   line?: number
   /** The rule of gitleaks that found it, for instance `aws-access-token`. */
   rule: string
-  /** How many different ones there are in all versions. */
+  /** Number of different ones in all versions. */
   count: number
 }
 
@@ -714,8 +714,8 @@ export interface Stats {
 }
 
 /**
- * How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays
- * as long as keeping it costs less than the expected cost of needing it again.
+ * Time that text stays in the messages for the model: `keep` for good, or a number of model calls. By default each text
+ * stays as long as keeping it costs less than the expected cost of needing it again.
  */
 export interface StayOptions {
   /** The model's reasoning, if its provider allows removing it. */
@@ -767,13 +767,13 @@ export interface StoreHit {
 
 /** Limits of a store. While the store is idle, sessions beyond them are removed automatically. */
 export interface StoreLimits {
-  /** How many bytes of the file may be in use. */
+  /** The most bytes of the file that may be in use. */
   maxBytes?: number
   /** Sessions that have not been opened for this many days are removed. */
   maxDays?: number
 }
 
-/** Where objects are stored. */
+/** The place where objects are stored. */
 export type StoreOptions =
   | { kind: 'memory' }
   | { kind: 'sqlite'; /** The database file. The file and its folder are created if needed, readable only by their owner. */
@@ -805,21 +805,21 @@ export interface StoreState {
   url?: string
   /** True if XTDB answered the last request; absent without a journal. */
   connected?: boolean
-  /** How many transactions of the journal XTDB does not have yet. */
+  /** Number of the journal's transactions that XTDB does not have yet. */
   queued: number
   /** Since when the oldest of them has been waiting, RFC 3339; absent if none is. */
   waitingSince?: string
   /** True if this process sends the journal's transactions; absent without a journal. */
   sender?: boolean
   /**
-   * How many objects changed by others still have to be fetched from XTDB, as far as known; 0 if the journal is up
+   * Number of objects changed by others that still have to be fetched from XTDB, as far as known; 0 if the journal is up
    * to date, absent without one.
    */
   behind?: number
   /** The last error, until the operation succeeds again. */
   lastError?: string
   /**
-   * What to know about the database or the journal: that it was restored from a backup, replaced or copied. Absent if
+   * A notice about the database or the journal: that it was restored from a backup, replaced or copied. Absent if
    * nothing of that kind happened since the store was opened.
    */
   notice?: string
@@ -905,9 +905,9 @@ export interface WatchEvent {
   action: 'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning' | 'touched'
 }
 
-/** How long tool outputs stay active without being pinned. */
+/** Time that tool outputs stay active without being pinned. */
 export interface WindowOptions {
-  /** How many of the most recent tool outputs of one turn stay active. Default 5. */
+  /** Number of the most recent tool outputs of one turn that stay active. Default 5. */
   perTurn?: number
   /** For how many turns tool outputs stay active, including the current one. Default 3. */
   turnsBack?: number
