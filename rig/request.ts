@@ -1,8 +1,7 @@
 /** A recorded model request, read into one shape for the three provider formats. */
-import type { IncomingHttpHeaders } from 'node:http'
 import { bedrockModel, inMessages } from './bedrock.ts'
 import { geminiMessages, geminiModel, geminiTools } from './gemini.ts'
-import type { Api, ModelRequest, SentMessage, Verdict } from './exchange.ts'
+import type { Api, ModelRequest, SentMessage } from './exchange.ts'
 
 /** The provider format that a path belongs to, or undefined. */
 export function apiOf(path: string): Api | undefined {

@@ -16,7 +16,8 @@ const oneOf = (...values) => (value) => values.includes(value)
 const listOf = (isRight, ...lengths) => (value) => Array.isArray(value) && value.every(isRight) && (lengths.length === 0 || lengths.includes(value.length))
 const isPattern = (value) => {
   try {
-    return isText(value) && new RegExp(value) !== undefined
+    new RegExp(value)
+    return isText(value)
   } catch {
     return false
   }

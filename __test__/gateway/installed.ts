@@ -50,7 +50,7 @@ export function installed(name: ProgramName): Installed | undefined {
     if (!existsSync(path)) return skip(name, `the package has no ${file} for this machine`)
   }
   const version = versionIn(join(folder, 'node_modules', package_))
-  return /\.js$/.test(path) ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
+  return path.endsWith('.js') ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
 }
 
 /** Installs a package of the registry into its own folder, without running its scripts. */

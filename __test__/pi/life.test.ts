@@ -10,7 +10,6 @@ import { lastOf, resultsById } from '../../rig/request.ts'
 import type { Api } from '../../rig/exchange.ts'
 import {
   command,
-  header,
   lines,
   notices,
   openStore,

@@ -4,7 +4,6 @@ import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { addressesIn, canWrite, copied, defaultStorePath, isAddress, journalOf, shownUrl, withFolder } from '../core/index.ts'
 import { billsFile } from '../gateway/index.ts'
-import { Store } from '../native/index.ts'
 import { UsageError } from '../ui/index.ts'
 
 /** A store, and its name for people. */

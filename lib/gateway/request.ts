@@ -34,9 +34,9 @@ export interface ModelRequest {
 export function apiOf(path: string): Api | undefined {
   const route = path.split('?')[0] ?? ''
   if (/(?:^|\/)v1\/messages$/.test(route)) return 'messages'
-  if (/\/responses$/.test(route)) return 'responses'
+  if (route.endsWith('/responses')) return 'responses'
   if (GENERATE.test(route)) return 'gemini'
-  return /\/chat\/completions$/.test(route) ? 'chat' : undefined
+  return route.endsWith('/chat/completions') ? 'chat' : undefined
 }
 
 /** Gemini's address of a model, on Google's API and on Vertex. Requests that only count tokens are others. */

@@ -21,7 +21,7 @@ import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
 import { hasList, placesBehind, Told } from './told.ts'
-import { contentOf, noticeOf, read, renewed, wordsOf } from './unit.ts'
+import { noticeOf, read, renewed, wordsOf } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
 export type { ProjectedModel, ProjectionOptions } from './options.ts'

@@ -11,7 +11,7 @@
  * that needs a script that gives it files. Wine 8 has no `bcryptprimitives.dll`, so it needs a substitute beside the binary;
  * Wine 10 has one.
  */
-import { execFile, execFileSync, spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'

@@ -74,7 +74,7 @@ function callId(item: Fields): string | undefined {
 function isAnswer(item: Fields): boolean {
   const { type, role } = item
   if (type === undefined || type === 'message') return role === 'assistant'
-  return type === 'reasoning' || (/_call$/.test(String(type)) && !RESULTS.has(String(type)))
+  return type === 'reasoning' || (String(type).endsWith('_call') && !RESULTS.has(String(type)))
 }
 
 function answered(item: Fields): readonly Block[] {
