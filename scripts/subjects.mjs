@@ -14,7 +14,7 @@ const subjects =
 
 const problems = subjects.flatMap((subject) => {
   if ([...subject].length > MOST) return [`"${subject}" has ${[...subject].length} characters; at most ${MOST} are shown everywhere`]
-  if (!/^[\w./ -]+: \S/.test(subject)) return [`"${subject}" does not name the part first, as in "engine: announce deleted folders"`]
+  if (!/^[\w./, -]+: \S/.test(subject)) return [`"${subject}" does not name the part first, as in "engine: announce deleted folders"`]
   return subject.endsWith('.') ? [`"${subject}" ends with a full stop`] : []
 })
 for (const problem of problems) console.error(problem)
