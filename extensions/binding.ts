@@ -86,7 +86,7 @@ export class SessionBinding {
 }
 
 /**
- * Returns whether Pi's requests to a model ask for drops: as the last one did, or before the first as Pi does where it
+ * True if Pi's requests to a model ask for drops: as the last one did, or before the first as Pi does where it
  * sets an effort for each answer (not through GitHub Copilot, Vercel or Cloudflare; with thinking off, only some
  * versions).
  */

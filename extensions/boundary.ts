@@ -282,17 +282,17 @@ export class Boundary {
     return point
   }
 
-  /** Returns whether rolls may happen. */
+  /** True if rolls may happen. */
   get rolls(): boolean {
     return this.sendsReferences && this.#recall.possible
   }
 
-  /** Returns whether outputs stay where they appeared and have headers there. */
+  /** True if outputs stay where they appeared and have headers there. */
   get sendsReferences(): boolean {
     return !this.off && this.layout === 'references'
   }
 
-  /** Returns whether requests are laid out in sections now. */
+  /** True if requests are laid out in sections now. */
   get inSections(): boolean {
     return !this.off && this.layout === 'sections'
   }

@@ -76,7 +76,7 @@ export class Circumstances {
     }
   }
 
-  /** Returns whether a later change of the tools would cost the model its reasoning. */
+  /** True if a later change of the tools would cost the model its reasoning. */
   bindsTools(ctx: ExtensionContext): boolean {
     const binding = this.binding.of(ctx.model)
     return (binding === 'drops' || binding === 'refuses') && !appendsTools(ctx.model)
@@ -94,13 +94,13 @@ export class Circumstances {
     return piCompaction(ctx.model?.contextWindow ?? 0, this.#compaction.of(ctx))
   }
 
-  /** Returns whether the provider finds the system part in its cache if everything behind it is new. */
+  /** True if the provider finds the system part in its cache if everything behind it is new. */
   findsHead(ctx: ExtensionContext): boolean {
     const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
     return model === undefined || looksBack(model) || rulesFor(model).cache.kind !== 'endings'
   }
 
-  /** Returns whether the provider should still have the last prompt in its cache, by time and model. */
+  /** True if the provider should still have the last prompt in its cache, by time and model. */
   hasCache(ctx: ExtensionContext): boolean {
     const last = lastAnswer(ctx.sessionManager)
     if (last === undefined) return false
@@ -153,7 +153,7 @@ export class Circumstances {
 }
 
 /**
- * Returns whether the provider finds a cached prefix only near its breakpoints, so that an early edit re-bills
+ * True if the provider finds a cached prefix only near its breakpoints, so that an early edit re-bills
  * everything.
  */
 function looksBack(model: ExtensionContext['model']): boolean {

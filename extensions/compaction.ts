@@ -24,7 +24,7 @@ export async function beforeCompaction(
   return undefined
 }
 
-/** Rolls everything stale. Returns whether the rest fits. Pi asks again if its own count disagrees. */
+/** Rolls everything stale. True if the rest fits. Pi asks again if its own count disagrees. */
 async function makesRoom(
   boundary: Boundary,
   event: SessionBeforeCompactEvent,

@@ -4,7 +4,7 @@ import type { Replacements } from './branch.ts'
 import { NOTICE } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 
-/** Returns whether messages can be replaced outside the end of a turn. */
+/** True if messages can be replaced outside the end of a turn. */
 export function canEdit(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
 }
@@ -17,7 +17,7 @@ export function edit(ctx: ExtensionContext, edits: Replacements): void {
   for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
 }
 
-/** Returns whether messages can be added outside the end of a turn. */
+/** True if messages can be added outside the end of a turn. */
 export function canSay(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendCustomMessageEntry === 'function'
 }

@@ -14,7 +14,7 @@ const QUESTION =
 const YES = 'Leave them out: what the model sees stays as it is'
 const NO = 'Record everything: nothing is ever lost'
 
-/** Returns whether anything outlives the process in a store, so that there is something to ask about. */
+/** True if anything outlives the process in a store, so that there is something to ask about. */
 export function isKept(options: StoreOptions): boolean {
   return options.kind !== 'memory'
 }

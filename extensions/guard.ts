@@ -27,7 +27,7 @@ const PASSING = new Set([
   'IO',
 ])
 
-/** Returns whether the store and the engine can still be relied on after a failure, as long as it does not repeat. */
+/** True if the store and the engine can still be relied on after a failure, as long as it does not repeat. */
 export function isPassing(error: unknown): boolean {
   return PASSING.has((error as { code?: string } | null)?.code ?? '')
 }
@@ -44,7 +44,7 @@ export class Failures {
     this.#counts.delete(kind)
   }
 
-  /** Something failed. Returns whether it has failed too often. */
+  /** Something failed. True if it has failed too often. */
   failure(kind: string): boolean {
     const count = (this.#counts.get(kind) ?? 0) + 1
     this.#counts.set(kind, count)

@@ -283,7 +283,7 @@ export class Host {
   }
 
   /**
-   * Returns whether tools that come later would cost reasoning: it is bound to the set of tools, and the provider takes
+   * True if tools that come later would cost reasoning: it is bound to the set of tools, and the provider takes
    * no additions in mid-conversation. They are declared from the first request then. A session that has begun stays as
    * it is.
    */

@@ -56,7 +56,7 @@ export function messagesOf(projection: readonly ProjectedSessionEntry[]): Incomi
   )
 }
 
-/** Returns whether Pi sends a message to the model as part of the conversation. */
+/** True if Pi sends a message to the model as part of the conversation. */
 function isSent(message: PiMessage): boolean {
   if (message.role === 'system') return false
   return message.role !== 'bashExecution' || message.excludeFromContext !== true
@@ -71,7 +71,7 @@ export function replacementOf(edit: Edit, message: PiMessage | undefined): Repla
   return content === undefined || content === null ? content : { content: content as ContextEditableContent }
 }
 
-/** Returns whether two replacements show the model exactly the same bytes. */
+/** True if two replacements show the model exactly the same bytes. */
 export function sameReplacement(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right)
 }

@@ -10,7 +10,7 @@ export type Mount = MountMapping
 export const MOUNTS_WANTED =
   'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID'
 
-/** Returns whether a value can be the setting `mounts`. `~` stands for the user's folder on this machine. */
+/** True if a value can be the setting `mounts`. `~` stands for the user's folder on this machine. */
 export function areMounts(value: unknown): boolean {
   if (!Array.isArray(value) || !value.every(isMount)) return false
   return new Set(value.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, ''))).size === value.length
@@ -21,7 +21,7 @@ export function mountsIn(mounts: readonly Mount[], expand: (path: string) => str
   return mounts.map((mount) => ({ ...mount, canonicalPrefix: resolve(expand(mount.canonicalPrefix)) }))
 }
 
-/** Returns whether a path is a folder or in it, links followed where they exist. */
+/** True if a path is a folder or in it, links followed where they exist. */
 export function isWithin(folder: string, path: string): boolean {
   const between = relative(realOf(folder), realOf(path))
   return between === '' || (!isAbsolute(between) && between.split(/[\\/]/)[0] !== '..')

@@ -71,7 +71,7 @@ export async function inPlace(host: Host, ctx: ExtensionContext, system: number,
   return walk.look(host.boundary?.returning ?? new Set())
 }
 
-/** Returns whether the model sees text of an output, where it came or brought back. */
+/** True if the model sees text of an output, where it came or brought back. */
 export function isInWindow({ form, back }: Output): boolean {
   return form === 'full' || form === 'excerpt' || back === 'there'
 }

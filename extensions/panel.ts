@@ -285,7 +285,7 @@ async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output):
   return `${row.name} goes to the model with your next message.`
 }
 
-/** Returns whether a message of the conversation already brings an output back. */
+/** True if a message of the conversation already brings an output back. */
 function broughtBack(ctx: ExtensionCommandContext, id: string): boolean {
   return ctx.sessionManager.buildSessionProjection().messages.some((message) => returnedId(message) === id)
 }

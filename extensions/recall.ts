@@ -37,7 +37,7 @@ export class Recall {
     return this.#pi.getActiveTools().includes(this.names.activate)
   }
 
-  /** Returns whether the model can bring anything back. If not, nothing may collapse. */
+  /** True if the model can bring anything back. If not, nothing may collapse. */
   get possible(): boolean {
     return this.tools || (this.reads && this.#pi.getActiveTools().includes('read'))
   }
@@ -59,7 +59,7 @@ export class Recall {
   }
 }
 
-/** Returns whether the branch's transcript declares a tool, so that it is part of its prompt. */
+/** True if the branch's transcript declares a tool, so that it is part of its prompt. */
 export function declaresTool(ctx: ExtensionContext, name: string): boolean {
   let declared = false
   for (const message of ctx.sessionManager.buildSessionProjection().messages) {
@@ -71,7 +71,7 @@ export function declaresTool(ctx: ExtensionContext, name: string): boolean {
 }
 
 /**
- * Returns whether a provider accepts new tools in mid-conversation, so that the cached prompt before them stays valid.
+ * True if a provider accepts new tools in mid-conversation, so that the cached prompt before them stays valid.
  */
 export function appendsTools(model: ExtensionContext['model']): boolean {
   const compat = (model?.compat ?? {}) as Record<string, unknown>

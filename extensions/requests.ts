@@ -85,7 +85,7 @@ export function askedSeconds(payload: unknown): number | 'short' | undefined {
 const MESSAGES = ['messages', 'input', 'contents']
 const SYSTEM = ['system', 'instructions', 'systemInstruction']
 
-/** Returns whether two values are equal except for the provider's cache markers, which move with each call. */
+/** True if two values are equal except for the provider's cache markers, which move with each call. */
 function same(left: unknown, right: unknown): boolean {
   return JSON.stringify(left, unmarked) === JSON.stringify(right, unmarked)
 }

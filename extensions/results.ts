@@ -130,7 +130,7 @@ export class NestedCalls {
     this.#ids.delete(callId)
   }
 
-  /** Returns whether a call is a nested one. */
+  /** True if a call is a nested one. */
   has(callId: string): boolean {
     return this.#ids.has(callId)
   }

@@ -36,9 +36,9 @@ export interface Found {
 
 /** Limits on the work. */
 export interface Limits {
-  /** Returns whether the sums have to be complete now; what is read so far counts. */
+  /** True if the sums have to be complete now; what is read so far counts. */
   isReadingOver(): boolean
-  /** Returns whether all has to end now. */
+  /** True if all has to end now. */
   isOver(): boolean
   progress(part: number, text: string): void
 }

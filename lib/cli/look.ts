@@ -112,7 +112,7 @@ function sessionLines(
 /** How wide most agents' names are. */
 const HOST = 11
 
-/** Returns whether a folder is the requested one or below it; true for every folder if none is requested. */
+/** True if a folder is the requested one or below it; true for every folder if none is requested. */
 export function isBelow(folder: string | undefined, wanted: string | undefined): boolean {
   if (wanted === undefined) return true
   return folder !== undefined && (folder === wanted || folder.startsWith(wanted.endsWith('/') ? wanted : `${wanted}/`))

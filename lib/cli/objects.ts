@@ -35,7 +35,7 @@ export async function sessionOf({ options, name: store }: NamedStore, given: str
   return id
 }
 
-/** Returns whether a session's ID goes on so behind the name of its agent. Subagents' conversations are not meant. */
+/** True if a session's ID goes on so behind the name of its agent. Subagents' conversations are not meant. */
 export function isBehindAgent(id: string, given: string): boolean {
   const own = /^[a-z-]+:([^:]*)$/.exec(id)?.[1]
   return given !== '' && own?.startsWith(given) === true

@@ -14,7 +14,7 @@ export function noteBirth(manager: object, callId: unknown): void {
   else calls.add(callId)
 }
 
-/** Returns whether the harness recorded a call itself. */
+/** True if the harness recorded a call itself. */
 export function wasBorn(manager: object, callId: string): boolean {
   return born.get(manager)?.has(callId) ?? false
 }

@@ -33,7 +33,7 @@ export function readOnly(options: StoreOptions): ReadOnly | undefined {
   }
 }
 
-/** Returns whether SQLite can use the file as it is: it writes the log and its index beside it. */
+/** True if SQLite can use the file as it is: it writes the log and its index beside it. */
 export function canWrite(path: string): boolean {
   return [path, `${path}-wal`, `${path}-shm`].every((file) => mayWrite(existsSync(file) ? file : dirname(path)))
 }

@@ -53,7 +53,7 @@ export interface EngineMessage {
 /** The deepest nesting that is recorded as it is. The engine's limit is slightly higher, because it counts the message too. */
 const MAX_DEPTH = 90
 
-/** Returns whether a value is an object with fields. */
+/** True if a value is an object with fields. */
 export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -108,7 +108,7 @@ export function handed(message: EngineMessage): EngineMessage {
   return defined({ role, content: lines ?? content, timestamp, toolCallId, toolName, isError, summary, command, output }) as EngineMessage
 }
 
-/** Returns whether a block is a call whose arguments the engine knows under other names. */
+/** True if a block is a call whose arguments the engine knows under other names. */
 export function isTranslated(block: Block): block is ToolCallBlock & { engineArguments: object } {
   return block.type === 'toolCall' && 'engineArguments' in block
 }

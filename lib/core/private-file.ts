@@ -9,7 +9,7 @@ import { basename, dirname, join } from 'node:path'
 /** The names of unfinished files, here and in the native part: the final name, the process, 16 random digits. */
 export const UNFINISHED = /^\..+\.(\d+)-[0-9a-f]{16}\.part$/
 
-/** Returns whether there is a process of this number. */
+/** True if there is a process of this number. */
 export function isRunning(id: number): boolean {
   try {
     process.kill(id, 0)

@@ -52,7 +52,7 @@ async function mayShow(manager: ContextManager, { id, type, isLatest }: SearchHi
 }
 
 /**
- * Returns whether this session has encountered an object. What only others have is not part of the host's conversation.
+ * True if this session has encountered an object. What only others have is not part of the host's conversation.
  */
 async function isOwn(manager: ContextManager, id: string): Promise<boolean> {
   return (await manager.sessionSets()).sessionIndex.includes(id)

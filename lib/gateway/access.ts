@@ -28,18 +28,18 @@ export function browserRefusal(headers: IncomingHttpHeaders, port: number, hasTo
   return undefined
 }
 
-/** Returns whether a browser asks for a document to show it; also one that sends no `Sec-Fetch-…`. */
+/** True if a browser asks for a document to show it; also one that sends no `Sec-Fetch-…`. */
 export function isNavigation(headers: IncomingHttpHeaders): boolean {
   const mode = String(headers['sec-fetch-mode'] ?? '').trim().toLowerCase()
   return /\bnavigate\b/.test(mode) || headers['upgrade-insecure-requests'] !== undefined || headers['sec-fetch-user'] !== undefined
 }
 
-/** Returns whether an answer to a request is for a person: a text that a browser shows. */
+/** True if an answer to a request is for a person: a text that a browser shows. */
 export function wantsHtml(headers: IncomingHttpHeaders): boolean {
   return isNavigation(headers) || /^\s*text\/html\b/i.test(headers.accept ?? '')
 }
 
-/** Returns whether a `GET` is for the gateway itself and not for an upstream: its bare address, without credentials. */
+/** True if a `GET` is for the gateway itself and not for an upstream: its bare address, without credentials. */
 export function isFrontDoor(url: string, headers: IncomingHttpHeaders): boolean {
   return url === '/' && ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'anthropic-version'].every((name) => headers[name] === undefined)
 }
@@ -49,7 +49,7 @@ export function nameOf(host: string): string {
   return host.replace(/:\d+$/, '').toLowerCase()
 }
 
-/** Returns whether an origin is no site's: a scheme of a program's own. A page without an origin says `null`. */
+/** True if an origin is no site's: a scheme of a program's own. A page without an origin says `null`. */
 function isAppOrigin(origin: string): boolean {
   return /^[a-z][a-z\d+.-]*:\/\/[^\s,]*$/.test(origin) && !/^(?:https?|file|ftp|wss?|data|blob):/.test(origin)
 }

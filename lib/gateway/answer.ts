@@ -49,7 +49,7 @@ export class AnswerReader {
     this.#api = api
   }
 
-  /** Returns whether anything of a known form has come. */
+  /** True if anything of a known form has come. */
   get isRead(): boolean {
     return this.#isRead
   }

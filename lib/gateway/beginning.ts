@@ -37,7 +37,7 @@ export function behind(beginning: Beginning, items: readonly EditedItem[], count
 /** The bindings with which reasoning is lost if something before it has changed. */
 export const BINDS: ReadonlySet<unknown> = new Set(['drops', 'refuses'])
 
-/** Returns whether the user has said something in the messages from one on. */
+/** True if the user has said something in the messages from one on. */
 export function hasUser(shape: Shape, messages: readonly object[], from: number): boolean {
   for (let at = from; at < messages.length; ) {
     const { size, parts } = shape.read(messages, at)

@@ -41,7 +41,7 @@ export function codingsOf(header: string | readonly string[] | undefined): strin
   return list.map((name) => name.trim().toLowerCase()).filter((name) => name !== '' && name !== 'identity')
 }
 
-/** Returns whether bodies in these codings can be read. Nobody nests more than a few; each may grow what it is given. */
+/** True if bodies in these codings can be read. Nobody nests more than a few; each may grow what it is given. */
 export function canDecode(codings: readonly string[]): boolean {
   return codings.length <= 4 && codings.every((name) => CODINGS.has(name))
 }
@@ -151,7 +151,7 @@ class Step {
   }
 }
 
-/** Returns whether data in `deflate` begins as zlib does (RFC 1950): raw data hardly ever begins so. */
+/** True if data in `deflate` begins as zlib does (RFC 1950): raw data hardly ever begins so. */
 function hasZlibHeader(first: number): boolean {
   return (first & 0x0f) === 8 && first >> 4 <= 7
 }

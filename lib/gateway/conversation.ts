@@ -222,7 +222,7 @@ export class Conversation {
     return this.#open()
   }
 
-  /** Returns whether a session has been opened. */
+  /** True if a session has been opened. */
   get isOpen(): boolean {
     return this.#opened !== undefined
   }

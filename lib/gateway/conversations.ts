@@ -106,7 +106,7 @@ export class Conversations {
     }
   }
 
-  /** Returns whether anything in the conversations of a sender has been edited, in this process or before. */
+  /** True if anything in the conversations of a sender has been edited, in this process or before. */
   wasEdited(request: ModelRequest, sender: Sender): boolean {
     return this.#forms.of(keyOf(request, sender)).some(({ form }) => form.wasEdited)
   }
@@ -119,7 +119,7 @@ export class Conversations {
   }
 
   /**
-   * Returns whether a request goes on with a conversation in its place. Somebody may have gone back a few messages; if
+   * True if a request goes on with a conversation in its place. Somebody may have gone back a few messages; if
    * the host has replaced most of it, a new conversation begins, and so it does where nothing but the beginning names a
    * session.
    */
@@ -129,7 +129,7 @@ export class Conversations {
     return common === length || (session !== undefined && common * 2 >= length)
   }
 
-  /** Returns whether a branch of which one request is known already goes on here. */
+  /** True if a branch of which one request is known already goes on here. */
   #isBranch(key: string, messages: readonly object[], common: number): boolean {
     const branches = this.#branches.get(key) ?? []
     const index = branches.findIndex((branch) => branch.length > common && branch.length < messages.length && commonLength(branch, messages) === branch.length)
@@ -356,7 +356,7 @@ function storedFor(known: readonly Remembered[], chain: readonly string[]): Near
 }
 
 /**
- * Returns whether a request goes on with a stored conversation of the same name though not all is as it was: somebody may have
+ * True if a request goes on with a stored conversation of the same name though not all is as it was: somebody may have
  * gone back, or its first messages say another date now. If most of it is missing, the host has compacted it.
  */
 function isSame({ stored }: Near, { messages }: ModelRequest): boolean {

@@ -7,7 +7,7 @@ import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 
 /**
- * Returns whether messages are those of a conversation with a change before its last answer. `common` of them are the same from
+ * True if messages are those of a conversation with a change before its last answer. `common` of them are the same from
  * the start. Where most answers behind that are missing, or the last one is, the host has compacted the conversation, its user
  * has gone back, or it is another one.
  */

@@ -120,7 +120,7 @@ class Attempt {
   }
 
   /**
-   * Returns whether the upstream can't have seen it: it had closed an idle connection while this was on its way. Then not a
+   * True if the upstream can't have seen it: it had closed an idle connection while this was on its way. Then not a
    * byte comes back, and the end comes at once. What is closed later may have been worked on, and would be billed again.
    */
   wasInVain(error: unknown): boolean {

@@ -46,7 +46,7 @@ async function meetResult(manager: ContextManager, { cwd, facts }: Known, part: 
   if (!isShown) facts.altered.add(toolCallId)
 }
 
-/** Returns whether the output of a command is that of a file; in an earlier process, it was compared with the file of then. */
+/** True if the output of a command is that of a file; in an earlier process, it was compared with the file of then. */
 async function showsFile(manager: ContextManager, part: EngineMessage, { args }: EngineCall, text: string): Promise<boolean> {
   const { sessionIndex } = await manager.sessionSets()
   for await (const { tool } of objectsOf(manager, part.toolCallId ?? '', new Set(sessionIndex))) return tool === 'read'

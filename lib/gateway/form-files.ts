@@ -131,7 +131,7 @@ export function readForm(path: string, key?: string): Remembered | undefined {
   }
 }
 
-/** Returns whether a value from a file has the fields of a line. Somebody may have changed it by hand. */
+/** True if a value from a file has the fields of a line. Somebody may have changed it by hand. */
 function isLine(value: unknown): value is Line {
   if (!isFields(value)) return false
   const { run, kept, linked, items, links, atMs, wasEdited } = value

@@ -63,7 +63,7 @@ export class Forms {
     return [...this.#stored(key), ...(this.#memory.get(key) ?? [])]
   }
 
-  /** Returns whether another process has gone on with a conversation that this one knows. */
+  /** True if another process has gone on with a conversation that this one knows. */
   isForeign(key: string, id: string): boolean {
     const name = formFile(key, id)
     const known = this.#files.get(name)

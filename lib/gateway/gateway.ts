@@ -249,7 +249,7 @@ export class Gateway {
     }
   }
 
-  /** Returns whether a request names this gateway as its host. A page from elsewhere whose name leads here does not. */
+  /** True if a request names this gateway as its host. A page from elsewhere whose name leads here does not. */
   #isAddressed(host: string | undefined): boolean {
     if (host === undefined) return true
     const name = nameOf(host)

@@ -37,12 +37,12 @@ export function withBinding(request: ModelRequest, body: Fields, headers: string
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }
 
-/** Returns whether the field may be added to a request: it is one in Anthropic's format with thinking. */
+/** True if the field may be added to a request: it is one in Anthropic's format with thinking. */
 function mayAsk({ api, body }: ModelRequest): boolean {
   return api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'
 }
 
-/** Returns whether a cache marker asks for the longer life. */
+/** True if a cache marker asks for the longer life. */
 function asksForHour({ body, messages }: ModelRequest): boolean {
   const blocks = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
   const last = (messages.at(-1) as { content?: unknown } | undefined)?.content

@@ -1,7 +1,7 @@
 /** Whether a form keeps calls and results together: a provider refuses a request in which one of them is missing. */
 import type { Shape } from '../projection/index.ts'
 
-/** Returns whether calls and results pair in messages that go out as they do in the host's own. */
+/** True if calls and results pair in messages that go out as they do in the host's own. */
 export function isPaired(sent: readonly object[], own: readonly object[], shape: Shape): boolean {
   const [before, after] = [openCalls(own, shape), openCalls(sent, shape)]
   if (before === undefined) return true

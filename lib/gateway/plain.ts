@@ -191,7 +191,7 @@ const ENOUGH = 2_000
 /** No text has fewer tokens for a byte. */
 const LEAST_RATE = 0.05
 
-/** Returns whether the host compacts before a request of so many tokens. */
+/** True if the host compacts before a request of so many tokens. */
 function isDue({ window, limit, counts }: CompactionRule, tokens: number, last: Last | undefined): boolean {
   if (tokens > window) return true
   return counts === 'answer' ? last !== undefined && last.plain + last.output > limit : tokens > limit
@@ -208,14 +208,14 @@ function newest(messages: readonly object[], sizes: readonly number[], most: num
   return size
 }
 
-/** Returns whether a message is what a user has said, and no tool's output. */
+/** True if a message is what a user has said, and no tool's output. */
 function isUsers(message: object | undefined): boolean {
   const { role, content, parts } = message as Fields
   const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
   return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(block['functionResponse'])))
 }
 
-/** Returns whether a message is the model's. */
+/** True if a message is the model's. */
 function isAnswer(message: object | undefined): boolean {
   const { role, type } = message as Fields
   return role === 'assistant' || role === 'model' || (typeof type === 'string' && (type === 'reasoning' || type.endsWith('_call')))

@@ -46,13 +46,13 @@ export function recallFacts(tools: readonly unknown[], texts: () => readonly str
   return { isDeclared, isDeferred, isPlain }
 }
 
-/** Returns whether a call is one of our tool. `namespace` is the host's; `isPlain` as in {@link RecallFacts}. */
+/** True if a call is one of our tool. `namespace` is the host's; `isPlain` as in {@link RecallFacts}. */
 export function isRecallCall(name: string, namespace: string, isPlain: boolean): boolean {
   if (namespace !== '') return NAMESPACES.has(namespace) && (name === RECALL || QUALIFIED.has(name))
   return QUALIFIED.has(name) || (isPlain && name === RECALL)
 }
 
-/** Returns whether a tool, or one in its namespace, is ours by its exact name. */
+/** True if a tool, or one in its namespace, is ours by its exact name. */
 function isRecall(tool: unknown, namespace: string): boolean {
   if (!isFields(tool)) return false
   const name = nameOf(tool)
@@ -64,7 +64,7 @@ function nameOf(tool: Fields): string {
   return textOf(tool['name']) || (isFields(tool['function']) ? textOf(tool['function']['name']) : '')
 }
 
-/** Returns whether a tool of the plain name is ours by its definition. One that says nothing about itself is. */
+/** True if a tool of the plain name is ours by its definition. One that says nothing about itself is. */
 function isOurs(tool: Fields): boolean {
   const definition = isFields(tool['function']) ? tool['function'] : tool
   const schema = [definition['input_schema'], definition['parameters'], definition['inputSchema']].find(isFields)

@@ -45,7 +45,7 @@ export function opened(items: readonly Sealed[], count: number, chain: readonly 
   }
 }
 
-/** Returns whether a value from a file can be an item of a form for so many messages. */
+/** True if a value from a file can be an item of a form for so many messages. */
 export function isSealed(item: unknown, count: number): item is Sealed {
   const [place, text] = Array.isArray(item) ? (item as unknown[]) : [item, '']
   if (typeof place === 'number') return Number.isInteger(place) && place >= 0 && place < count && typeof text === 'string'

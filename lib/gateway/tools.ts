@@ -85,7 +85,7 @@ export class GatewayTools implements Tools {
   }
 }
 
-/** Returns whether a session's ID is that of a host's session, or of a later conversation in it. */
+/** True if a session's ID is that of a host's session, or of a later conversation in it. */
 function named(id: string, session: string): boolean {
   const own = id.slice(id.indexOf(':') + 1)
   return own === session || own.startsWith(`${session}~`)

@@ -76,7 +76,7 @@ export function proxyFor(target: URL, env: Environment): string | undefined {
   return /^\w+:\/\//.test(proxy) ? proxy : `http://${proxy}`
 }
 
-/** Returns whether a host name is this machine. */
+/** True if a host name is this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }

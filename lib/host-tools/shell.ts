@@ -34,7 +34,7 @@ export function outputAlone(text: string): string {
   return text.replace(HEAD, '')
 }
 
-/** Returns whether an output is exactly the lines of a text that were asked for; its host may have left some out. */
+/** True if an output is exactly the lines of a text that were asked for; its host may have left some out. */
 export function showsLines(text: string, { offset = 1, limit }: { offset?: number; limit?: number }, output: string): boolean {
   const lines = text.split('\n').slice(offset - 1, limit === undefined ? undefined : offset - 1 + limit)
   return lines.join('\n').replace(/\n$/, '') === output.replace(/\n$/, '')

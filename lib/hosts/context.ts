@@ -92,7 +92,7 @@ export class HostContext {
   }
 
   /**
-   * Call it with the error of a model call that failed. Returns whether the provider has refused reasoning because something
+   * Call it with the error of a model call that failed. True if the provider has refused reasoning because something
    * before it had changed. If so, the next request goes without that reasoning, so the call can be repeated at once.
    */
   async refused(error: unknown): Promise<boolean> {
@@ -231,7 +231,7 @@ export class HostContext {
   }
 }
 
-/** Returns whether a message is a prompt, of a user or of a parent agent. */
+/** True if a message is a prompt, of a user or of a parent agent. */
 function isPrompt(message: object): boolean {
   const { role, info, type } = message as { role?: unknown; info?: { role?: unknown }; type?: unknown }
   return role === 'user' || info?.role === 'user' || type === 'human'

@@ -127,7 +127,7 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
 
 export default ContextManagerPlugin
 
-/** Returns whether the model has the tool: it is not disabled for all agents, this agent or this message. */
+/** True if the model has the tool: it is not disabled for all agents, this agent or this message. */
 function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): boolean {
   const agents = isFields(settings['agent']) ? settings['agent'] : {}
   const agent = agents[asked?.agent ?? '']

@@ -46,7 +46,7 @@ export class LimitedStore {
     return result
   }
 
-  /** Returns whether an object may be shown. */
+  /** True if an object may be shown. */
   shows(document: ObjectDocument): boolean {
     if (document.type === 'toolcall') return true
     if (document.type !== 'file' || document.source === null) return false

@@ -81,7 +81,7 @@ function transformationsIn(answer: unknown): unknown[] | undefined {
 }
 
 /**
- * Returns whether an error is a provider's refusal of reasoning that is bound to another conversation. Takes an error,
+ * True if an error is a provider's refusal of reasoning that is bound to another conversation. Takes an error,
  * a message that ends with one, or its sentence.
  */
 export function isBindingRefusal(error: unknown): boolean {

@@ -40,7 +40,7 @@ export function replacedSentences(origins: readonly EditOrigin[]): string[] {
 
 const OURSELVES = 'We, the context manager'
 
-/** Returns whether two contents are the same bytes for the model. */
+/** True if two contents are the same bytes for the model. */
 export function isSame(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right)
 }
@@ -50,7 +50,7 @@ function originOf({ original, now }: ReplacedMessage): EditOrigin {
   return looksRolled(now) ? 'roll' : 'unknown'
 }
 
-/** Returns whether a content has what a roll leaves. */
+/** True if a content has what a roll leaves. */
 function looksRolled(content: unknown): boolean {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? (content as { type?: string; text?: string }[]) : []
   const isLeft = (text: string): boolean => isReference(text) || readHeader(text) !== undefined || isBeginning(text)

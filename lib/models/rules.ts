@@ -122,7 +122,7 @@ function ruled({ binding, textIsReasoning, reasoning, cache, open }: RuleRow): P
 }
 
 /**
- * Returns whether a name of no known family may well be Claude's: on a route of its own, or an alias that the cloud
+ * True if a name of no known family may well be Claude's: on a route of its own, or an alias that the cloud
  * resolves.
  */
 function mayBeClaude(name: string, { provider, api }: Route): boolean {
@@ -143,7 +143,7 @@ const UNKNOWN_RESPONSES: Partial<typeof DEFAULT> = { ...UNKNOWN, binding: 'drops
  */
 const APPENDING = /(?:^|\/)(?:claude-(?:fable-5|opus-(?:4-[89]|[5-9]))|gpt-(?:5\.[4-9]|[6-9])|kimi-k3)/
 
-/** Returns whether a model takes new tools in mid-conversation. `model` is its name, with or without its provider. */
+/** True if a model takes new tools in mid-conversation. `model` is its name, with or without its provider. */
 export function appendsTools(model: string): boolean {
   return APPENDING.test(model)
 }

@@ -109,7 +109,7 @@ export class CallBoundary {
     return 0
   }
 
-  /** Returns whether a unit that consists of results only is in the record. */
+  /** True if a unit that consists of results only is in the record. */
   async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
     if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
     if (seen.has(unit)) return true

@@ -51,7 +51,7 @@ async function recordedCalls(manager: ContextManager): Promise<ReadonlyMap<strin
 }
 
 /**
- * Returns whether a call was recorded with these arguments: with the same, apart from what was forgotten or kept out of the
+ * True if a call was recorded with these arguments: with the same, apart from what was forgotten or kept out of the
  * record, or with those of which we have sent this short form.
  */
 export async function hasArguments(manager: ContextManager, document: ObjectDocument, args: object): Promise<boolean> {
@@ -79,7 +79,7 @@ function isFormOf(kept: unknown, now: unknown, isRedacted: boolean, names: Set<s
   return old.length === other.size && old.every(isLike)
 }
 
-/** Returns whether a path is another one without the directory in which the agent works. */
+/** True if a path is another one without the directory in which the agent works. */
 function isBelow(whole: unknown, path: unknown): boolean {
   return typeof whole === 'string' && typeof path === 'string' && path !== '' && whole.endsWith(`/${path}`)
 }

@@ -87,7 +87,7 @@ export function appliedItems<T>(list: readonly T[], items: readonly EditedItem[]
   })
 }
 
-/** Returns whether a list of so many elements goes out as it is. */
+/** True if a list of so many elements goes out as it is. */
 export function isWhole(items: readonly EditedItem[], count: number): boolean {
   return items.length === count && items.every((item, at) => item === at)
 }
@@ -119,7 +119,7 @@ export function wholeLength(items: readonly EditedItem[], count: number, length:
   return count > length && count > last + 1 ? Math.max(last, 0) : length
 }
 
-/** Returns whether an element goes out without one of its first parts. */
+/** True if an element goes out without one of its first parts. */
 function lacksParts(item: EditedItem): boolean {
   if (!isEdited(item) || !('fields' in item[1])) return false
   return Object.values(item[1].fields).some((edit) => edit !== null && 'items' in edit && edit.items.some((part, at) => (placeOf(part) ?? at) > at))
@@ -140,7 +140,7 @@ export function placeOf(item: EditedItem): number | undefined {
   return typeof item === 'number' ? item : isEdited(item) ? item[0] : undefined
 }
 
-/** Returns whether an item is an element with an edit. */
+/** True if an item is an element with an edit. */
 export function isEdited(item: EditedItem): item is readonly [number, JsonEdit] {
   return Array.isArray(item)
 }

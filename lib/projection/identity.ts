@@ -13,7 +13,7 @@ const MARKERS: ReadonlySet<string> = new Set(['cache_control', 'cacheControl', '
 
 type Node = Record<string, unknown>
 
-/** Returns whether a field of this name is a cache marker. */
+/** True if a field of this name is a cache marker. */
 export function isMarker(name: string): boolean {
   return MARKERS.has(name)
 }
@@ -35,7 +35,7 @@ export function fingerprint(value: unknown): string {
   return hash.digest('base64')
 }
 
-/** Returns whether two values have the same content. Undefined fields count as absent. */
+/** True if two values have the same content. Undefined fields count as absent. */
 export function isEqual(left: unknown, right: unknown): boolean {
   return guarded(() => compare(left, right)) !== 'different'
 }
@@ -115,7 +115,7 @@ function compareFields(kept: Node, now: Node): Likeness {
 }
 
 /**
- * Returns whether two different values of a field differ only in cache markers, or one is absent and the other holds
+ * True if two different values of a field differ only in cache markers, or one is absent and the other holds
  * nothing else.
  */
 function isMarkerChange(name: string, kept: unknown, now: unknown): boolean {

@@ -43,7 +43,7 @@ export async function standingOf(manager: ContextManager, message: EngineMessage
 }
 
 /**
- * Returns whether a call was recorded once more because the host has changed its arguments. `now` are those that the calls with
+ * True if a call was recorded once more because the host has changed its arguments. `now` are those that the calls with
  * this ID and this output have in the conversation; a host may have recorded a call with others than the model gave.
  */
 export async function isReplaced(manager: ContextManager, document: ObjectDocument, callId: string, text: string, now: readonly (object | undefined)[]): Promise<boolean> {
@@ -93,7 +93,7 @@ function namedBy(text: string): string | undefined {
 }
 
 /**
- * Returns whether a text stands for an object: it is its whole content as it was recorded, starts with our line that names it,
+ * True if a text stands for an object: it is its whole content as it was recorded, starts with our line that names it,
  * or is what a host writes where it has cleared an output. What was forgotten of a call is whatever the host still has of it.
  */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {

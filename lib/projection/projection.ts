@@ -139,7 +139,7 @@ export class Projection {
   }
 
   /**
-   * Returns whether an object may be brought back. Files may, and outputs that the host still has in its conversation,
+   * True if an object may be brought back. Files may, and outputs that the host still has in its conversation,
    * unchanged. What it has changed or removed is never sent again.
    */
   async permits(name: string): Promise<boolean> {
@@ -175,7 +175,7 @@ export class Projection {
   }
 
   /**
-   * Takes in a failed request. Returns whether the provider has refused reasoning that is bound to another conversation. If
+   * Takes in a failed request. True if the provider has refused reasoning that is bound to another conversation. If
    * so, the next `transform` returns the messages without any reasoning up to now, which then stays out: the host can send
    * them at once, and tells its user.
    */

@@ -60,7 +60,7 @@ export class Reasoning {
     return this.#observed.answered(this.#model, answer)
   }
 
-  /** Takes in a failure of the last request. Returns whether it was a refusal of reasoning, so that the next one differs. */
+  /** Takes in a failure of the last request. True if it was a refusal of reasoning, so that the next one differs. */
   refused(error: unknown): boolean {
     if (!isBindingRefusal(error)) return false
     this.#observed.refused(this.#model)
@@ -96,7 +96,7 @@ export class Reasoning {
   }
 }
 
-/** Returns whether a model that answers in Anthropic's format is somebody else's. */
+/** True if a model that answers in Anthropic's format is somebody else's. */
 export function isCopy(name: string): boolean {
   const { family } = rulesOf(name)
   return family !== undefined && family !== 'claude'

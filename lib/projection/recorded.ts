@@ -64,7 +64,7 @@ export function remembering(record: readonly TurnMessage[], messages: readonly T
   return isSame ? remembered : record
 }
 
-/** Returns whether a content may have become the kept one because texts in it were forgotten; also if it is the same. */
+/** True if a content may have become the kept one because texts in it were forgotten; also if it is the same. */
 export function isForgottenForm(kept: unknown, now: unknown): boolean {
   if (typeof kept === 'string' && typeof now === 'string') return isErasedForm(kept, now)
   if (typeof kept !== 'object' || typeof now !== 'object' || kept === null || now === null) return kept === now
@@ -72,12 +72,12 @@ export function isForgottenForm(kept: unknown, now: unknown): boolean {
   return old.length === other.size && old.every(([name, value]) => other.has(name) && isForgottenForm(value, other.get(name)))
 }
 
-/** Returns whether a text may have become the kept one because something in it was replaced by marks; also if it is the same. */
+/** True if a text may have become the kept one because something in it was replaced by marks; also if it is the same. */
 export function isErasedForm(kept: string, now: string, mark: string | RegExp = ERASED): boolean {
   return kept === now || isWithout(kept.split(mark), now)
 }
 
-/** Returns whether a text consists of these parts, in order, with anything between them. */
+/** True if a text consists of these parts, in order, with anything between them. */
 function isWithout([first = '', ...parts]: string[], text: string): boolean {
   const last = parts.pop()
   if (last === undefined || !text.startsWith(first) || !text.endsWith(last)) return false
@@ -110,7 +110,7 @@ export function recordedOf(record: readonly TurnMessage[], messages: readonly Tu
   return length === 1 && messages[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
 }
 
-/** Returns whether the second list starts with the first one. */
+/** True if the second list starts with the first one. */
 export function isPrefix(record: readonly TurnMessage[], messages: readonly TurnMessage[]): boolean {
   return record.length <= messages.length && record.every((one, index) => isSame(one, messages[index]))
 }
@@ -220,7 +220,7 @@ function wellFormed(block: Fields): Fields {
   return { ...block, text: Buffer.from(text, 'utf8').toString('utf8') }
 }
 
-/** Returns whether every text in a content was forgotten. */
+/** True if every text in a content was forgotten. */
 function isErased(content: unknown): boolean {
   const texts: string[] = []
   const look = (value: unknown): void => {

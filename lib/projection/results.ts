@@ -99,7 +99,7 @@ export class Results {
     return { key, message: { ...message, recordedArguments: flattened(call.arguments) } }
   }
 
-  /** Returns whether the engine gets a result, or the arguments of its call, in another form than the record. */
+  /** True if the engine gets a result, or the arguments of its call, in another form than the record. */
   isTranslated(message: EngineMessage): boolean {
     const { role, toolCallId = '', lines } = message
     if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
@@ -129,7 +129,7 @@ export class Results {
     forgetBirth(this.#manager, toolCallId)
   }
 
-  /** Returns whether a text is what the harness has left of a call's result. */
+  /** True if a text is what the harness has left of a call's result. */
   isCut(callId: string, text: string): boolean {
     return this.#cut.has(`${callId} ${text}`)
   }

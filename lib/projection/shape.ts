@@ -27,7 +27,7 @@ export interface Shape {
   /** Makes a message with a notice for the model. */
   notice(text: string, timestamp: number): object
   /**
-   * Returns whether the messages end within a turn of the model in which nothing that was sent may change and nothing may be
+   * True if the messages end within a turn of the model in which nothing that was sent may change and nothing may be
    * added. Without it: there is no such turn.
    */
   isHeld?(messages: readonly object[]): boolean
@@ -35,7 +35,7 @@ export interface Shape {
   content?(message: object): unknown
 }
 
-/** Returns whether nothing in a conversation may change now, and nothing may be added to it. */
+/** True if nothing in a conversation may change now, and nothing may be added to it. */
 export function isHeld(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
   return conversation?.shape?.isHeld?.(conversation.messages) === true
 }

@@ -36,7 +36,7 @@ export class Table {
   #isCarried = false
 
   /**
-   * Returns whether the host returns what it was sent instead of its own messages. Dropped messages are then missing.
+   * True if the host returns what it was sent instead of its own messages. Dropped messages are then missing.
    */
   get isCarried(): boolean {
     return this.#isCarried
@@ -131,7 +131,7 @@ export class Table {
     return new Set(gone.map(({ message }) => message.toolCallId ?? ''))
   }
 
-  /** Returns whether a text in the conversation has this ID, which the engine gives to what it shortens. */
+  /** True if a text in the conversation has this ID, which the engine gives to what it shortens. */
   says(id: string): boolean {
     return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
   }
@@ -322,7 +322,7 @@ function partEdit(edit: Edit): PartEdit | undefined {
   }
 }
 
-/** Returns whether a message may be dropped: it has only what the engine can judge. */
+/** True if a message may be dropped: it has only what the engine can judge. */
 export function mayLeave({ role, content }: EngineMessage): boolean {
   if (typeof content === 'string') return true
   return content.every(({ type }) => (role === 'assistant' ? LEAVING.has(type) : type === 'text'))

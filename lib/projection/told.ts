@@ -21,7 +21,7 @@ export class Told {
   /** The names of the places behind the units of the last call. */
   #places: readonly string[] = []
 
-  /** Returns whether a message is a notice that was sent. */
+  /** True if a message is a notice that was sent. */
   has(message: object, shape: Shape = UNDECIDED): boolean {
     return this.#sent.size > 0 && this.#sent.has(fingerprint(contentOf(shape, message)))
   }

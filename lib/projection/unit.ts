@@ -87,7 +87,7 @@ export function sizeAt(unit: Unit, messages: readonly object[], at: number): num
   return likenessOf(unit, messages, at) === 'different' ? undefined : unit.raw.length
 }
 
-/** Returns whether something else is sent instead of a part of a unit. */
+/** True if something else is sent instead of a part of a unit. */
 export function isEdited(unit: Unit): boolean {
   return unit.parts.some((part) => part.edit !== undefined)
 }

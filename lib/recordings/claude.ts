@@ -29,7 +29,7 @@ export class ClaudeCodeRecording extends Recording {
   }
 }
 
-/** Returns whether a line is one of a conversation in this format. */
+/** True if a line is one of a conversation in this format. */
 export function isClaudeCodeLine(value: Fields): boolean {
   const { type, uuid, message } = value
   return (type === 'user' || type === 'assistant') && typeof uuid === 'string' && isFields(message)

@@ -26,7 +26,7 @@ export class CodexRecording extends Recording {
 
 const LINES = new Set(['token_usage_record', 'session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted'])
 
-/** Returns whether a line is one of a conversation in this format. */
+/** True if a line is one of a conversation in this format. */
 export function isCodexLine(value: Fields): boolean {
   return LINES.has(String(value['type'])) && isFields(value['payload'])
 }
@@ -40,7 +40,7 @@ export function codexOrigin(value: Fields): Origin {
   return { format: 'codex', version: 0, id, cwd: folderOf(cwd), ...(isSubagent && { agent: id }) }
 }
 
-/** Returns whether a first line begins a rollout of the first versions. */
+/** True if a first line begins a rollout of the first versions. */
 export function isOldCodexHeader(value: Fields): boolean {
   const { id, timestamp, type } = value
   return type === undefined && typeof id === 'string' && typeof timestamp === 'string' && 'instructions' in value

@@ -106,7 +106,7 @@ export function edited(content: string | undefined, replacements: Replacement[],
   return text
 }
 
-/** Returns whether a read's first lines match the text at that place; if not, the file has changed unseen. */
+/** True if a read's first lines match the text at that place; if not, the file has changed unseen. */
 function showsPart(shown: string, content: string, offset: number): boolean {
   const expected = content.split('\n').slice(offset - 1, offset + 4)
   const lines = withoutLineNumbers(shown).split('\n').slice(0, expected.length)

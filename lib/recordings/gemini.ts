@@ -14,12 +14,12 @@ import { jsonDocument, jsonLines } from './lines.ts'
 import { folderOf, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, Message, Origin, Problem, RecordedEntry, RecordedUsage, Step } from './recording.ts'
 
-/** Returns whether a JSON document that begins so is a session. */
+/** True if a JSON document that begins so is a session. */
 export function isGeminiDocument(beginning: string): boolean {
   return /^\uFEFF?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:/.test(beginning)
 }
 
-/** Returns whether a document, or the first line of a file, says whose session it is. */
+/** True if a document, or the first line of a file, says whose session it is. */
 export function isGeminiHeader({ type, sessionId, projectHash }: Fields): boolean {
   return type === undefined && typeof sessionId === 'string' && typeof projectHash === 'string'
 }

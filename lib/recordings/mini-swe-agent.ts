@@ -10,7 +10,7 @@ import { jsonDocument } from './lines.ts'
 import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, Step } from './recording.ts'
 
-/** Returns whether a JSON document is a trajectory: its messages have roles. */
+/** True if a JSON document is a trajectory: its messages have roles. */
 export function isTrajectory(document: unknown): document is Fields {
   if (!isFields(document) || !Array.isArray(document['messages'])) return false
   const { trajectory_format: format, messages } = document

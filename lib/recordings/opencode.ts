@@ -11,7 +11,7 @@ import { jsonDocument } from './lines.ts'
 import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, SideCall, Step } from './recording.ts'
 
-/** Returns whether a JSON document that begins so is an export. */
+/** True if a JSON document that begins so is an export. */
 export function isOpenCodeExport(beginning: string): boolean {
   return /^\uFEFF?\s*\{\s*"info"\s*:\s*\{/.test(beginning)
 }

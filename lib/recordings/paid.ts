@@ -6,7 +6,7 @@ import type { SideCall, Step } from './recording.ts'
 /** Names of what was charged already: forks, resumed sessions and copies repeat the calls of the session they come from. */
 export type Charged = Set<string>
 
-/** Returns whether nothing was charged under any of these names; from now on all of them are. */
+/** True if nothing was charged under any of these names; from now on all of them are. */
 export function isFirst(charged: Charged, names: readonly string[]): boolean {
   const isKnown = names.some((name) => charged.has(name))
   for (const name of names) charged.add(name)

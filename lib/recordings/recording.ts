@@ -238,13 +238,13 @@ export function callsOf(message: Message): ContentBlock[] {
   return Array.isArray(message.content) ? message.content.filter((block) => block.type === 'toolCall') : []
 }
 
-/** Returns whether an answer was requested and not refused, so that the provider was paid for it. */
+/** True if an answer was requested and not refused, so that the provider was paid for it. */
 export function isCall(message: Message): boolean {
   return message.role === 'assistant' && message.stopReason !== 'error'
 }
 
 /**
- * Returns whether a message is part of later requests: pi-ai leaves out failed answers, and Pi what the user kept
+ * True if a message is part of later requests: pi-ai leaves out failed answers, and Pi what the user kept
  * private.
  */
 export function isSent(message: Message): boolean {

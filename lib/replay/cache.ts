@@ -135,7 +135,7 @@ export class PromptCache {
     return this.#enough(unitsBefore(blocks, best) / this.#unitsPerToken)
   }
 
-  /** Returns whether an end lies at most so many positions before a breakpoint. */
+  /** True if an end lies at most so many positions before a breakpoint. */
   #near(blocks: readonly ReplayBlock[], marks: readonly number[], lookback: number): (end: number) => boolean {
     const positions = [0]
     for (const [index, { run }] of blocks.entries()) {
@@ -146,7 +146,7 @@ export class PromptCache {
     return (end) => marks.some((mark) => end <= mark && between(end, mark) <= lookback)
   }
 
-  /** Returns whether an end is that of the request, or among so many endings before it. */
+  /** True if an end is that of the request, or among so many endings before it. */
   #endings(blocks: readonly ReplayBlock[], lookback: number): (end: number) => boolean {
     const found: number[] = []
     for (let end = blocks.length; end > 0 && found.length <= lookback; end -= 1) {
@@ -192,7 +192,7 @@ function unitsBefore(blocks: readonly ReplayBlock[], end: number): number {
   return units
 }
 
-/** Returns whether a block is the model's. */
+/** True if a block is the model's. */
 function isAnswer(block: ReplayBlock | undefined): boolean {
   return block?.side === 'answer'
 }

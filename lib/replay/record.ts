@@ -132,7 +132,7 @@ export class CacheRecord {
     return { input, read, written, hour, lost, short, pauseMs: before === undefined ? 0 : at - before.at, ...(number === 0 && { isFirst: true }) }
   }
 
-  /** Returns whether the provider counted nearly every call and told how much came from its cache. */
+  /** True if the provider counted nearly every call and told how much came from its cache. */
   get isKnown(): boolean {
     return this.#calls > 0 && this.#uncounted <= MOST_UNCOUNTED * this.#calls && this.#read > 0
   }

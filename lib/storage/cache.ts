@@ -12,7 +12,7 @@ export class OutputCache {
     this.#threshold = threshold
   }
 
-  /** Stores a text. Returns whether it fits. */
+  /** Stores a text. True if it fits. */
   put(name: string, text: string): boolean {
     this.remove(name)
     const size = sizeOf(name, text)

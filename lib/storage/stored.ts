@@ -26,7 +26,7 @@ function checkMetadata(value: unknown): asserts value is Omit<StoredContext, 're
   if (value['queryId'] !== undefined && typeof value['queryId'] !== 'string') throw new Error('its queryId is no string')
 }
 
-/** Returns whether a value is a JSON object. */
+/** True if a value is a JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -60,13 +60,13 @@ export function dollars(amount: number): string {
   return amount < 0 && Number(cents) > 0 ? `-$${cents}` : `$${cents}`
 }
 
-/** Returns whether a stream shows colours: a terminal, unless the user wants none. */
+/** True if a stream shows colours: a terminal, unless the user wants none. */
 export function showsColours(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'
 }
 
 /**
- * Returns whether a stream shows links to files: terminals that are known to (OSC 8). `FORCE_HYPERLINK` set to 0 or 1
+ * True if a stream shows links to files: terminals that are known to (OSC 8). `FORCE_HYPERLINK` set to 0 or 1
  * decides.
  */
 export function showsLinks(stream: { isTTY?: boolean }): boolean {

@@ -21,7 +21,7 @@ export class NotedCalls {
     else times.push(at)
   }
 
-  /** Returns whether a call of an agent's file is one of them. Each is found once. */
+  /** True if a call of an agent's file is one of them. Each is found once. */
   take({ calls, tokens, at }: Charge): boolean {
     const times = calls === 0 ? undefined : this.#times.get(keyOf(tokens))
     const index = times?.findIndex((one) => at === 0 || Math.abs(one - at) <= APART_MS) ?? -1

@@ -11,7 +11,7 @@ import type { Chosen, LifetimeOption } from './rule.ts'
 /** How a gateway chooses. */
 export interface LifetimesOptions {
   option: LifetimeOption
-  /** Returns whether an address is Anthropic's own API: others refuse a lifetime, or take it for theirs. */
+  /** True if an address is Anthropic's own API: others refuse a lifetime, or take it for theirs. */
   isAnthropic: (target: URL) => boolean
   modelOf: (request: ModelRequest) => ProjectedModel
   now: () => number
@@ -104,7 +104,7 @@ export class Lifetimes {
   }
 }
 
-/** Returns whether a request is paid by the token: its key is one of the API, and not the token of a subscription. */
+/** True if a request is paid by the token: its key is one of the API, and not the token of a subscription. */
 export function paysByToken(headers: IncomingHttpHeaders): boolean {
   const { authorization = '', 'x-api-key': key } = headers
   const bearer = /^Bearer\s+(.+)$/i.exec(authorization)?.[1]
@@ -112,7 +112,7 @@ export function paysByToken(headers: IncomingHttpHeaders): boolean {
   return typeof key === 'string' && key !== ''
 }
 
-/** Returns whether an address is Anthropic's own API. */
+/** True if an address is Anthropic's own API. */
 export function isAnthropicApi({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' && hostname === 'api.anthropic.com'
 }

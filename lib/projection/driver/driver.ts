@@ -87,7 +87,7 @@ export class Driver<L extends Landmark = Landmark> {
     }
   }
 
-  /** Returns whether the engine knows everything that the host had shown at the last hand-over. */
+  /** True if the engine knows everything that the host had shown at the last hand-over. */
   get agrees(): boolean {
     return this.#state.is === 'agreed'
   }
@@ -246,7 +246,7 @@ export class Driver<L extends Landmark = Landmark> {
     return undefined
   }
 
-  /** Returns whether the store knew the landmark's point. */
+  /** True if the store knew the landmark's point. */
   async #comeBack(landmark: L): Promise<boolean> {
     const { session, tx, times, taught } = landmark.point
     try {
@@ -355,7 +355,7 @@ function codeOf(error: unknown): string | undefined {
   return (error as { code?: string } | null)?.code
 }
 
-/** Returns whether the engine refused its input, as opposed to failing. */
+/** True if the engine refused its input, as opposed to failing. */
 function isRefusal(error: unknown): boolean {
   return codeOf(error) === 'INVALID_ARGUMENT'
 }

@@ -73,7 +73,7 @@ export class PlainConversation {
     return this.#summary
   }
 
-  /** Returns whether everything was so far compacted as the agent really did it. */
+  /** True if everything was so far compacted as the agent really did it. */
   get isReal(): boolean {
     return this.#summary === undefined || this.#summary.isReal === true
   }

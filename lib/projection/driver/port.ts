@@ -71,7 +71,7 @@ export interface Port<L extends Landmark = Landmark> {
   accepted(): void
   /** Describes the next model call. */
   call(moment: Moment): ModelCall
-  /** Returns whether a roll may happen at a moment: whether the host can apply it, and the model bring text back. */
+  /** True if a roll may happen at a moment: whether the host can apply it, and the model bring text back. */
   mayRoll(when: When): boolean
   /** The engine has made a plan; its edits are the caller's to apply. */
   planned?(plan: Plan): void
@@ -110,7 +110,7 @@ export interface Point {
   born?: Record<string, number>
 }
 
-/** Returns whether data from a host is a point. */
+/** True if data from a host is a point. */
 export function isPoint(data: unknown): data is Point {
   const point = data as Partial<Point> | null | undefined
   const times: unknown = point?.times
@@ -129,11 +129,11 @@ const WORTH = 0.01
 export interface RecallTools {
   /** Estimated tokens of their declarations. */
   readonly tokens: number
-  /** Returns whether the model has them. */
+  /** True if the model has them. */
   given(): boolean
-  /** Returns whether the next call's provider takes new tools in mid-conversation, with the cached prompt still valid. */
+  /** True if the next call's provider takes new tools in mid-conversation, with the cached prompt still valid. */
   appends(): boolean
-  /** Returns whether a change of the tools would cost the model its reasoning, so that they must not be given. */
+  /** True if a change of the tools would cost the model its reasoning, so that they must not be given. */
   bound?(): boolean
   /** Gives them to the model from the next call on. `price` is what that costs once, in fresh input tokens. */
   give(price: number): void

@@ -117,7 +117,7 @@ function blockOf(part: Fields): Block {
   }
 }
 
-/** Returns whether the provider signed the call, as Gemini does, or executed it itself. */
+/** True if the provider signed the call, as Gemini does, or executed it itself. */
 function isSigned({ providerOptions, providerExecuted }: Fields): boolean {
   if (providerExecuted === true) return true
   if (!isFields(providerOptions)) return false

@@ -70,7 +70,7 @@ function callId(item: Fields): string | undefined {
   return typeof id === 'string' ? id : undefined
 }
 
-/** Returns whether the item is the model's. */
+/** True if the item is the model's. */
 function isAnswer(item: Fields): boolean {
   const { type, role } = item
   if (type === undefined || type === 'message') return role === 'assistant'

@@ -28,7 +28,7 @@ export const HARM_CLASSES = [
 /** A class of strong missed uses. */
 export type HarmClass = (typeof HARM_CLASSES)[number]
 
-/** Returns whether a strong missed use of this class probably harms. */
+/** True if a strong missed use of this class probably harms. */
 export function isProbablyHarm(name: HarmClass): boolean {
   return name === 'in words' || name === 'in code or a command'
 }
@@ -75,7 +75,7 @@ export class OpenUse {
     if (kind === 'read' && path !== undefined && path === this.#source.path && since <= READ_AGAIN_CALLS) this.#readAgain = true
   }
 
-  /** Returns whether nothing that comes after so many answers can change the class. */
+  /** True if nothing that comes after so many answers can change the class. */
   isOver(calls: number): boolean {
     return calls - this.#call > READ_AGAIN_CALLS
   }

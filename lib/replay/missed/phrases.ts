@@ -36,7 +36,7 @@ class Sieve {
     return known
   }
 
-  /** Returns whether a hash was added. */
+  /** True if a hash was added. */
   has(high: number, low: number): boolean {
     for (let round = 0; round < 3; round += 1) {
       const bit = (high + Math.imul(round, low | 1)) & this.#mask
@@ -63,7 +63,7 @@ export class OwnPhrases {
   readonly #written = new Sieve(1 << 24)
   readonly #scanner = new Scanner()
 
-  /** Returns whether models write this on their own. */
+  /** True if models write this on their own. */
   has(high: number, low: number): boolean {
     return this.#twice.has(high, low)
   }

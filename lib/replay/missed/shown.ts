@@ -39,7 +39,7 @@ export class Shown {
     this.#ids = ids
   }
 
-  /** Returns whether a quote or name occurs in the newest request. */
+  /** True if a quote or name occurs in the newest request. */
   has(id: number): boolean {
     return (this.#count[id] as number) > 0
   }

@@ -57,7 +57,7 @@ interface Use {
   where: ReadonlySet<string>
 }
 
-/** Returns whether a use is strong. */
+/** True if a use is strong. */
 export function isStrong({ quotes, names }: Pick<Use, 'quotes' | 'names'>): boolean {
   return quotes >= STRONG || names >= STRONG
 }

@@ -36,7 +36,7 @@ export class Vocabulary {
     return id === EMPTY ? undefined : id
   }
 
-  /** Returns whether a number stands for a name. */
+  /** True if a number stands for a name. */
   isName(id: number): boolean {
     return this.#isName[id] === 1
   }

@@ -127,18 +127,18 @@ export class Managed implements Policy {
     return this.#systems[this.#given !== undefined && !this.#areAppended ? 1 : 0]
   }
 
-  /** Returns whether the provider takes new tools in mid-conversation. */
+  /** True if the provider takes new tools in mid-conversation. */
   get #appendsTools(): boolean {
     return (this.#setting.manager.appendsTools ?? appendsTools)(this.#moment?.model ?? '')
   }
 
-  /** Returns whether giving the model tools later would cost it its reasoning. */
+  /** True if giving the model tools later would cost it its reasoning. */
   get #bindsTools(): boolean {
     const binding = bindingOf(this.#setting, this.#moment)
     return (binding === 'drops' || binding === 'refuses') && !this.#appendsTools
   }
 
-  /** Returns whether the tools stand behind a message that is still shown. */
+  /** True if the tools stand behind a message that is still shown. */
   get #areAppended(): boolean {
     return this.#given?.isAppended === true && this.#visible.some(({ entry }) => entry.key === this.#given?.leaf)
   }
@@ -370,7 +370,7 @@ function edited(edit: Edit, message: Message): Message {
   return content === undefined ? message : { ...message, content: content as ContentBlock[] }
 }
 
-/** Returns whether an edit has left a message out. */
+/** True if an edit has left a message out. */
 function hasLeft(message: Message): boolean {
   return message['left'] === true
 }

@@ -40,7 +40,7 @@ export interface ManagerOptions {
   onlyAtUserTurn: boolean
   /** Tokens that the extension adds to the system part: its tools and its instructions to the model. */
   overheadTokens: number
-  /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: by its name. */
+  /** True if a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: by its name. */
   appendsTools?: (model: string) => boolean
   /** The provider's handling of reasoning behind a change. Default: what it does with the model if asked for drops, as Pi asks. */
   binding?: Binding
