@@ -195,7 +195,7 @@ describe.each(stores)('on %s', (kind, store) => {
     expect(await manager.history('absent')).toEqual([])
   })
 
-  test('a harness sends what transformContext gives', async () => {
+  test('a harness sends the result of transformContext', async () => {
     const manager = await opened({ cwd: folder(), store: store() })
     const messages = [
       { role: 'user', content: 'Hello', timestamp: 1 },

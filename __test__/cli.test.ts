@@ -65,7 +65,7 @@ describe('words on a terminal', () => {
     }
   })
 
-  test('a replay shows the names of a recording and of what is in it', async () => {
+  test('a replay shows the names of a recording and of its contents', async () => {
     const path = join(temporaryFolder('cli-'), `${STEERING}.jsonl`)
     const name = JSON.stringify(STEERING).slice(1, -1)
     const call = { type: 'toolCall', id: STEERING, name: STEERING, arguments: { path: STEERING, command: STEERING } }

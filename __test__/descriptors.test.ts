@@ -1,4 +1,4 @@
-/** A process without free descriptors is told just that, and works again once some are free. */
+/** A process without free descriptors gets an error that says so, and works again once some are free. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'

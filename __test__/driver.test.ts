@@ -73,7 +73,7 @@ describe('ledger', () => {
 
   const user = (key: string, size: number): PlainMessage => plainMessage(key, { role: 'user', content: 'x'.repeat(size) })
 
-  /** A branch on which plain Pi's last request had 2,000 tokens and ours, from which we had taken half, 1,000. */
+  /** A branch whose last request had 2,000 tokens in plain Pi and 1,000 with us, after we had taken half. */
   function halved(): SavingLedger {
     const ledger = new SavingLedger()
     ledger.reset([['a', 0], ['b', 4000]], [user('a', 4000), user('b', 4000)])

@@ -31,7 +31,7 @@ async function session() {
   return { cwd, manager, id }
 }
 
-/** Returns what must not change by a refused call. */
+/** Returns the state that a refused call must not change. */
 async function state(manager: ContextManager) {
   const [sets, view, point] = [await manager.sessionSets(), await manager.assemble(), await manager.point()]
   return { sets, view, point }
@@ -253,7 +253,7 @@ describe('stores', () => {
     expect(await outcome(() => again.sessionSets())).toEqual({ threw: false })
   })
 
-  test('errors say nothing of what is stored', async () => {
+  test('errors reveal no stored text', async () => {
     const { manager } = await session()
     const secret = 'correct horse battery staple'
     await manager.recordToolcall({ ...call, id: 'secret', content: secret, status: 'ok' })

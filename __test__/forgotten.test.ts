@@ -59,7 +59,7 @@ const open = (folder: string, path: string, sessionId = 's'): Promise<ContextMan
   ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path }, watch: false, systemPrompt: 'Be brief.' })
 
 describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages) => {
-  /** A store in which the conversation was recorded. */
+  /** A store with the recorded conversation. */
   const recorded = async (): Promise<{ folder: string; path: string; ids: string[] }> => {
     const folder = temporaryFolder('forgotten-')
     const path = join(folder, 'context.db')

@@ -94,7 +94,7 @@ describe('rendered lines', () => {
   })
 })
 
-describe('hashes of what JavaScript can hold', () => {
+describe('hashes of values that JavaScript can hold', () => {
   test('lone surrogates become the replacement character, and nothing crashes', async () => {
     const manager = await opened({ cwd: folder() })
     const args = { text: 'a\ud800', pair: '\ud83d\ude00', other: '\udc00b' }

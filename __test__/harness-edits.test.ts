@@ -83,7 +83,7 @@ function parted(shape: Shape, messages: readonly object[]) {
 }
 
 const blockOf = (part: { content: { type: string; text?: string }[] }, text: string): number => part.content.findIndex((block) => block.text === text)
-/** Returns what is sent of messages: of LangChain's instances what their provider's adapter looks at. */
+/** Returns the content of sent messages: for LangChain's instances, the fields that their provider's adapter reads. */
 const words = (messages: readonly any[]): string =>
   JSON.stringify(messages.map((one) => (one.getType === undefined ? one : { type: one.getType(), id: one.id, content: one.content, calls: one.tool_calls, of: one.tool_call_id })))
 
@@ -116,7 +116,7 @@ describe.each(ALL)('%s', (_, shape, write) => {
     expect(words(sent)).toContain('second output')
   })
 
-  test('arguments keep the order in which the model wrote them', () => {
+  test('arguments keep the order of the model', () => {
     const own = { path: 'a', edits: [{ oldText: 'long 1', newText: 'x' }, { oldText: 'long 2', newText: 'y' }], dryRun: { b: 1, a: [{ d: 1, c: 'long 3' }] } }
     const step: Step = { ...(STEP as Step & object), calls: [{ id: 'c0', name: 'multiedit', args: own, output: 'done' }, ...(STEP as any).calls.slice(1)] }
     // The engine gives them in the order of its record, which is that of the alphabet.
@@ -153,7 +153,7 @@ test.each(shapes)('%s: the reasoning keeps its signature beside a text that is s
   expect(words(sent)).toContain(Buffer.from('signature of a thought').toString('base64'))
 })
 
-test('Anthropic: what a user says behind results is shortened there, and a result that leaves takes none of it along', () => {
+test('Anthropic: a user message after results is shortened there, and a result that leaves takes none of it along', () => {
   const results = [
     { type: 'tool_result', tool_use_id: 'c0', content: 'one' },
     { type: 'tool_result', tool_use_id: 'c1', content: 'two' },

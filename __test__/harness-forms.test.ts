@@ -47,7 +47,7 @@ function reasoning(messages: readonly Any[]): string[] {
 /** Every line of ours in a request names something: the IDs. */
 const named = (messages: readonly unknown[]) => new Set([...JSON.stringify(messages).matchAll(/\bid=([0-9a-f]{8,11})\b/g)].map((found) => found[1]!))
 
-/** Returns what was said, thought and put out, by the beginning of its hash. */
+/** Returns the messages, reasoning and outputs, by the beginning of their hash. */
 function texts(steps: readonly Step[]): Map<string, string> {
   const found = new Map<string, string>()
   const note = (key: string, text: string): void => void found.set(createHash('sha256').update(key).digest('hex'), text)
@@ -99,7 +99,7 @@ describe.each([2, 3])('seed %i', (seed) => {
     }
   })
 
-  test.each(shapes)('%s: the same where the host carries forward what it was sent', async (shape) => {
+  test.each(shapes)('%s: the same where the host carries forward its last answer', async (shape) => {
     const [own, carried] = [await run(shape, seed), await run(shape, seed, true)]
     expect(carried.sent).toEqual(own.sent)
     for (const id of named(carried.sent)) {
@@ -107,7 +107,7 @@ describe.each([2, 3])('seed %i', (seed) => {
     }
   })
 
-  test.each(shapes)('%s: signed reasoning is what it was, or has left where its provider lets it', async (shape) => {
+  test.each(shapes)('%s: signed reasoning is unchanged, or has left where its provider allows that', async (shape) => {
     const { messages, sent } = await run(shape, seed)
     const [before, after] = [reasoning(messages as Any[]), reasoning(sent as Any[])]
     expect(before.filter((one) => after.includes(one))).toEqual(after)

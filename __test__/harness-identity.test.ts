@@ -1,4 +1,4 @@
-/** Messages and calls are told apart by what they hold, whatever their fields, IDs and places are called. */
+/** Messages and calls are told apart by their content, whatever their fields, IDs and places are called. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import { fingerprint, isEqual, keep, likeness } from '../lib/projection/identity.ts'
@@ -14,13 +14,13 @@ afterEach(cleanUp)
 
 const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
-/** The names of what every object, list, text and function has, of which each may be the name of an argument. */
+/** The names of the properties that every object, list, text and function has. Each may be the name of an argument. */
 const INHERITED = [...new Set([Object.prototype, Array.prototype, String.prototype, Function.prototype].flatMap((one) => Object.getOwnPropertyNames(one)))]
 
 /** An object with a field of any name, as JSON makes it. */
 const having = (name: string, value: unknown): object => JSON.parse(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`)
 
-describe('fields that are called like what every object inherits', () => {
+describe('fields with the names of inherited properties', () => {
   test.each(INHERITED)('%s', (name) => {
     const values = ['a', 1, null, {}, [], { b: 1 }, having(name, 'a')]
     for (const value of values) {
@@ -132,7 +132,7 @@ describe.each(anytimeShapes)('call IDs that come again: %s', (shape) => {
   })
 })
 
-describe.each(shapes)('what a host puts into the past: %s', (shape) => {
+describe.each(shapes)('messages that a host puts into the past: %s', (shape) => {
   const said = (words: string): string => output(`${words} says`)
   const call = (words: string): Step => ({ text: said(`model with ${words}`), calls: [{ id: `id_${words}`, name: 'bash', args: { command: words }, output: output(words) }] })
 
@@ -146,7 +146,7 @@ describe.each(shapes)('what a host puts into the past: %s', (shape) => {
     ['an output is changed', (steps) => void ((steps[8] as { calls: Call[] }).calls[0] = { ...(steps[8] as { calls: Call[] }).calls[0]!, output: output('new') })],
   ]
 
-  test.each(edits)('%s: it is sent whole, and what stands in its place later brings it back', async (_, edit) => {
+  test.each(edits)('%s: it is sent whole, and its later replacement restores it', async (_, edit) => {
     const manager = await opened({ cwd: folder() })
     let now = 0
     const projection = new Projection(manager, { model: MODEL, shortens: true, now: () => now })

@@ -33,7 +33,7 @@ function noted(messages: readonly object[]): HostMessages {
 describe.each(shapes)('%s', (shape) => {
   const messages = conversation(3, 12).flatMap((step) => written[shape](step, 1))
 
-  test('a conversation follows itself, and what has its content', () => {
+  test('a conversation continues itself, and any copy of its content', () => {
     const ledger = noted(messages)
     expect(ledger.follow(messages, undefined, () => expect.unreachable())).toBe(messages.length)
     const copies = structuredClone(messages)
@@ -70,7 +70,7 @@ describe.each(shapes)('%s', (shape) => {
   })
 })
 
-test('bytes, dates and addresses are compared by what they hold', () => {
+test('bytes, dates and addresses are compared by content', () => {
   const message = { bytes: new Uint8Array([1, 2]), date: new Date(5), url: new URL('https://a.example'), none: {} }
   const ledger = noted([message])
   const same = { bytes: new Uint8Array([1, 2]), date: new Date(5), url: new URL('https://a.example'), none: {} }

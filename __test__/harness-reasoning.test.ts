@@ -19,7 +19,7 @@ interface Wire {
   answer(n: number): object[]
   result(n: number): object
   /**
-   * Returns what an answer that was sent again must still have, by its number; undefined if the answer is not shown.
+   * Returns the parts that an answer must still have when it is sent again, by its number; undefined if the answer is not shown.
    */
   kept(sent: any[], n: number): unknown
 }
@@ -90,7 +90,7 @@ const WIRES: Record<string, Wire> = {
 const TURNS = 4
 const CALLS = 20
 
-test.each(Object.entries(WIRES))('%s: what the provider wants back stays', async (_, { rule, shape, model, answer, result, kept }) => {
+test.each(Object.entries(WIRES))('%s: the parts that the provider wants back stay', async (_, { rule, shape, model, answer, result, kept }) => {
   expect(rulesOf(model, shape === 'openai-responses' ? { api: 'openai-responses' } : {}).reasoning).toBe(rule)
   let rolls = 0
   const projection = new Projection(await opened({ cwd: folder(), stay: { weight: 0.3 } }), { shape, shortens: true, model: modelNamed(model, { contextWindow: 200_000 }), onRoll: () => (rolls += 1) })
@@ -114,7 +114,7 @@ test.each(Object.entries(WIRES))('%s: what the provider wants back stays', async
   expect(rolls).toBeGreaterThan(0)
 })
 
-test('an account that keeps reasoning is sent what one is sent that does not check', async () => {
+test('an account that keeps reasoning gets the same messages as one that does not check', async () => {
   const { answer, result, kept } = WIRES['older Claude']!
   const sentTo = async (binding: 'keeps' | 'none') => {
     let rolls = 0

@@ -1,4 +1,4 @@
-/** The shapes of messages: how they are told apart, what is refused, what passes untouched, and that all are treated alike. */
+/** The shapes of messages: their recognition, refused values, untouched values, and equal treatment of all. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import type { ShapeName } from '../lib/projection/harness.ts'
@@ -71,7 +71,7 @@ const REFUSED: [string, unknown][] = [
   ['a LangChain document', { pageContent: 'a', metadata: {} }],
 ]
 
-describe('which shape it is', () => {
+describe('the shape of messages', () => {
   test.each(OWN)('%s: %s', (shape, _, message) => {
     expect(shapeOf([message], 0, undefined)?.name).toBe(shape)
     // Gemini's have parts, and no content.
@@ -123,7 +123,7 @@ describe('which shape it is', () => {
 })
 
 describe.each([1, 2, 3, 4, 5, 6, 7, 8])('one conversation in every shape, seed %i', (seed) => {
-  /** Returns what is sent at each step, and what the session came to. */
+  /** Returns the messages sent at each step, and the session's result. */
   async function run(shape: ShapeName) {
     const manager = await opened({ cwd: folder(), sessionId: shape, stay: SOON })
     let now = Date.UTC(2026, 0, 1)
@@ -205,7 +205,7 @@ function rich(content: unknown): unknown {
   return content
 }
 
-describe('what is signed or marked', () => {
+describe('signed or marked content', () => {
   test('calls that a provider has signed keep their arguments', async () => {
     const long = { content: 'x'.repeat(8000), path: 'a' }
     const cases: [ShapeName, object][] = [

@@ -1,6 +1,6 @@
 /**
- * Messages of the system among the others, as Anthropic takes them: each stands before an answer or ends the request. What leaves the
- * conversation, and what is added to it, keeps that.
+ * Messages of the system among the others, as Anthropic takes them: each stands before an answer or ends the request. Removals and
+ * additions keep that rule.
  */
 import { writeFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'

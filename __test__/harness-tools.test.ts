@@ -52,7 +52,7 @@ test.each(anytimeShapes.flatMap((shape) => READS.map(([name, args]) => [shape, n
   expect(await call('run', {}, 'done')).toMatch(/stale id=\S+ path=\S*a\.txt/)
 })
 
-test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has edited a file with %s, and is told only of what others have changed', async (shape, name, args) => {
+test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has edited a file with %s, and hears only of the changes of others', async (shape, name, args) => {
   const { path, manager, call } = await host(shape)
   await call('read', { path }, lines(40))
   const own = lines(40).replace('line 5 lorem', 'line 5 edited')

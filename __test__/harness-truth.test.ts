@@ -27,7 +27,7 @@ const result = (id: string, text: string) => ({
   isError: false,
 })
 
-/** Returns what the record says, in the order in which it was said. */
+/** Returns the texts of the record, in the order in which they were said. */
 async function recorded(manager: ContextManager): Promise<unknown[]> {
   const chat = await manager.get(`chat:${manager.sessionId}`)
   const turns = (chat?.['turns'] ?? []) as { user: unknown; assistant: { content: unknown }[]; toolcall_ids: string[] }[]
@@ -39,7 +39,7 @@ function textOf(content: unknown): string | null {
   return (content as { type: string; text?: string; id?: string }[]).map((block) => block.text ?? `call ${block.id}`).join(' ')
 }
 
-describe('what a harness has changed', () => {
+describe('a harness that changes messages', () => {
   test('a prompt that was replaced is sent in its new wording, and the old one is out of the record', async () => {
     const manager = await opened({ cwd: folder() })
     const old = 'Delete build/'.padEnd(30, ' ')
@@ -238,7 +238,7 @@ describe('conversations of one session', () => {
 })
 
 describe('a call that fails', () => {
-  test('sends what was last sent and the new messages, and says so once', async () => {
+  test('sends the last form and the new messages, and says so once', async () => {
     const manager = await opened({ cwd: folder() })
     let now = 0
     const warnings: string[] = []

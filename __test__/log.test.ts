@@ -44,7 +44,7 @@ test('a turn can be followed from the log alone', async () => {
   if (process.platform !== 'win32') expect(statSync(log).mode & 0o777).toBe(0o600)
 })
 
-test('a level leaves out what is below it', async () => {
+test('a level leaves out the lower ones', async () => {
   const folder = temporaryFolder('log-')
   const log = join(folder, 'turn.log')
   await turn(folder, { PI_CONTEXT_LOG: log, PI_CONTEXT_LOG_LEVEL: 'warn' })

@@ -101,7 +101,7 @@ describe('looking into a store', () => {
     }
   })
 
-  test('log shows each version with what it changed', async () => {
+  test('log shows each version with its changes', async () => {
     const folder = temporaryFolder('look-')
     const store = await storeIn(folder)
     const path = join(folder, 'a.txt')

@@ -81,7 +81,7 @@ test('shows the sessions and folders that it was started for, and nothing else',
   expect(await ask('erase')).toMatchObject({ isError: true })
 })
 
-test('sees what a running session adds, and writes nothing', async () => {
+test('sees the additions of a running session, and writes nothing', async () => {
   const { store, cwd, configuration } = await filled()
   const { ask } = await connected(configuration('--session', 'mine'))
   expect((await ask('search', { query: 'inside' })).text).toBe('no match')

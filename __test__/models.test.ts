@@ -96,7 +96,7 @@ describe('binding', () => {
   })
 })
 
-describe('what goes back with an answer', () => {
+describe('the parts that return with an answer', () => {
   test.each<[string, Route, ReasoningRule]>([
     ['claude-opus-5-5', MESSAGES, 'turn'],
     ['claude-opus-4-6', MESSAGES, 'turn'],
@@ -121,7 +121,7 @@ describe('prices and caches', () => {
     ['claude-haiku-5-5', 100_001, 5 * (0.1 * 0.100001 + 0.5 * 0.01)],
     ['gpt-5.5', 272_001, 2 * 5 * 0.272001 + 1.5 * 30 * 0.01],
     ['claude-opus-5-5', 900_000, 4 * 0.9 + 20 * 0.01],
-  ])('a call of %s with a prompt of %i tokens costs what its step says, its output, too', (model, input, cost) => {
+  ])('a call of %s with a prompt of %i tokens has the prices of its step, also for its output', (model, input, cost) => {
     expect(callCost(pricesOf(readName(model))!, { input, cacheRead: 0, cacheWrite: 0, output: 10_000 })).toBeCloseTo(cost, 9)
   })
 
@@ -173,7 +173,7 @@ describe('prices and caches', () => {
   })
 })
 
-describe('what answers say', () => {
+describe('answers', () => {
   const dropped = { type: 'thinking_dropped', path: 'messages.1.content.0', reason: 'prefix_binding_mismatch' }
   const allowed = { ...dropped, type: 'thinking_mismatch_allowed' }
 
@@ -220,7 +220,7 @@ describe('what answers say', () => {
   })
 })
 
-describe('what requests ask for', () => {
+describe('requests', () => {
   test.each<[unknown, Binding | undefined]>([
     [{ thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } }, 'drops'],
     [{ thinking: { block_binding: { prefix_mismatch_behavior: 'error' } } }, 'refuses'],

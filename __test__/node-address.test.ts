@@ -1,4 +1,4 @@
-/** The addresses of XTDB nodes: what is shown of them, and which journal belongs to which. */
+/** The addresses of XTDB nodes: their shown parts, and the journal of each. */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -16,7 +16,7 @@ test.skipIf(process.platform === 'win32')('a new folder and its file are for the
   expect([statSync(path), statSync(join(folder, 'new'))].map(({ mode }) => mode & 0o777)).toEqual([0o600, 0o700])
 })
 
-test('a link at the path is replaced, and what it leads to is left alone', () => {
+test('a link at the path is replaced, and its target is left alone', () => {
   const [path, other] = [join(folder, 'file'), join(folder, 'other')]
   writeFileSync(other, 'other')
   symlinkSync(other, path)

@@ -24,7 +24,7 @@ async function storeIn(folder: string): Promise<string> {
 
 const copies = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith(`pi-context-manager-${process.pid}-`))
 
-test('a store opened with readOnly is read, and refuses what changes it', async () => {
+test('a store opened with readOnly is read, and refuses changes', async () => {
   const folder = temporaryFolder('readonly-')
   const path = await storeIn(folder)
   const before = readFileSync(path)
@@ -46,7 +46,7 @@ test('a store opened with readOnly is read, and refuses what changes it', async 
   expect(readdirSync(folder)).toEqual(['context.db'])
 })
 
-test('a session of such a store is read, and what it writes is lost with the copy', async () => {
+test('a session of such a store is read, and its writes are lost with the copy', async () => {
   const folder = temporaryFolder('readonly-')
   const path = await storeIn(folder)
   const before = readFileSync(path)

@@ -79,7 +79,7 @@ test('a binary that needs a newer glibc than is promised', () => {
   expect(() => checkGlibc('linux-x64-gnu', path)).toThrow('needs glibc 3.0')
 })
 
-test.runIf(PLATFORM.endsWith('-gnu'))('what this binary needs is what its dynamic symbols say', () => {
+test.runIf(PLATFORM.endsWith('-gnu'))('the needs of this binary are those of its dynamic symbols', () => {
   const symbols = execFileSync('objdump', ['-T', join(ROOT, FILE)], { encoding: 'utf8', maxBuffer: 1 << 26 })
   const minors = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor))
   expect(glibcOf(join(ROOT, FILE))).toBe(`2.${Math.max(...minors)}`)

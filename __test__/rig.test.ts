@@ -93,7 +93,7 @@ describe('the parts of the rig', () => {
     expect(env).not.toContain('SCRIPTED_API_KEY')
   })
 
-  test('a run that does not end fails with what Pi wrote, and is ended', async () => {
+  test('a run that does not end fails with the output of Pi, and is ended', async () => {
     const server = await startModelServer([{ before: new Gate() }])
     const run = startPrint({ home: createPiHome({ server }), prompts: ['hang'], timeoutMs: 2_000 })
     await expect(run.result).rejects.toThrow(/after 2 s: pi -p .* has not ended/)
@@ -140,7 +140,7 @@ describe('the checks themselves', () => {
     expect(() => checkUserMessages(second, ['list', 'more'])).toThrow('no user message "more"')
   })
 
-  test('the meter counts what is common with the best earlier prompt', () => {
+  test('the meter counts the common part with the best earlier prompt', () => {
     const first = 'a'.repeat(400)
     const sum = total([{ prompt: first }, { prompt: 'b'.repeat(40) }, { prompt: first + 'c'.repeat(400) }])
     expect(sum).toMatchObject({ calls: 3, prompt: 100 + 10 + 200, cached: 100, peak: 200 })

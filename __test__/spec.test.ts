@@ -23,7 +23,7 @@ function source(path: string): string {
   return CRATES.includes(crate!) ? join(root, 'crates', crate!, 'src', ...rest) : join(root, path)
 }
 
-/** The files in which the tests of a suite can be. */
+/** The files that can have the tests of a suite. */
 function suite(name: string): string[] {
   const [first, ...rest] = name.split('/')
   const below = rest.join('/')

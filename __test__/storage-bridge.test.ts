@@ -29,7 +29,7 @@ describe('a directory as toolcall objects', () => {
     expect(await store.sessionSets()).toMatchObject({ sessionIndex: ids, metadataPool: ids, activeSet: [] })
   })
 
-  test('indexing again adds only what is new, and says what it skips', async () => {
+  test('indexing again adds only new entries, and names the ones it skips', async () => {
     const contextDir = await directory()
     const manager = new ContextManager({ contextDir })
     for (let n = 0; n < 70; n += 1) await manager.saveContext('t', { n }, n)

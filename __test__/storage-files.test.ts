@@ -105,7 +105,7 @@ test('a directory that may not be written is an IO error', async ({ skip }) => {
   await expect(new ContextManager({ contextDir }).saveContext('t', {}, 1)).rejects.toMatchObject({ code: 'IO' })
 })
 
-test('clearing removes only what the class wrote, and interrupted saves', async () => {
+test('clearing removes only the files of the class, and interrupted saves', async () => {
   const contextDir = await directory()
   const manager = new ContextManager({ contextDir })
   const filepath = await manager.saveContext('t', {}, 1)
@@ -177,7 +177,7 @@ test('another process may clear while this one saves: every save succeeds or is 
   expect(manager.size).toBe(400)
 })
 
-test('kill -9 at any time leaves no half file: what was acknowledged is there, what is there is whole', async () => {
+test('kill -9 at any time leaves no half file: all acknowledged files are there, and all files are whole', async () => {
   const contextDir = await directory()
   const script = `
     const manager = new ContextManager({ contextDir: dir })

@@ -30,7 +30,7 @@ describe.each([['its own pointers', (p: ContextPointer[]) => p], ['copies of the
     return described(manager.selectRelevantContexts(query, use(pointers)))
   }
 
-  test('the highest overlap comes first, equal ones keep their order, and what shares nothing is left out', async () => {
+  test('the highest overlap comes first, equal ones keep their order, and entries without overlap are left out', async () => {
     const descriptions = ['read error log', 'list files', 'authentication error', 'an error', 'authentication']
     expect(await select('authentication error', descriptions)).toEqual([
       'authentication error', 'read error log', 'an error', 'authentication',

@@ -78,7 +78,7 @@ describe('options', () => {
     ['3', 3],
     ['an array', []],
     ['a function', () => 0],
-  ])('open, watch and transformContext name what was passed instead: %s', async (named, wrong) => {
+  ])('open, watch and transformContext name the wrong value: %s', async (named, wrong) => {
     await expect(ContextManager.open(wrong as never)).rejects.toThrow(
       new RegExp(`^the options object of open must be an object with sessionId, .*, not ${named}$`),
     )

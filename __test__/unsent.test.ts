@@ -21,7 +21,7 @@ afterEach(() => {
   rmSync(home, { recursive: true })
 })
 
-test.runIf(process.platform === 'linux')('a journal is named with what waits in it, unless it is the one in use or all is sent', async () => {
+test.runIf(process.platform === 'linux')('a journal is named with its waiting writes, unless it is the one in use or all is sent', async () => {
   const folder = join(home, 'pi-context-manager')
   mkdirSync(folder)
   const path = join(folder, 'xtdb-0123456789ab.db')

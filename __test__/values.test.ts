@@ -6,7 +6,7 @@ import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 
-/** More than a million values, each of which was counted and refused beyond that. */
+/** More than a million values; each was counted and refused beyond that. */
 const MANY = 1_100_000
 
 const call = (id: string, args: object) => ({ id, tool: 'custom', args, content: 'out', status: 'ok' as const })
@@ -168,7 +168,7 @@ describe('histories', () => {
     }
   })
 
-  test('a part has what is asked for, and the parts together are the history', async () => {
+  test('a part has the requested versions, and the parts together are the history', async () => {
     const manager = await conversation()
     const whole = await manager.history('chat:s')
     const parts = []

@@ -99,7 +99,7 @@ test('another client’s version is news', async () => {
   expect(await until('updated', id)).toMatchObject({ path: shown(join(cwd, 'inside')) })
 })
 
-test('without watch a comparison finds what has changed', async () => {
+test('without watch a comparison finds the changes', async () => {
   const cwd = folder()
   const manager = await opened({ cwd, watch: false })
   const { id } = await manager.indexFile(write(cwd, 'a', '1'))

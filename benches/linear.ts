@@ -80,7 +80,7 @@ function streamed(megabytes: number): void {
   reader.end()
 }
 
-/** So many conversations of two calls each, of a client that names no session. Returns what they cost, and what stays of them. */
+/** This many conversations of two calls each, of a client that names no session. Returns their cost, and the memory that stays. */
 async function conversations(count: number): Promise<{ ms: number; bytes: number }> {
   const server = createServer((incoming, response) => incoming.resume().on('end', () => response.end('{}'))).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,6 +1,6 @@
 /**
- * G8: from a save to the call of a listener in JavaScript, beside chokidar with a file of the same size. Like chokidar's,
- * the first listener is told the path; the second one is told once the version is on the disk.
+ * G8: from a save to the call of a listener in JavaScript, beside chokidar with a file of the same size. Like chokidar's, the first
+ * listener gets the path; the second one is called once the version is on the disk.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

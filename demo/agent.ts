@@ -11,7 +11,7 @@ import type { ModelRequest } from '../rig/exchange.ts'
 /** The file the agent writes; it exists in the copy only. */
 const SCRATCH = 'REVIEW-NOTES.md'
 
-/** The last answer, by which a complete run is known. */
+/** The last answer, which identifies a complete run. */
 export const LAST_ANSWER = 'The review is complete: layout, public surface and dependencies are in the notes.'
 
 /** A model call: the answer, or what makes it from the request. A step that gives nothing is skipped. */
@@ -132,7 +132,7 @@ function plan(read: readonly string[], folders: readonly string[]): Round[] {
   const ls = (path: string): Reply => calls(['ls', { path }])
   const grep = (pattern: string): Reply => calls(['grep', { pattern, path: '.', limit: 120 }])
   const every = (pattern: string): string => `find . -type f -name '${pattern}' | LC_ALL=C sort | xargs`
-  /** Returns what most of an agent's work is: small steps on one file. */
+  /** Returns most of an agent's work: small steps on one file. */
   const closer = (index: number): Round => ({
     prompt: `Look closer at ${file(index)}.`,
     steps: [
@@ -248,7 +248,7 @@ function contains(request: ModelRequest, line: string): boolean {
   return request.messages.some((message) => message.text.includes(line))
 }
 
-/** A few lines by which a text is known; not its first ones, where a context manager puts its header. */
+/** A few lines that identify a text; not its first ones, where a context manager puts its header. */
 function longestLines(text: string): string[] {
   return [...new Set(text.split('\n').slice(2))].sort((left, right) => right.length - left.length).slice(0, 5)
 }

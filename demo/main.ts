@@ -31,7 +31,7 @@ interface Run {
   result: PrintResult
 }
 
-/** A failure that is told to the user as it is, without a stack. */
+/** A failure that the user sees as it is, without a stack. */
 class DemoError extends Error {}
 
 // The reader of the output may stop reading; the demo then continues in silence to its orderly end.
@@ -159,7 +159,7 @@ function check(
   }
 }
 
-/** Returns what Pi wrote to standard error, each line once; empty where it wrote nothing. */
+/** Returns Pi's standard error, each line once; empty if there is none. */
 function written(stderr: string): string {
   const lines = new Set(stderr.split('\n').filter((line) => line.trim() !== ''))
   return lines.size === 0 ? '' : `\nPi wrote:\n  ${[...lines].slice(0, 40).join('\n  ')}`

@@ -39,7 +39,7 @@ export function table(columns: readonly Column[]): string[] {
   ]
 }
 
-/** Returns what the model has before it in its last call: results in full, and results as references. */
+/** Returns the results in the model's last call: in full, and as references. */
 export function inSight(request: ModelRequest): { full: number; references: number; fullTokens: number } {
   const texts = request.messages.flatMap((message) => message.results.map((result) => result.text))
   const full = texts.filter((text) => readReference(text) === undefined)

@@ -16,7 +16,7 @@ export function hasExtension(): boolean {
 }
 
 /**
- * Returns what `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal.
+ * Returns the options with which `runPrint` and `startRpc` load the extension on a store: a file, or XTDB with a journal.
  * `settings` are over those of the home.
  */
 export function withExtension(store: string | { url: string; journal: string }, settings?: Partial<Settings>): {

@@ -72,8 +72,7 @@ export class ModelServer {
   }
 
   /**
-   * Returns what a provider entry in Pi's models.json takes as `baseUrl`: Anthropic's client adds `/v1` itself, and
-   * Bedrock has none.
+   * Returns the `baseUrl` of a provider entry in Pi's models.json: Anthropic's client adds `/v1` itself, and Bedrock has none.
    */
   baseUrl(api: Api): string {
     return api === 'anthropic-messages' || api === 'bedrock-converse-stream' ? this.url : `${this.url}/v1`

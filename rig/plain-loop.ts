@@ -12,9 +12,9 @@ export interface LoopOptions {
   model?: string
   /** Default: one tool, `show`. May be changed between prompts. */
   tools?: { name: string; description: string; parameters: object }[]
-  /** Returns what a tool answers: a text, or blocks in the provider's format. */
+  /** Returns a tool's answer: a text, or blocks in the provider's format. */
   run(name: string, args: any): string | object[] | Promise<string | object[]>
-  /** Returns what is sent instead of the conversation. Default: the conversation. */
+  /** Returns the messages to send instead of the conversation. Default: the conversation. */
   prepare?(messages: readonly object[]): object[] | Promise<object[]>
   /** More fields of the body, such as `thinking`. */
   body?: object

@@ -87,7 +87,7 @@ export class Strict {
     return { verdict, sign: (part) => this.#sign(request.api, part, seen) }
   }
 
-  /** Returns what a request asks for, and why it may be refused whatever its blocks are. */
+  /** Returns the outcome that a request asks for, and a reason to refuse it whatever its blocks are. */
   #outcome(request: Pick<ModelRequest, 'api' | 'body' | 'headers'>): { outcome: Outcome; refusal: string | undefined } {
     if (request.api === 'openai-responses') return { outcome: 'drops', refusal: undefined }
     const thinking = request.body.thinking ?? {}
@@ -156,7 +156,7 @@ function isSuffix(now: readonly string[], then: readonly string[]): boolean {
   return from >= 0 && now.every((signature, index) => signature === then[from + index])
 }
 
-/** The sentence that refuses a request in which a message of the system stands before one of the user; undefined for any other. */
+/** The refusal of a request with a system message before a user's message; undefined for any other. */
 export function misplacedSystem({ api, body }: Pick<ModelRequest, 'api' | 'body'>): string | undefined {
   if (api !== 'anthropic-messages') return undefined
   const roles = (body.messages as any[]).map(({ role }) => role)

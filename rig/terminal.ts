@@ -67,8 +67,8 @@ export class PiTerminal {
   }
 
   /**
-   * Returns what Pi wrote from a position on, without colours and cursor moves unless `read` says otherwise, once it
-   * matches. Rejects when the time is over.
+   * Returns Pi's output from a position on, without colours and cursor moves unless `read` says otherwise, once it matches. Rejects
+   * when the time is over.
    */
   async sees(wanted: RegExp, from = 0, read = stripVTControlCharacters): Promise<string> {
     const text = () => read(this.process.stdout.slice(from))

@@ -132,7 +132,7 @@ let spare: Promise<XtdbNode> | undefined
 export async function freshNode(): Promise<XtdbNode> {
   const node = await (spare ?? XtdbNode.start())
   spare = XtdbNode.start()
-  // A failure is told to the test that would have had it.
+  // The test that would have used it gets its failure.
   spare.catch(() => {})
   onCleanUp(() => node.end())
   return node

@@ -230,7 +230,7 @@ fn envelope(document: &Document) -> Map<String, Value> {
     fields
 }
 
-/// A version without the beginnings of lists that the one before it has, too, and the lengths of these.
+/// A version without the beginnings of lists that it shares with the one before it, and the lengths of these.
 fn step(before: Option<&Version>, version: &Version) -> Value {
     let document = &version.document;
     let mut fields = envelope(document);

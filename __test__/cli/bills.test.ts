@@ -165,7 +165,9 @@ describe('each call counts once', () => {
   const hour = (tokens: number): Counts => written(tokens, { ephemeral_1h_input_tokens: tokens, ephemeral_5m_input_tokens: 0 })
   const side = { isSidechain: true, agentId: 'a1' }
 
-  /** A project with a session, two subagents of it, one of which repeats its parent, and a session that was resumed from it. */
+  /**
+   * A project with a session, two subagents of it, one of them a repetition of its parent, and a session that was resumed from it.
+   */
   function project(): { folder: string; main: string; cost: number } {
     const folder = temporaryFolder()
     const shared = [prompt('go'), answer('m1', hour(1e5)), prompt('more'), answer('m2', hour(2e5))]
@@ -194,7 +196,7 @@ describe('each call counts once', () => {
     expect(stderr).toContain('left out: 7 calls that other files have, too ($12.00); each call counts once')
   })
 
-  test('replay counts them once, too, and says what it leaves out and what was paid for that', async () => {
+  test('replay also counts them once, and says what it leaves out and its price', async () => {
     const { folder } = project()
     const { stdout, stderr } = await cli(['replay', folder, '--json', '--policies', 'append,pi'])
     const { sessions, summary, leftOut } = JSON.parse(stdout)
@@ -241,7 +243,7 @@ describe('counts that can’t be right', () => {
     for (const { cost, tokens } of charges) for (const amount of [cost, ...Object.values(tokens)]) expect(amount).toSatisfy((one: number) => Number.isFinite(one) && one >= 0)
   })
 
-  test('every kind, in what the programs print', async () => {
+  test('every kind, in the output of the programs', async () => {
     const bad = [{}, null, 'x', { input_tokens: null }, { input_tokens: -1, output_tokens: Number.MAX_VALUE }]
     const file = write(join(temporaryFolder(), 's.jsonl'), bad.flatMap((usage, n) => [prompt(`${n}`), answer(`m${n}`, usage as Counts)]))
     const told = await cli(['usage', file])

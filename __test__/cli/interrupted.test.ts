@@ -1,4 +1,4 @@
-/** Commands that are told to end, or killed: what they leave on the disk. */
+/** Commands that are interrupted or killed, and the files that they leave. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -81,7 +81,7 @@ describe('a command that is told to end', () => {
   }
 })
 
-test('doctor names what a killed command left, and nothing that a running one uses', async () => {
+test('doctor names the files of a killed command, and none of a running one', async () => {
   const { folder, store, temporary, env } = await given()
   const page = join(folder, 'pages', 'page.html')
   mkdirSync(join(folder, 'pages'))

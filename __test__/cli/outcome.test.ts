@@ -70,7 +70,7 @@ describe('the same outcome has the same exit code in every command', () => {
     }
   })
 
-  test('wrong options are named, with what was meant', async () => {
+  test('wrong options are named, with the right ones', async () => {
     for (const [args, words] of [
       [['serach', 'x'], 'there is no command "serach"; did you mean "search"?'],
       [['search', '--jsno', 'x'], 'search has no option --jsno; did you mean "--json"?'],
@@ -147,7 +147,7 @@ describe('a store that can only be read', () => {
   })
 })
 
-test('doctor --secrets and forget --secrets say where secrets were, and never what', async () => {
+test('doctor --secrets and forget --secrets name the places of secrets, never the secrets', async () => {
   const folder = temporaryFolder('outcome-')
   const path = join(folder, 'context.db')
   const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path }, watch: false })

@@ -66,7 +66,7 @@ function given(): { folder: string; env: Record<string, string> } {
 }
 
 describe('usage', () => {
-  test('sums up by day what was charged and saved, each call once', async () => {
+  test('sums up costs and savings by day, each call once', async () => {
     const { env } = given()
     const { code, stdout, stderr } = await cli(['usage', '--json'], env)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -89,7 +89,7 @@ describe('usage', () => {
     expect(rows.map(({ key }: { key: string }) => key)).toEqual(keys)
   })
 
-  test('counts what a damaged line has in place of a number as none', async () => {
+  test('counts a value other than a number in a damaged line as none', async () => {
     const folder = temporaryFolder('usage-')
     const damaged = call({ id: 'b', parent: 'a', at: '2026-03-01T10:01:00', input: 1 })
     const usage = { input: 'x', output: -5, cacheRead: 'INFINITE', cacheWrite: null, cost: { input: 'NaN', output: 'INFINITE' } }
@@ -118,7 +118,7 @@ describe('usage', () => {
     expect(sinceOf('7d', now)).toBe(Date.parse('2026-03-01T00:00:00'))
   })
 
-  test('is a table of at most 80 columns with bars of what was paid and saved', async () => {
+  test('is a table of at most 80 columns with bars of costs and savings', async () => {
     const { env } = given()
     for (const by of ['day', 'project', 'model', 'session']) {
       const { stdout, stderr } = await cli(['usage', '--by', by], env)
@@ -156,7 +156,7 @@ describe('usage', () => {
     expect(holdout).toMatchObject({ plain: { sessions: 2, calls: 2 }, managed: { sessions: 2, calls: 2 }, interval: [expect.closeTo(0.5, 2), expect.closeTo(0.7, 2)] })
   })
 
-  test('says how many sessions of the store have no bill, and sessions says what those of Pi cost', async () => {
+  test('counts the sessions of the store without a bill, and sessions prints the costs of those of Pi', async () => {
     const { folder, env } = given()
     const store = join(folder, 'context.db')
     for (const sessionId of ['0199aaaa-1', 'of-a-host']) {
@@ -189,7 +189,7 @@ describe('why', () => {
     call({ id: 'i', parent: 'h', at: at(44), input: 300, cacheRead: 40_400, model: other }),
   ]
 
-  test('names what broke the cache, the newest first, with its age and price', async () => {
+  test('names the causes of broken caches, the newest first, with age and price', async () => {
     const { folder, env } = given()
     session(folder, '0199cccc-3', '/w', entries)
     const { code, stdout } = await cli(['why', '0199c'], env)
@@ -208,7 +208,7 @@ describe('why', () => {
     expect(JSON.parse((await cli(['why', '--json', '0199c'], env)).stdout)).toMatchObject({ calls: 8, isKnown: true, breaks: [{ callsAgo: 1 }, {}, {}, {}, {}] })
   })
 
-  test('says what it can not know', async () => {
+  test('reports unknown figures and sessions', async () => {
     const { folder, env } = given()
     session(folder, '0199dddd-4', '/w', [call({ id: 'a', parent: null, at: at(0), input: 5000 }), call({ id: 'b', parent: 'a', at: at(1), input: 6000 })])
     expect((await cli(['why', '0199d'], env)).stdout).toContain('has not reported any use of its cache')

@@ -80,7 +80,7 @@ export function expectedHashes(document: object): { identity_hash: string; conte
   return { identity_hash: sha256(canonical({ type, source })), content_hash: sha256(canonical(payload)) }
 }
 
-/** Returns what a call came to: the code of its rejection or exception, or `undefined` if there was none. */
+/** Returns the outcome of a call: the code of its rejection or exception, or `undefined` if there was none. */
 export async function outcome(call: () => unknown): Promise<{ code?: ErrorCode; message?: string; threw: boolean }> {
   let result: unknown
   try {

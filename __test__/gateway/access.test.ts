@@ -41,7 +41,7 @@ const BY_BROWSERS: [string, Headers][] = [
 
 const PATHS = ['/v1/messages', '/anthropic/v1/messages', '/openai/models', '/v1/files', '/_context/mcp', '/other']
 
-/** All addresses of a gateway by which a request can leave it. */
+/** All addresses by which a request can leave a gateway. */
 function addresses(gateway: Gateway, server: string): string[] {
   return [...PATHS, `/${server}/x.html`, `/${server.replace('//', '/')}/x.html`].map((path) => `${gateway.url}${path}`)
 }

@@ -199,7 +199,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       appendFileSync(file, 'changed by another user\n')
       return { calls: [real.shell('true')] }
     })
-    // A request waits for the file's tracker, but not long; what comes later is told in the next one.
+    // A request waits for the file's tracker, but not long; a later change is reported in the next one.
     let told = ''
     const listens = (request: ModelRequest): Answer => ((told = textOf(request)), { calls: [real.shell('true')] })
     steps.steps.push(listens, listens)
@@ -222,7 +222,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
   describe.skipIf(agent === undefined || !INSTALLS_LONG)('at length', () => {
     const real = agent as Agent
 
-    test.skipIf(agent?.subagent === undefined)('a subagent brings back what its prompt names', async () => {
+    test.skipIf(agent?.subagent === undefined)('a subagent restores the outputs that its prompt names', async () => {
       const talk = await Talk.start(real)
       // Without an ID, a new process is another conversation.
       if (real.repeats) await talk.collapse()
@@ -278,7 +278,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       talk.check()
     })
 
-    test('a gateway that is killed in the middle is followed by the next one, with what had collapsed and the way back', async () => {
+    test('the gateway after a killed one has the collapsed outputs and the way back', async () => {
       const talk = await Talk.start(real)
       const { steps, place } = talk
       await place.startBeside()

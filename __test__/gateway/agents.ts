@@ -58,7 +58,7 @@ export interface Agent {
   /** True if a request is one of the main conversation. */
   isMain(request: ModelRequest): boolean
   isSubagent?(request: ModelRequest): boolean
-  /** Returns what its own output tool puts before and after a text. */
+  /** Returns true if an output of its own tool contains the whole text. */
   hasWhole(output: string, text: string): boolean
 }
 
@@ -271,7 +271,7 @@ interface Beside {
   addresses: Addresses
 }
 
-/** A place in which an agent works: a home, a project, and a store. */
+/** An agent's place of work: a home, a project, and a store. */
 export class Workplace {
   readonly home = folder()
   readonly cwd = join(this.home, 'project')
@@ -335,7 +335,7 @@ export class Workplace {
     return this.agent.isBeside === true ? this.start(command, own) : this.start(command, launch.args, launch.env)
   }
 
-  /** Runs the agent behind a gateway: its own, or the one beside it. What is returned has the words of both. */
+  /** Runs the agent behind a gateway: its own, or the one beside it. The result has the words of both. */
   async ask(prompt: string, goesOn = false, more: string[] = []): Promise<Ran> {
     const { command, args } = this.agent.program
     if (this.agent.isBeside === true) {

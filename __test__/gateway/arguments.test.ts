@@ -20,7 +20,7 @@ async function recalled(gateway: Gateway, id: string): Promise<string[]> {
 
 const written = (n: number): string => long(`content ${n}`, 40)
 
-/** A conversation with long arguments, of which the old ones have collapsed. */
+/** A conversation with long arguments; the old ones have collapsed. */
 async function collapsed(place = lasting()): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting> }> {
   const server = await startModelServer(() => 'ok')
   const { gateway } = await gatewayTo(server.url, place)

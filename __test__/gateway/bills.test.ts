@@ -18,7 +18,7 @@ import { AnthropicLoop, gatewayTo, long, startProcess } from './support.ts'
 
 afterEach(cleanUp)
 
-test('held-out sessions are compared with the others, on what was billed, with an interval', async () => {
+test('held-out sessions are compared with the others, on their bills, with an interval', async () => {
   const server = await startModelServer(() => 'ok')
   const path = folder()
   const store = join(path, 'context.db')
@@ -89,7 +89,7 @@ test.each([
   ['one that both pass', 'gpt-5.5', 400_000, 300_000, (2 * 5 * 100_000) / 1e6],
   ['a model without steps', 'claude-opus-5-5', 300_000, 200_000, (4 * 100_000) / 1e6],
   ['a model that is not known', 'acme-1', 300_000, 200_000, 0.1],
-])('%s: what was saved, with what the answer would have cost more', (_, model, plain, billed, saved) => {
+])('%s: the saving, with the higher price of the answer', (_, model, plain, billed, saved) => {
   const tokens = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 1000 })
   expect(plainCost(tokens(plain), tokens(billed), model) - inputCost(tokens(billed), model)).toBeCloseTo(saved, 9)
 })
@@ -101,7 +101,7 @@ test.each([
   ['a split that says less', { ephemeral_1h_input_tokens: 600 }, 600, 1.7],
   ['no split', undefined, undefined, 1.25],
   ['a damaged split', { ephemeral_1h_input_tokens: -600 }, undefined, 1.25],
-])('written for %s: a token costs what its lifetime costs', (_, split, hour, write) => {
+])('written for %s: a token has the price of its lifetime', (_, split, hour, write) => {
   const usage = { input_tokens: 10, cache_creation_input_tokens: 1000, cache_read_input_tokens: 0, cache_creation: split, output_tokens: 1 }
   const reader = new AnswerReader('messages')
   reader.write(Buffer.from(`data: ${JSON.stringify({ type: 'message_start', message: { usage } })}\n\ndata: ${JSON.stringify({ type: 'message_delta', usage: { output_tokens: 7 } })}\n\n`))

@@ -1,4 +1,4 @@
-/** Answers in every content coding: what was billed is read, a refusal is heard, and what can't be read is told and counted. */
+/** Answers in every content coding: the bill is read, a refusal is heard, and unreadable answers are reported and counted. */
 import { createServer, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -77,7 +77,7 @@ async function answering(bytes: Buffer, header: string | string[] | undefined, t
   return { send, bills, warnings, store }
 }
 
-describe('what was billed', () => {
+describe('the bill', () => {
   test.each(CODINGS)('%s', async (_name, header, encode) => {
     for (const [plain, type] of [[STREAM, 'text/event-stream'], [STREAM, ''], [WHOLE, 'application/json'], [WHOLE, 'text/event-stream']] as const) {
       for (const size of [1, 1000]) {
@@ -89,7 +89,7 @@ describe('what was billed', () => {
     }
   })
 
-  test('an answer that is cut in the middle counts what had come', async () => {
+  test('an answer that is cut in the middle counts its first part', async () => {
     const coded = gzip(Buffer.concat([STREAM, Buffer.from(Array.from({ length: 30_000 }, (_, n) => `: ${n * 7919}\n`).join(''))]))
     const { url } = await upstream((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
@@ -104,7 +104,7 @@ describe('what was billed', () => {
   })
 })
 
-describe('what can not be read', () => {
+describe('an unreadable answer', () => {
   test.each<[string, string | undefined, Buffer, RegExp]>([
     ['a coding that is not known', 'x-new', STREAM, /coding "x-new"/],
     ['one of two that is not known', 'gzip, x-new', gzip(STREAM), /coding "gzip, x-new"/],
@@ -167,7 +167,7 @@ describe('a refusal', () => {
     expect(warnings).toEqual([expect.stringContaining('has refused reasoning of claude-sonnet-4-5')])
   })
 
-  test.each([undefined, 'gzip'])('in %s says more than what the user has set', async (header) => {
+  test.each([undefined, 'gzip'])('in %s says more than the user has set', async (header) => {
     const { server, url } = await strict(header, header === undefined ? (bytes) => bytes : gzip)
     const models = { 'claude-opus-5-5': { binding: 'none' as const }, 'claude-sonnet-4-5': { binding: 'none' as const } }
     for (const model of Object.keys(models)) {

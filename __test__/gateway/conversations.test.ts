@@ -246,7 +246,7 @@ describe('a conversation', () => {
     expect(gateway.conversations.all.map(({ id }) => id).toSorted()).toEqual(['', '~2', '~3'].map((number) => `claude-code:session-1${number}`))
   })
 
-  test('subagents, side requests and what the host has compacted are told apart', async () => {
+  test('subagents, side requests and texts that the host has compacted are told apart', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)
     const loop = new AnthropicLoop(gateway)

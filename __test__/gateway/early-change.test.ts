@@ -11,7 +11,7 @@ afterEach(cleanUp)
 /** An output of 7 KB. */
 const output = (n: number): string => long(`n${n}`, 120)
 
-/** A session of 60 calls in which the date stands in the first message, and a reminder in message 12. */
+/** A session of 60 calls with the date in the first message, and a reminder in message 12. */
 async function session(stay?: number): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting>; size: number }> {
   const server = await startModelServer(() => 'ok')
   const place = lasting()
@@ -38,7 +38,7 @@ const CHANGES: [string, (loop: AnthropicLoop) => void][] = [
   ['a new message before all', (loop) => void loop.messages.unshift({ role: 'user', content: [{ type: 'text', text: 'first' }] }, { role: 'assistant', content: [{ type: 'text', text: 'yes' }] })],
 ]
 
-describe('what a host changes early in its conversation', () => {
+describe('a host that changes its conversation early', () => {
   test.each([0.6, 0.3].flatMap((stay) => CHANGES.map(([name, change]) => [name, stay, change] as const)))('%s, stay %s: the rest stays as it was sent, in the same conversation', async (_, stay, change) => {
     const { server, gateway, loop, size } = await session(stay)
     change(loop)

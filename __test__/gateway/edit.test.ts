@@ -96,7 +96,7 @@ test('an added part is the same object, and markers far inside it are found in n
   expect(JSON.stringify(itemsOf([], [deep]))).not.toContain('cache_control')
 })
 
-test('cache markers are those of the value to which an edit is made', () => {
+test('cache markers are those of the edited value', () => {
   const marked = (text: string): object => ({ type: 'text', text, cache_control: { type: 'ephemeral' } })
   const [before, after] = [{ content: [{ type: 'text', text: 'a' }, marked('b')] }, { content: [marked('s')] }]
   const edit = editOf(before, after)
@@ -107,7 +107,7 @@ test('cache markers are those of the value to which an edit is made', () => {
 describe('lists', () => {
   const result = (id: string, text: string): object => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text }] })
 
-  test('an edited message is named by its place, what is left out by its absence, and a notice is added', () => {
+  test('an edited message is named by its place, an omitted one by its absence, and a notice is added', () => {
     const before = [{ role: 'user', content: 'go' }, result('a', 'long'), result('b', 'long'), result('c', 'x')]
     const after = [before[0], { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'b', content: 'short' }] }, before[3], { role: 'user', content: 'notice' }]
     expect(itemsOf(before, after)).toEqual([0, [2, { fields: { content: { items: [[0, { fields: { content: { is: 'short' } } }]] } } }], 3, { add: { role: 'user', content: 'notice' } }])
@@ -159,7 +159,7 @@ describe('lists', () => {
     [2, [0, { add: 'n' }]],
     [1, [0]],
     [0, []],
-  ])('the form of the first %i messages has what was added between them', (length, wanted) => {
+  ])('the form of the first %i messages has the additions between them', (length, wanted) => {
     expect(cutItems([0, { add: 'n' }, 2, 3, { add: 'end' }], 4, length)).toEqual(wanted)
   })
 })

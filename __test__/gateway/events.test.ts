@@ -43,7 +43,7 @@ function counting<T>(run: () => T): { copied: number; searched: number; result: 
 }
 
 describe('lines', () => {
-  test.each([1, 2, 3, 7, 64, 1000])('in pieces of %i bytes are what a split of all gives', (size) => {
+  test.each([1, 2, 3, 7, 64, 1000])('in pieces of %i bytes equal a split of all', (size) => {
     const text = 'data: a\n\n: b\r\ndata: ü€𝄞\n\ndata:\nlast without end'
     const got: string[] = []
     const lines = new Lines(({ bytes, isWhole, beginning }) => {
@@ -89,7 +89,7 @@ describe('lines', () => {
   })
 })
 
-describe('what is gathered', () => {
+describe('gathered events', () => {
   test('in single bytes takes a few copies of each', () => {
     const { copied, result } = counting(() => {
       const gathered = new Gathered()
@@ -114,7 +114,7 @@ const LARGE: [name: string, api: keyof typeof USAGE, answer: (text: string) => s
   ['no end of line', 'messages', (text) => `data: ${JSON.stringify({ type: 'message_delta', text, usage: USAGE.messages })}`],
 ]
 
-describe('what was billed', () => {
+describe('the bill', () => {
   test.each(LARGE.flatMap(([name, api, answer]) => [0, 1, 7.9, 20].map((size) => [name, size, api, answer] as const)))('is read from %s of %d MB', (_name, size, api, answer) => {
     const bytes = Buffer.from(answer('a "quoted" \\ ü '.repeat((size * MB) / 15)))
     const reader = new AnswerReader(api)

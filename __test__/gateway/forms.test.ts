@@ -38,7 +38,7 @@ describe('a file', () => {
     expect(statSync(fileIn(path)).size).toBeLessThan(60_000)
   })
 
-  test('says nothing of what stands in a form, but to who has the messages', () => {
+  test('reveals no text of a form without its messages', () => {
     const path = place()
     const items: LastForm['items'] = [0, [1, { fields: { content: { is: 'a secret excerpt' } } }], { add: { role: 'user', content: 'a secret notice' }, isNotice: true }, 2, { add: { role: 'user', content: 'the end' } }]
     const three = { ...form(items), chain: chain.slice(0, 4) }
@@ -134,7 +134,7 @@ test('where a host gives no IDs, the latest conversations are remembered', () =>
 describe('two gateways that take turns in one conversation', () => {
   const plain = (server: ModelServer): string[] => server.requests.at(-1)!.messages.map(({ json }) => json)
 
-  test.each(['', 'and texts are forgotten meanwhile'])('send one conversation: nothing but rolls changes what was sent %s', async (forgets) => {
+  test.each(['', 'and texts are forgotten meanwhile'])('send one conversation: nothing but rolls changes earlier messages %s', async (forgets) => {
     const server = await startModelServer(() => 'ok')
     const store = { kind: 'sqlite', path: join(folder(), 'context.db') } as const
     const place = { store, formsPath: formsFolder(store) }
@@ -209,7 +209,7 @@ describe('on the disk', () => {
     expect(readdirSync(join(home, FORMS_FOLDER))).toEqual(['other.db'])
   })
 
-  test('doctor names what should not be there, and the next gateway mends what it can', async () => {
+  test('doctor names superfluous files, and the next gateway repairs them if it can', async () => {
     const home = folder()
     const store = join(home, 'context.db')
     await talk(store, 'a')

@@ -91,7 +91,7 @@ describe('one request is one request', () => {
   })
 })
 
-/** The ways in which an upstream ends a connection. */
+/** The ways for an upstream to end a connection. */
 const ENDS: [name: string, end: (socket: Socket) => void][] = [
   ['a reset', (socket) => void socket.resetAndDestroy()],
   ['an end', (socket) => void socket.end()],
@@ -100,7 +100,7 @@ const ENDS: [name: string, end: (socket: Socket) => void][] = [
 ]
 
 describe('a connection that is kept', () => {
-  /** A server that answers the first request of a connection; at the second one it does as it is told. */
+  /** A server that answers the first request of a connection; at the second one it calls `end`. */
   async function closing(end: (socket: Socket) => void, afterMs: number) {
     const requests: string[] = []
     const server = createServer((request, response) => {

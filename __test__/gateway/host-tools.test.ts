@@ -76,7 +76,7 @@ test.each([
   ['apply_patch', { input: PATCH }, [{ path: 'a.ts', oldTexts: ['x\ny', 'last'] }, { path: 'c.ts' }, { path: 'd.ts' }]],
   ['Read', { file_path: '/a' }, []],
   ['Bash', { command: 'rm a' }, []],
-])('what %s %j would change', (name, args, changes) => {
+])('the change that %s %j would make', (name, args, changes) => {
   expect(changesOf(name, args)).toEqual(changes)
 })
 
@@ -129,7 +129,7 @@ test('withoutLineNumbers leaves plain text alone', () => {
   expect(withoutLineNumbers('x\n 1→b')).toBe('x\nb')
 })
 
-test('hosts are recognized by what they call themselves', () => {
+test('hosts are recognized by their own names', () => {
   expect(hostNamed('claude-cli/2.1.331 (external, sdk-cli)')).toBe('claude-code')
   expect(hostNamed('codex_exec/0.169.0 (Debian 12.0.0; x86_64)')).toBe('codex')
   expect(hostNamed('QwenCode/0.24.4 (linux; x64)')).toBe('qwen-code')

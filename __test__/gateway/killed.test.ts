@@ -24,7 +24,7 @@ const plain = (body: any): string[] => body.messages.map((message: object) => JS
 const collapsed = (text: string): number => text.split('toolcall_ref id=').length - 1
 
 describe('killed', () => {
-  test.each(['before its answer', 'in the middle of its answer', 'after its answer'])('%s: the retry has the same bytes, and what follows the same prefix', async (moment) => {
+  test.each(['before its answer', 'in the middle of its answer', 'after its answer'])('%s: the retry has the same bytes, and later requests have the same prefix', async (moment) => {
     let fate: ((response: ServerResponse) => void) | undefined
     const { url, seen } = await upstream((_, response) => (fate === undefined ? response.end('{}') : fate(response)))
     const home = folder()
@@ -130,12 +130,12 @@ describe('a roll that comes too late for its request', () => {
   }
   const isKept = (before: string[], after: string[]): boolean => before.every((message, at) => after[at] === message)
 
-  test('is in the next one where nothing is bound to what was sent', async () => {
+  test('is in the next one where nothing is bound to earlier messages', async () => {
     const { sent } = await run({ model: 'claude-sonnet-4-5' })
     expect(collapsed(sent[1]!.join())).toBeGreaterThan(0)
   })
 
-  test('waits for the next turn of the user where the reasoning of this one is bound to what was sent', async () => {
+  test('waits for the next turn of the user where the reasoning of this one is bound to earlier messages', async () => {
     const { sent, turn } = await run({ model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'adaptive' } } })
     for (let n = 1; n < turn; n += 1) expect(isKept(sent[n - 1]!, sent[n]!)).toBe(true)
     expect(collapsed(sent[turn]!.join())).toBeGreaterThan(0)

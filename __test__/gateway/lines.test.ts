@@ -44,7 +44,7 @@ describe('the form of the first messages', () => {
     expect(cutItems([0, [1, { is: 'x' }]], 5, 4)).toEqual([0, 1, 2, 3])
   })
 
-  test('behind a beginning, what the projection summarizes in it goes out as it is', () => {
+  test('behind a beginning, summarized messages are sent unchanged', () => {
     const beginning = beginningOf([0, 1, 2, 3, 4], 5, 5)
     expect(behind(beginning, FORM, 13)?.items).toEqual([0, 1, 2, 3, 4, 5, 6, 7, MORE, { add: 'notice' }, 11, 12])
     expect(behind(beginningOf([0, 1, 2], 3, 3), [0, 1, LINES], 7)?.items).toEqual([0, 1, 2, 3, 4, 5, 6])

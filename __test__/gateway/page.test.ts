@@ -25,7 +25,7 @@ async function said(gateway: Gateway, action: string, id: string): Promise<strin
   return (JSON.parse((await to(gateway, '/act', { session: 'claude-code:session-1', action, id })).text) as { said: string }).said
 }
 
-/** Returns what the page is sent until it has all. */
+/** Returns the page's data once it has all. */
 async function shown(gateway: Gateway, test: (view: any) => boolean = () => true): Promise<any> {
   const { url, bearer } = own(gateway)
   const socket = connect(Number(url.port), '127.0.0.1')
@@ -106,8 +106,8 @@ describe('who may see the page', () => {
   })
 })
 
-describe('what the page shows', () => {
-  test('sessions, calls, the saving, rolls, references, and what is sent later', async () => {
+describe('the page', () => {
+  test('sessions, calls, the saving, rolls, references, and later messages', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)
     expect((await shown(gateway)).regions.head).toContain('Waiting for the first request')
@@ -173,7 +173,7 @@ describe('what the page shows', () => {
   })
 })
 
-describe('what a person does', () => {
+describe('actions of a person', () => {
   test('pin, drop, bring back, open, search', async () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)

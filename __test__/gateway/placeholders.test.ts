@@ -71,7 +71,7 @@ describe('a read that the host answers itself', () => {
     }
     expect(sent()).not.toContain('stale id=')
     expect((await manager.sessionSets()).sessionIndex).toEqual(before)
-    // A change that there is, is told.
+    // A real change is reported.
     writeFileSync(path, `${long('a', 6)}\nby another program\n${long('a', 6)}\n`)
     for (let n = 0; n < 20 && !sent().includes('stale id='); n += 1) await loop.prompt(`again ${n}`)
     expect(sent()).toContain('stale id=')

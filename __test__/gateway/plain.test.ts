@@ -163,7 +163,7 @@ test.each<[string, Agent, number | undefined]>([
   expect(draw(gateway.ledger.sessions, undefined, undefined).regions['totals']).toContain(line)
 })
 
-/** A conversation of calls with outputs of random sizes, of which we have hidden a random share so far. */
+/** A conversation of calls with outputs of random sizes; we have hidden a random share of them so far. */
 test.each([1, 2, 3, 4, 5, 6])('random conversations, seed %i: no request without us exceeds the window, and every count adds up', (seed) => {
   const { below, next, pick } = random(seed)
   const agent = pick(['claude-code', 'codex', 'opencode', 'gemini-cli', 'pi', 'agent'])

@@ -72,7 +72,7 @@ describe('run', () => {
     expect(stderr.split('went out without new edits').length).toBe(2)
   })
 
-  test('--print shows what would be set, and starts nothing', async () => {
+  test('--print shows the settings, and starts nothing', async () => {
     const { stdout, code } = await run(['--print', '--', 'claude', '-p', "it's"])
     expect(code).toBe(0)
     expect(stdout).toContain('export ANTHROPIC_BASE_URL=http://127.0.0.1:PORT/TOKEN/anthropic')

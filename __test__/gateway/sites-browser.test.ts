@@ -10,7 +10,7 @@ import { ask, gatewayTo } from './support.ts'
 
 afterEach(cleanUp)
 
-/** A site, and a provider: everything on it works in a browser that shows it, a service worker with the scope `/`, too. */
+/** A site, and a provider: everything on it works in a browser that shows it, also a service worker with the scope `/`. */
 async function site(): Promise<{ port: number; asked: string[] }> {
   const asked: string[] = []
   const server = createServer((request, response) => {
@@ -56,7 +56,7 @@ const GOES: ((address: string) => string)[] = [
   ...['GET', 'POST'].map((method) => (address: string) => `(() => { const form = document.createElement('form'); form.method = '${method}'; form.action = '${address}'; form.enctype = 'text/plain'; document.documentElement.append(form); form.submit() })()`),
 ]
 
-/** Addresses by which the gateway would lead to the site, as an upstream. */
+/** Addresses that would lead the gateway to the site, as an upstream. */
 function through(gateway: Gateway, port: number): string[] {
   const { origin } = new URL(gateway.url)
   return [`${origin}/http://127.0.0.1:${port}/s`, `${origin}/anthropic/s`, `${origin}/v1/s`]

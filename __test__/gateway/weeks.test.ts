@@ -28,7 +28,7 @@ const KNOWN = 64
 test.each([
   ['without IDs', undefined],
   ['with IDs', 'session'],
-])('it lets go of the messages of conversations %s, of their questions on the side, and of what they went on from', async (_, named) => {
+])('it lets go of the messages of conversations %s, of their questions on the side, and of the ones that they continue', async (_, named) => {
   const { url } = await upstream((__, response) => response.end('{}'))
   const { gateway } = await gatewayTo(url)
   const messages: WeakRef<object>[] = []

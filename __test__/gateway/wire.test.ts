@@ -48,7 +48,7 @@ describe('requests', () => {
     expect(seen[0]!.request.headers['content-encoding']).toBe('gzip')
   })
 
-  test('50 MB pass, and so does what is larger than the gateway reads', async () => {
+  test('50 MB pass, and so does a body larger than the gateway reads', async () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url)
     for (const size of [50 << 20, 65 << 20]) {
@@ -176,7 +176,7 @@ describe('answers', () => {
 })
 
 describe('proxies', () => {
-  test('request goes through the proxy of the environment, which sees no more than a name', async () => {
+  test('request goes through the proxy of the environment, which sees only the name', async () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const asked: string[] = []
     const proxy = createServer().on('connect', (request: IncomingMessage, socket: Socket) => {
@@ -233,7 +233,7 @@ describe('the gateway itself', () => {
     await expect(gatewayTo('http://127.0.0.1:1', { port: Number(new URL(gateway.url).port) })).rejects.toThrow('EADDRINUSE')
   })
 
-  test('if the projection is too slow, the last form goes out with what is new, and the user hears of it once', async () => {
+  test('if the projection is too slow, the last form is sent with the new messages, and the user hears of it once', async () => {
     const { url, seen } = await upstream((_, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: {}\n\n'))
     const { gateway, warnings } = await gatewayTo(url, { limitMs: 10_000 })
     const loop = new AnthropicLoop(gateway)

@@ -47,7 +47,7 @@ async function prompts(driver: Driver, texts: readonly string[]): Promise<void> 
   for (const text of texts) await driver.prompt(text)
 }
 
-/** Returns what a request shows of each call's result, by the output that the tool gave. */
+/** Returns the shown text of each call's result, by the output that the tool gave. */
 function results(server: ModelServer): { id: string; text: string }[] {
   return server.requests.at(-1)!.messages.flatMap((message) => message.results)
 }

@@ -194,14 +194,14 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
 export const shapes = Object.keys(written) as ShapeName[]
 
 /**
- * Those in which text may leave, and notices come, at every call. Within a turn of Gemini nothing changes, which
- * gateway/gemini tests.
+ * Those that allow text to leave and notices to come at every call. Within a turn of Gemini nothing changes, which gateway/gemini
+ * tests.
  */
 export const anytimeShapes = shapes.filter((shape) => shape !== 'gemini')
 
 /**
- * Returns what a request shows of each call: the text of its result and its arguments, by the call's ID; the same in
- * every shape.
+ * Returns the shown parts of each call in a request: the text of its result and its arguments, by the call's ID; the same in every
+ * shape.
  */
 export function shown(messages: readonly unknown[]): Map<string, { text?: string; args?: unknown }> {
   const found = new Map<string, { text?: string; args?: unknown }>()

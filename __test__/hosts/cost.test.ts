@@ -34,10 +34,10 @@ function inShell(request: ModelRequest): Answer {
 const HEADER = /^id=[0-9a-f]{8,}\n/
 
 /**
- * Returns what the conversations of a session's requests cost, in fresh input tokens: what a request has in common with
- * the one before is read from the cache, the rest is written to it. Prompts, answers and outputs count, in whatever
- * words each host wraps them. System prompts and tools do not, which are another's in each host, nor does the line that
- * Pi's extension puts before each output: a host's own messages need none.
+ * Returns the cost of the conversations of a session's requests, in fresh input tokens: the part that a request shares with the one
+ * before is read from the cache, the rest is written to it. Prompts, answers and outputs count, in whatever words each host wraps
+ * them. System prompts and tools do not, which are another's in each host, nor does the line that Pi's extension puts before each
+ * output: a host's own messages need none.
  */
 function costOf(server: ModelServer): { cost: number; requests: number } {
   const requests = server.requests.filter(({ tools }) => tools.length > 0)
@@ -80,7 +80,7 @@ async function through(name: string) {
   return costOf(server)
 }
 
-test('a session through each host costs what it does through Pi, within 2 %', { timeout: 600_000 }, async () => {
+test('a session through each host costs the same as through Pi, within 2 %', { timeout: 600_000 }, async () => {
   const [alone, pi] = [await throughPi(true), await throughPi(false)]
   expect(pi.requests).toBe(alone.requests)
   const found: Record<string, number> = { 'Pi without us': alone.cost / pi.cost }

@@ -76,7 +76,7 @@ class Child {
     this.process.send(message, () => {})
   }
 
-  /** Waits until the process has said this. What was said before it is forgotten. */
+  /** Waits until the process has said this. Forgets its earlier messages. */
   async said(what: string): Promise<void> {
     const found = new Promise<void>((resolve, reject) => {
       this.#listen = () => {

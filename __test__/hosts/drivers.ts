@@ -35,7 +35,7 @@ export interface Start {
   withoutRecall?: boolean
   /** The tool `show`. */
   show: (name: string) => string | Promise<string>
-  /** The tool is not `show` but a shell in which `cat NAME.txt` does the same, as in agents that have nothing else. */
+  /** The tool is not `show` but a shell whose `cat NAME.txt` does the same, as in agents that have nothing else. */
   isShell?: boolean
   /** There is a tool `edit`, under the guard of the host's entry. Its result is a text, or one with an image, or no text. */
   edits?: true | 'parts' | 'image' | 'schema'

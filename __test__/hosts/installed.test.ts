@@ -28,7 +28,7 @@ function run(file: string, args: string[], options: { cwd: string; env?: Record<
   return running
 }
 
-/** Returns what an example says that it needs. */
+/** Returns the packages that an example needs. */
 function needs(example: string): string[] {
   const line = /npm install pi-context-manager([^,\n]*)/.exec(readFileSync(join(EXAMPLES, example), 'utf8'))
   return (line?.[1] ?? '').trim().split(/\s+/).filter((name) => name !== '')

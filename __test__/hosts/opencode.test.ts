@@ -57,7 +57,7 @@ async function started(plugin: unknown[], env: Record<string, string> = {}, more
   return { server, host }
 }
 
-/** Returns what a session left in a store, after its OpenCode has been killed. */
+/** Returns the session in a store, after its OpenCode has been killed. */
 async function left(host: OpenCode, store: ReturnType<typeof sqlite>): Promise<ContextManager> {
   await host.kill9()
   const manager = await ContextManager.open({ sessionId: `opencode:${host.sessionId}`, cwd: host.cwd, store, watch: false })
@@ -182,7 +182,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     await left(host, store)
   })
 
-  test('two of them on one store share objects, and each is told of what the other writes', async () => {
+  test('two of them on one store share objects, and each learns of the writes of the other', async () => {
     const [store, path] = [sqlite(), join(folder(), 'shared.txt')]
     writeFileSync(path, 'one\n'.repeat(20))
     const [first, second] = [await started([[PLUGIN, { store, stay: { weight: 0.3 } }]]), await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])]

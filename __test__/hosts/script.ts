@@ -24,7 +24,7 @@ export function obedient(request: ModelRequest): Answer {
   return calls(...names.map((name, index): [string, object, string] => (verb === 'bring' ? ['activate', { id: name }, `call_${n}_${index}`] : ['show', { name }, `call_${n}_${index}`])))
 }
 
-/** Does what it is told, and thinks first. */
+/** Follows the prompt, and thinks first. */
 export function thoughtful(request: ModelRequest) {
   const answer = obedient(request)
   const thinking = `thought ${request.n} ${'hm '.repeat(100)}`

@@ -88,7 +88,7 @@ interface Options {
   onRoll: () => void
 }
 
-/** Returns what most hosts say: nothing about the binding, so that it is known by the model's name. */
+/** Returns the declaration of most hosts: nothing about the binding, so that it is known by the model's name. */
 function withoutBinding(model: ReturnType<typeof modelNamed>): ReturnType<typeof modelNamed> {
   const { binding: _, ...rest } = model
   return rest as ReturnType<typeof modelNamed>

@@ -47,7 +47,7 @@ test('a request becomes a conversation of turns, and the parts of an answer keep
   expect(answerPieces(answer).map(({ part }) => part)).toEqual(['thinking', 'text', 'calls'])
 })
 
-test('a request costs what it shares with the one before at the price of a read, and the rest at that of a write', () => {
+test('a request pays the price of a read for its common part with the one before, and that of a write for the rest', () => {
   const captured = ['abc', 'abcdef', 'abX'].map((request) => ({ request, pieces: [] }))
   expect(unitsOf(captured)).toEqual({ cached: 5, written: 7 })
   expect(costOf({ cached: 5, written: 7 }, { read: 0.1, write: 1.25 })).toBeCloseTo(9.25)

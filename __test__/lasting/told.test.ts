@@ -1,6 +1,6 @@
 /**
- * Three real clients on one store: two hosts and an MCP server. Folders vanish, links are pointed elsewhere, hosts write
- * and are killed. What goes to each model is compared with the disk: nothing untold, nothing false, nothing twice.
+ * Three real clients on one store: two hosts and an MCP server. Folders vanish, links are pointed elsewhere, hosts write and are
+ * killed. The messages for each model are compared with the disk: nothing untold, nothing false, nothing twice.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'

@@ -10,7 +10,7 @@ const manager = await ContextManager.open({
   filesystemId: 'test-filesystem',
 })
 for (let n = Number(first); ; n += 1) {
-  // A file, a call and the sets that hold it: one turn's worth, of which nothing may be there by half.
+  // A file, a call and the sets that hold it: one turn's worth, which must be there as a whole or not at all.
   await manager.appendTurn({ role: 'user', content: `question ${n}` })
   await manager.indexFile('file', `version ${n}\n${'a line of text\n'.repeat((n % 7) * 50)}`)
   const id = await manager.recordToolcall({ id: `call_${n}`, tool: 't', args: { n }, content: `${n}`, status: 'ok' })

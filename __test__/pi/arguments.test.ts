@@ -109,7 +109,7 @@ test('a file that changes between two prompts is announced once, after the promp
   ])
 })
 
-test('activate of what is still in sight points there', async () => {
+test('activate of a text still in sight points there', async () => {
   const { server, home, load } = await setUp((_request, n) => {
     if (n === 0) return calls(['bash', { command: 'cat a.txt' }, 'call_a'])
     if (n === 1)

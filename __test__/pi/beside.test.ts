@@ -1,4 +1,4 @@
-/** Other extensions whose tools have our names: Pi starts, both work, and the user is told once. */
+/** Other extensions whose tools have our names: Pi starts, both work, and the user hears of it once. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'

@@ -23,7 +23,7 @@ test.each<[string, unknown, number | 'short' | undefined]>([
   ['in the last message', { messages: [{ content: 'a' }, { content: [{ type: 'text' }, { type: 'text', ...MINUTES }] }] }, 'short'],
   ['a retention of a day', { input: [], prompt_cache_retention: '24h' }, 86_400],
   ['a text', 'cache_control', undefined],
-])('what a request asks for: %s', (_name, payload, seconds) => {
+])('the lifetime that a request asks for: %s', (_name, payload, seconds) => {
   expect(askedSeconds(payload)).toBe(seconds)
 })
 

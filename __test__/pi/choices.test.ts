@@ -25,7 +25,7 @@ function files(home: Setting['home']): void {
 }
 
 describe('a session of the holdout', () => {
-  test('sends exactly what plain Pi sends, and has a mark', async () => {
+  test('sends exactly the messages of plain Pi, and has a mark', async () => {
     const server = await startModelServer(READS)
     const home = createPiHome({ server })
     files(home)
@@ -88,7 +88,7 @@ test("a project's file that can't be used is reported once, and the session cont
   expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Context:')])
 })
 
-describe('what never collapses', () => {
+describe('outputs that never collapse', () => {
   test.each<[string, string, Record<string, unknown>, boolean]>([
     ['a tool', 'todo', {}, true],
     ['another tool', 'bash', { command: 'cat docs/a.md' }, false],

@@ -202,7 +202,7 @@ function byPrompt(rounds: Record<string, (request: ModelRequest) => Reply>): (re
   }
 }
 
-test('answers that point to a text stay as they are when it has left, and say what to do then', async () => {
+test('answers that point to a text stay unchanged when it has left, and say what to do then', async () => {
   const { server, home, load } = await setUp(
     byPrompt({
       go: () => calls(['read', { path: 'a.txt' }, 'first']),

@@ -36,7 +36,7 @@ test.each(['STORE_UNAVAILABLE', 'IO'])('a collapsed output stays collapsed: %s',
 })
 
 test.each([
-  // A failure that may pass is told, and that it did not pass.
+  // A failure that may pass is reported, and that it did not pass.
   ['IO', 2],
   ['STORE_UNAVAILABLE', 1],
 ])('in sections, the sections stay: %s', async (code, count) => {

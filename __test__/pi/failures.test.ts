@@ -15,7 +15,7 @@ afterEach(cleanUp)
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FAULTY = fileURLToPath(new URL('faulty.ts', import.meta.url))
 
-describe('what the model asks for', () => {
+describe('tools of the model', () => {
   test.each([
     ['a missing file', 'read', { path: 'nowhere.txt' }, /ENOENT/],
     ['a directory', 'read', { path: 'folder' }, /folder is a directory; list it with ls/],
@@ -321,7 +321,7 @@ test('a file that changed under the model: an edit beside the change is made and
   expect(results.get('call_write')).toContain('Successfully wrote')
 })
 
-test('a read of what is still visible says where it is; after a change it says what changed', async () => {
+test('a read of a still visible text says where it is; after a change it shows the change', async () => {
   const { server, home, load } = await setUp((_request, n) => {
     if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_first'])
     if (n === 1) return calls(['read', { path: 'a.txt' }, 'call_second'])

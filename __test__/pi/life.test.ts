@@ -123,13 +123,13 @@ describe('ids of tool calls', () => {
   })
 })
 
-describe('what interrupts a turn', () => {
+describe('interruptions of a turn', () => {
   test('an abort inside of a tool', async () => {
     const { server, home, store, load } = await setUp((_request, n) => {
       if (n === 0)
         return calls(
           ['read', { path: 'a.txt' }, 'call_a'],
-          // The word does not stand in the command: events have the arguments, too, and come before the output.
+          // The word is not in the command: events also have the arguments, and come before the output.
           ['bash', { command: 'echo beg""un; sleep 600' }, 'call_long'],
         )
       return 'fine'
@@ -236,7 +236,7 @@ describe('what interrupts a turn', () => {
   })
 })
 
-test('another model is another cache: what is stale goes at once', async () => {
+test('another model is another cache: stale text leaves at once', async () => {
   const { server, home, load } = await setUp((_request, n) =>
     n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : lines(`answer ${n}`, 300),
   )

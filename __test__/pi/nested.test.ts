@@ -66,7 +66,7 @@ await tools.write({ path: 'values.json', content: JSON.stringify(values) })
 return values.length
 `
 
-/** Files, and a session in which the model has read one of them, after which it changes under it. */
+/** Files, and a session whose model has read one of them, after which it changes. */
 async function run(setting: Setting, extension: readonly string[]) {
   const { server, home, load } = setting
   put(home, 'data.json', JSON.stringify({ list: [1, 2, 3], text: lines('json', 80) }))

@@ -54,7 +54,7 @@ test('an output that is brought back several times is sent once', async () => {
   expect(JSON.stringify(last.messages.map((message) => message.text))).toContain(reference('call_a', 'read'))
 })
 
-test('keys roll, undo and switch, and never contradict what the screen says', async () => {
+test('keys roll, undo and switch, and never contradict the screen', async () => {
   const { setting, terminal } = await afterFour(60, 16)
   const opened = await terminal.press(`/context${KEYS.enter}`, /esc close/)
   expect(opened).toMatch(/Context [\d.]+k of 200k tokens \(\d %\)/)

@@ -108,7 +108,7 @@ describe('results', () => {
     expect((await toolcallOf(event({ content: [{ type: 'text', text }] }))).content).toBe(text)
   })
 
-  test('a file that is gone, too large, or a folder leaves what is shown', async () => {
+  test('a file that is gone, too large, or a folder leaves the shown text', async () => {
     const gone = join(tmpdir(), 'pi-bash-ffffffffffffffff.log')
     const large = outputFile(new Uint8Array(MAX_OUTPUT_BYTES + 1), 'pi-bash-0123456789abcde1.log')
     for (const fullOutputPath of [gone, large, tmpdir()]) {
@@ -147,7 +147,7 @@ describe('entries and messages', () => {
     expect(ids('gone', 'c')).toBeUndefined()
   })
 
-  test('only what Pi sends is a message', () => {
+  test('only the entries that Pi sends are messages', () => {
     const bash = (more: object) =>
       entry('b', null, { type: 'message', message: { role: 'bashExecution', command: 'x', ...more } })
     expect(messageOf(user('a', null))).toMatchObject({ role: 'user' })
@@ -168,7 +168,7 @@ describe('entries and messages', () => {
     expect(messagesOf(projection as any)).toEqual([{ key: 'a', message: { role: 'user', content: 'x' } }])
   })
 
-  test('a replaced result keeps its images, a replaced answer all but what the edit names', () => {
+  test('a replaced result keeps its images, a replaced answer all but the edited parts', () => {
     const image = { type: 'image', data: 'x', mimeType: 'image/png' }
     const result = { role: 'toolResult', content: [{ type: 'text', text: 'long' }, image] } as any
     const to = (text?: string) =>
@@ -216,7 +216,7 @@ describe('entries and messages', () => {
     expect(replacementOf({ kind: 'result', key: 'x', object: 'o' }, undefined)).toBeUndefined()
   })
 
-  test('the points of a branch, the last one first, past what only looks like one', () => {
+  test('the points of a branch, the last one first, without entries that only look like one', () => {
     const point = (id: string, data: unknown) => entry(id, null, { type: 'custom', customType: POINT, data })
     const [first, last] = [{ session: 's', tx: 3 }, { session: 's', tx: 7 }]
     expect([...points([])]).toEqual([])

@@ -189,7 +189,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     server.check()
   })
 
-  test('another machine sees at its next turn what this one wrote', async () => {
+  test('another machine sees at its next turn the writes of this one', async () => {
     const node = await lastingNode()
     const { server, home, load } = await setting(node.url)
     const other = await startRpc({ ...load, env: { ...load.env, CONTEXT_XTDB_JOURNAL: join(home.root, 'other.db') } })

@@ -44,7 +44,7 @@ async function library(options: Parameters<typeof setUp>[1] = {}): Promise<Setti
   return setting
 }
 
-/** Four turns, the first of which read two files; then what is stale is rolled. */
+/** Four turns, the first with reads of two files; then stale text is rolled. */
 async function withRoll(rpc: PiRpc): Promise<void> {
   await rpc.prompt('read a')
   await rpc.prompt('read b')

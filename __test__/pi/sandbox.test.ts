@@ -1,4 +1,4 @@
-/** Pi whose tools run inside a sandbox: another root folder, in which the project's folder is mounted as `/workspace`. */
+/** Pi whose tools run inside a sandbox: another root folder, with the project's folder mounted as `/workspace`. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

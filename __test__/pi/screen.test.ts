@@ -146,7 +146,7 @@ describe('the screen at every size', () => {
     expect(row(60)).toMatch(/full +[\d.]+k +failed$/)
   })
 
-  test('at 80 columns neither the keys nor what is said of an output is cut', () => {
+  test('at 80 columns neither the keys nor the description of an output is cut', () => {
     expect(drawHelp(80, 40, theme).join('\n')).not.toContain('…')
     const row = output(1, { tool: 'search_context', id: '0123abcd', form: 'reference', failed: true, pinned: false, mayCollapse: false, turn: 120, callsAgo: 1200 })
     for (const width of [60, 80]) {

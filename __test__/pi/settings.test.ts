@@ -172,7 +172,7 @@ describe('settings', () => {
     expect(readSettings({ user: temporaryFolder('settings-'), project: join(project, '.pi'), over: '' })).toMatchObject({ settings: { perTurn: 3 }, problems: [] })
   })
 
-  test('a project mounts only its own folder and what is in it', () => {
+  test('a project mounts only its own folder and the paths in it', () => {
     const [user, root] = [temporaryFolder('settings-'), temporaryFolder('settings-')]
     const project = join(root, '.pi')
     mkdirSync(project)

@@ -39,7 +39,7 @@ async function measured(count: number, extended: boolean): Promise<Total> {
   return total(setting.server.requests)
 }
 
-test.each([3, 5, 8, 13])('%i calls cost what they cost with plain Pi', async (count) => {
+test.each([3, 5, 8, 13])('%i calls cost the same as with plain Pi', async (count) => {
   const plain = await measured(count, false)
   const ours = await measured(count, true)
   expect(ours.calls).toBe(plain.calls)

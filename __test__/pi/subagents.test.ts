@@ -39,7 +39,7 @@ function script(request: ModelRequest): Answer {
   return calls(['subagent', verb === 'one' ? task(words) : { tasks: words.map((one) => task(one.split('+'))) }, `call_${n}`])
 }
 
-/** Returns what the reads of each child gave, without their header lines, by the child's prompt. */
+/** Returns the outputs of each child's reads, without their header lines, by the child's prompt. */
 function reads(requests: readonly ModelRequest[]): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const { messages } of requests) {
@@ -49,7 +49,7 @@ function reads(requests: readonly ModelRequest[]): Map<string, string[]> {
   return found
 }
 
-test.skipIf(SUBAGENT === '')('a subagent has what its prompt names, and nothing else of its parent', { timeout: 300_000 }, async () => {
+test.skipIf(SUBAGENT === '')('a subagent has the outputs that its prompt names, and nothing else of its parent', { timeout: 300_000 }, async () => {
   const setting = await setUp(script, { settings: { extensions: [EXTENSION] } })
   const { server, home, load } = setting
   mkdirSync(join(home.agentDir, 'agents'))

@@ -105,7 +105,7 @@ export function header(callId: string): string {
   return `id=${handle(callId)}`
 }
 
-/** Returns what the line of a collapsed output begins with: what it was. */
+/** Returns the beginning of the line of a collapsed output: its tool, ID and status. */
 export function reference(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): string {
   return `toolcall_ref id=${handle(callId)} tool=${tool} status=${status}`
 }
@@ -127,7 +127,7 @@ export function isExcerpt(shown: string, whole: string): boolean {
   return at === all.length
 }
 
-/** Returns what a request says apart from the outputs of tools: these alone may change. */
+/** Returns a request's texts apart from the outputs of tools: these alone may change. */
 export function withoutOutputs(request: ModelRequest): string[] {
   return request.messages.map((message) => {
     if (message.role !== 'tool') return message.json
@@ -187,7 +187,7 @@ export async function command(rpc: PiRpc, text: string): Promise<string[]> {
   return notices(rpc.events.slice(from))
 }
 
-/** Returns what the extension told the person, among some records. */
+/** Returns the extension's messages to the user, among some records. */
 export function notices(events: readonly RpcEvent[]): string[] {
   return events
     .filter((event) => event.type === 'extension_ui_request' && event['method'] === 'notify')

@@ -22,7 +22,7 @@ const LATEST = 20
 /** In which order the model tries them. */
 const ORDER = ['search_context', 'activate', 'pin', 'unpin', 'deactivate']
 
-/** Returns what stands before the conversation: the declared tools and the system prompt. */
+/** Returns the head before the conversation: the declared tools and the system prompt. */
 function head(request: ModelRequest): string {
   return request.prompt.slice(0, request.ends[headOf(request)])
 }
@@ -58,7 +58,7 @@ test.each<[string, Api, Record<string, boolean>]>([
       if (said.role === 'user' && verb === 'read') return calls(['read', { path: `${what}.txt` }, `call_${what}`])
       const [, done, round] = /^([a-z_]+)-(\w+)$/.exec(said.results[0]?.id ?? '') ?? []
       if (done === undefined && (said.role !== 'user' || verb !== 'tools')) return `answer ${request.n}`
-      // One after the other, in an order in which each has something to do.
+      // One after the other, in an order that gives each something to do.
       const next = ORDER[ORDER.indexOf(done ?? '') + 1]
       if (next === undefined) return `answer ${request.n}`
       const id = ids.get('call_0')

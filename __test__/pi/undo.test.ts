@@ -12,7 +12,7 @@ afterEach(cleanUp)
 
 const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
 
-/** A large output, of which the model sees an excerpt, and a short file. Both are stale after four prompts. */
+/** A large output, shown to the model as an excerpt, and a short file. Both are stale after four prompts. */
 async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
   const setting = await setUp(
     (_request, n) =>
@@ -28,7 +28,7 @@ async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
   return { ...setting, rpc }
 }
 
-/** Returns what the points of a session say was saved, oldest first. */
+/** Returns the savings by the points of a session, oldest first. */
 function savings(file: string): number[] {
   return readSession(file).entries.flatMap((entry) =>
     entry.type === 'custom' && entry['customType'] === 'pi-context-manager' ? [(entry['data'] as { saved?: number }).saved ?? 0] : [],
@@ -86,7 +86,7 @@ test('without a roll to undo, the savings of earlier rolls still count', async (
 
 /** The outputs that `/context` lists. Their sizes follow Pi's own figure for the window. */
 const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Stale|Store):)/m.exec((await command(rpc, '/context'))[0]!)![0].replaceAll(/[\d.]+k? tokens/g, 'tokens')
-/** Returns what `/context` says was spent and saved. The size of the window is Pi's own figure. */
+/** Returns the cost and the saving in `/context`. The size of the window is Pi's own figure. */
 const totals = async (rpc: PiRpc): Promise<string[]> => (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
 
 /** Ways back to a place where nothing was rolled. */
@@ -122,7 +122,7 @@ test('an output that is hardly longer than its reference is not said to collapse
   setting.server.check()
 })
 
-test('a roll that pays back late is asked about, and says what it costs', async () => {
+test('a roll that pays back late asks first, and names its cost', async () => {
   const asked: string[] = []
   let yes = false
   const { rpc: first, server, load } = await afterFour()

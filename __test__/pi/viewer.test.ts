@@ -32,7 +32,7 @@ function first(view: Viewer): string | undefined {
 }
 
 describe('an opened output', () => {
-  test('shows its name, what it is, and as many lines as fit', () => {
+  test('shows its name, its kind, and as many lines as fit', () => {
     const lines = draw(viewer(hundred))
     expect(lines).toHaveLength(15)
     expect(lines[1]).toContain('src/a.ts')

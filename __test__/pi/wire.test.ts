@@ -62,7 +62,7 @@ function callsOf(step: number): NonNullable<Reply['calls']> {
   }
 }
 
-/** Returns what the model thinks and says before the calls of a step, or as the last word of a turn. */
+/** Returns the model's reasoning and text before the calls of a step, or as the last word of a turn. */
 function wordsOf(step: number): Pick<Reply, 'thinking' | 'text'> {
   return {
     thinking: `Thought ${step}: ${'what does that mean for the rest of it? '.repeat(30)}`,

@@ -11,7 +11,7 @@ export interface Recalled {
   args?: unknown
 }
 
-/** Returns what an ID in a request brings back; undefined if nothing. */
+/** Returns the text that an ID in a request restores; undefined if there is none. */
 export type Recall = (id: string) => Promise<Recalled | undefined>
 
 /** A request, and what a check of it needs. */
@@ -36,7 +36,7 @@ export interface Sent {
 /** The IDs of references, headers, lines and marks. */
 const NAMED = /(?:(?<![\w])id=|\[collapsed #)([0-9a-f]{8,})(?![\w])/g
 
-/** Returns what is wrong with a request; undefined if nothing is. */
+/** Returns the fault of a request; undefined if there is none. */
 export async function fault({ steps, messages, sent, before, recall, named }: Sent): Promise<string | undefined> {
   const texts = sent.map((message) => JSON.stringify(message))
   const [own, found] = [tokensIn(messages), tokensIn(sent)]
@@ -84,7 +84,7 @@ function isOf(steps: readonly Step[], back: Recalled): boolean {
   return steps.some((step) => !('user' in step) && step.calls.some((call) => isCall(call, back)))
 }
 
-/** The texts of a step, each of which may be named by an ID. */
+/** The texts of a step. Each may be named by an ID. */
 function said(step: Step): string[] {
   return 'user' in step ? [step.user] : [step.text ?? '', ...step.calls.map(({ output }) => output)]
 }

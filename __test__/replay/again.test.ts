@@ -34,7 +34,7 @@ test.each([
   expect(needsOf(edit(args))).toEqual(needs)
 })
 
-describe('what is in sight', () => {
+describe('text in sight', () => {
   const need = { path: 'a.ts', texts: ['let one', 'let two'] }
   test('counts where it is about the file', () => {
     const blocks = [about('a.ts', 'let one = 1'), about('b.ts', 'let two = 2'), about(undefined, 'let two')]

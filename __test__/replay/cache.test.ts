@@ -4,7 +4,7 @@ import { CACHES, PromptCache } from '../../lib/replay/cache.ts'
 import type { CacheRules } from '../../lib/replay/cache.ts'
 import { block } from './support.ts'
 
-/** A cache in which a character is a token. */
+/** A cache that counts a character as a token. */
 function cacheOf(
   rules: Partial<CacheRules> & { base?: keyof typeof CACHES },
 ): (blocks: ReplayBlock[], at?: number, model?: string) => number {
@@ -101,7 +101,7 @@ describe('breakpoints', () => {
     expect(send([...edited, block('z', 10)])).toBe(2000 + 800 + 30 + 100)
   })
 
-  test('an edit after an earlier end that is still known keeps what is before it', () => {
+  test('an edit after an earlier end that is still known keeps the part before it', () => {
     const send = cacheOf({ base: 'anthropic' })
     send([system, ...talk.slice(0, 4)])
     send([system, ...talk.slice(0, 8)])

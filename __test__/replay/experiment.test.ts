@@ -84,7 +84,7 @@ test('both ways solve a task with the real Pi, and the report has them side by s
   expect(report).toContain('1. Exactly one request in gateway.log failed.')
 })
 
-test('a run that does not do what was asked is reported with the reason', async () => {
+test('a run that does not do its task is reported with the reason', async () => {
   const [task] = tasksNamed(['search'], 2)
   const lazy = { ...task!, script: [[{ text: 'I would rather not.' }], [{ text: 'Nor this.' }]] }
   const outcome: Outcome = await run(lazy, armNamed('plain'), SCRIPTED)

@@ -68,7 +68,7 @@ const READ = [
 ]
 
 describe('a session is the same conversation in the words of Pi', () => {
-  test('in lines, of which several tell of one message', async () => {
+  test('in lines, with several for one message', async () => {
     const file = given(TALK)
     expect((await openRecording(file)).origin).toEqual({ format: 'gemini-cli', version: 0, id: ID, cwd: '/home/dev/shop' })
     const steps = await stepsOf(file)
@@ -96,7 +96,7 @@ test('the prompt’s count includes the cached part, and the answer’s not the 
   expect(charges[0]?.cost).toBeCloseTo((400 * 1.25 + 600 * 0.125 + 50 * 10) / 1e6, 9)
 })
 
-test('a conversation that went back is a branch, and what left it was paid for', async () => {
+test('a conversation that went back is a branch, and the calls that left it were paid for', async () => {
   const steps = await stepsOf(given([...TALK, user('u2', 'wrong'), answer('g3', 'No.', { tokens: tokens(3000, 0) }), { $rewindTo: 'u2' }, user('u3', 'right')]))
   expect(steps.findLast((step) => step.kind === 'branch')).toMatchObject({ keys: ['u1', 'g1', 'g1-c1', 'g1-c2', 'g2'] })
   expect(entriesOf(steps).filter(({ message }) => isCall(message))).toHaveLength(3)

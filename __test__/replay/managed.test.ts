@@ -23,7 +23,7 @@ const TURNS = 12
 /** Model calls of a turn; the last one is the answer. */
 const CALLS = 4
 
-/** A session of the real Pi in which each turn has three large outputs, and what its requests cost. */
+/** A session of the real Pi with three large outputs in each turn, and the cost of its requests. */
 async function recorded(load: { extension?: string; env?: Record<string, string> }): Promise<{ file: string; cost: number }> {
   const server = await startModelServer((_, n) => {
     const command = `seq ${1 + n * 4000} ${1200 + n * 4000}`
@@ -44,7 +44,7 @@ async function replayed(file: string): Promise<SessionReport> {
 }
 
 describe('a session of the real Pi', () => {
-  test('with the context manager has what was paid, and what plain Pi would have cost', async () => {
+  test('with the context manager has the paid price, and that of plain Pi', async () => {
     const managed = await recorded(withExtension(join(temporaryFolder(), 'context.db'), SOON))
     const plain = await recorded({})
     expect(managed.cost).toBeLessThan(0.8 * plain.cost)
@@ -63,7 +63,7 @@ describe('a session of the real Pi', () => {
   }, 120_000)
 })
 
-describe('what a session file says about the context manager', () => {
+describe('a session file about the context manager', () => {
   const usage = { input: 100, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 101 }
   const lines = (entries: object[]): string =>
     [{ type: 'session', version: 3, id: 's', timestamp: '2026-01-31T12:00:00.000Z', cwd: '/w' }, ...entries]
@@ -98,7 +98,7 @@ describe('what a session file says about the context manager', () => {
     expect(report.recordedCost).toBeCloseTo(375)
   })
 
-  test('a managed session of which the provider counted nothing says so', async () => {
+  test('a managed session without counts of the provider says so', async () => {
     const silent = entries.map((entry) => ('message' in entry ? { ...entry, message: { ...entry.message, usage: undefined } } : entry))
     const report = await replayed(temporaryFile('managed.jsonl', lines(silent)))
     expect(report.recordedCost).toBeUndefined()

@@ -110,7 +110,7 @@ function byTheBook(text: string): { quotes: Set<string>; names: Set<string> } {
   return { quotes, names }
 }
 
-test('whatever the text, what is found is what the definition says', () => {
+test('for any text, the findings are those of the definition', () => {
   const PIECES = [
     ...'a1_.-/ \n\t→"{}é漢\u00a0\r',
     ...['the', 'price', 'parsePrice', 'read_all', '__x', 'X', 'Abc', '12', 'money.ts', '.go', 'a1b2c3d', 'deadbeef'],
@@ -129,7 +129,7 @@ test('whatever the text, what is found is what the definition says', () => {
 })
 
 
-describe('a use of what is hidden', () => {
+describe('a use of hidden text', () => {
   const HEAD: Line[] = [{ user: 'begin' }, read(RUNS), { says: 'well' }]
   test.each<[string, Line[], tool: [number, number], own: [number, number]]>([
     ['a quote', [...HEAD, { says: RUN }], [1, 0], [0, 0]],
@@ -213,7 +213,7 @@ describe('a use of what is hidden', () => {
     expect(Object.keys(byUse).sort()).toEqual(['edit: new text', 'edit: old text'])
   })
 
-  test('after a step back what was left is out of sight, and text from before a compaction stays so', () => {
+  test('after a step back the abandoned text is out of sight, and text from before a compaction stays so', () => {
     const [go, a, r, ...rest] = [...stepsFrom([{ user: 'go' }, read(RUN), { says: 'x' }, { user: 'on' }, { says: RUN }])]
     const [, next, answer] = rest as Step[]
     const back = (keys: string[], summary?: string): Step => ({
@@ -274,7 +274,7 @@ describe('whatever is hidden', () => {
     }
   })
 
-  test('a request is counted by what has changed as if it were counted anew', () => {
+  test('a request counted by its changes has the count of a fresh one', () => {
     const rng = random(11)
     const texts = Array.from({ length: 12 }, (_, n) => Uint32Array.from([n % 5, 5 + (n % 3)]))
     const blocks = texts.map((_, n) => textBlock(`block ${n}`, 'user'))

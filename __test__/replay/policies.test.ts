@@ -109,7 +109,7 @@ test('pi keeps its compaction on the branch that it was made on, and only there'
   expect(before.blocks.map((block) => block.key).slice(0, 2)).toEqual([undefined, 'u0'])
 })
 
-test('a branch takes back what came after it', () => {
+test('a branch takes back the messages after it', () => {
   const append = new Append(setting(), new BlockCache())
   const entries = turns(3, 100)
   for (const entry of entries) append.add(entry)

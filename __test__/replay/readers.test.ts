@@ -19,7 +19,7 @@ function said(step: Step): string {
   return step.kind === 'message' ? textOf(step.entry.message) : step.kind
 }
 
-describe('what Pi wrote', () => {
+describe('sessions of Pi', () => {
   test.each([
     ['pi-version-1.jsonl', 1, 39],
     ['pi-version-2.jsonl', 2, 42],

@@ -120,7 +120,7 @@ async function replayed(file: string, use: RecordUse | undefined = ALL, changes:
   return replaySession(recording, found, options({ policies: ['recorded', 'append', 'pi', 'pi-context-manager'], onlyCosts: true, ...record, ...changes }))
 }
 
-describe('the policy `recorded` costs what was billed', () => {
+describe('the policy `recorded` costs the billed amount', () => {
   test.each<[string, Course, number?]>([
     ['an hour', {}],
     ['five minutes', { lifetime: 'five minutes' }],
@@ -197,7 +197,7 @@ describe('every policy has the cache that the session had', () => {
     expect(losses).toMatch(/^The provider lost the cached conversation 3 times: 2 with prompts \(pause before: 1 under 5 minutes, 1 over 60 minutes\), 1 with results of tools \(pause before: 1 under 5 minutes\); 1 had expired, 2 have no recorded cause\. Writing it again cost \$\d+\.\d\d\.$/)
   })
 
-  test('a lifetime that the user names replaces the recorded one, and saves or loses what only expired', async () => {
+  test('a lifetime that the user names replaces the recorded one, and saves or loses only expired prefixes', async () => {
     const { file } = transcript({ pauses: { 10: 20, 20: 20 }, lifetime: 'five minutes' })
     const own = await replayed(file, ALL, { policies: ['recorded'] })
     expect(own.regime.losses.map(({ cause }) => cause)).toEqual(['expired', 'expired'])
@@ -234,7 +234,7 @@ describe('every policy has the cache that the session had', () => {
   })
 })
 
-describe('the verdict answers what the user asks', () => {
+describe('the verdict answers the questions of the user', () => {
   test('shows the paid price, and the price through the gateway, on one screen without contradiction', async () => {
     const { file, bill } = transcript({ calls: 60, losses: [30], output: () => 6000 })
     const { stdout } = await cli(['replay', file])

@@ -57,7 +57,7 @@ describe('the verdict', () => {
     expect(verdictOf(about)?.cost).toBe(sentence)
   })
 
-  test('has one line that matters most: what was paid, else what would have been', () => {
+  test('has one line that matters most: the paid price, or else the estimated one', () => {
     const share = (more: object) => ({ sessions: 1, calls: 1, programs: ['pi' as const], pi: 2, own: 1, recorded: Number.NaN, saved: 0, ...more })
     const headline = (changes: Partial<Summary>, own = 1): string | undefined => verdictOf(summary(2, own, changes))?.headline
     expect(headline({})).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
@@ -67,7 +67,7 @@ describe('the verdict', () => {
     expect(headline({ unit: 'input tokens' })).toMatch(/^With pi-context-manager: \S+ fresh input tokens instead of \S+, 50 % less$/)
   })
 
-  test('says what had to be fetched again', () => {
+  test('names the texts that had to be fetched again', () => {
     expect(verdictOf(summary(2, 1))?.fetch).toBe('No answer would have had to fetch anything again.')
     const missedUses = { ...noUses(), toolText: { all: 9, strong: 3 }, ownWords: { all: 4, strong: 1 } }
     const more = { rereads: 2, missedUses, costVsPiFetched: 0.62 }
@@ -157,7 +157,7 @@ describe('a run', () => {
     for (const policy of ['append', 'mask', 'bound']) expect(stdout).not.toContain(`  ${policy} `)
   })
 
-  test('the page begins with it, sorts by what is saved, folds many and shows one session’s figures once', async () => {
+  test('the page begins with it, sorts by saving, folds many and shows one session’s figures once', async () => {
     const folder = temporaryFolder()
     const page = join(folder, 'page.html')
     for (const name of ['pi-version-1', 'pi-version-2', 'claude-code']) {

@@ -105,7 +105,7 @@ test.skipIf(missing)('a turn reads once, whatever it calls, and is one transacti
   expect((await manager.sessionSets()).sessionIndex).toHaveLength(2 * TURNS * CALLS)
 })
 
-test.skipIf(missing)('what another machine wrote is seen at the next turn that begins after it was fetched', async () => {
+test.skipIf(missing)('the writes of another machine are seen at the next turn that begins after they were fetched', async () => {
   const node = await freshNode()
   const folder = temporaryFolder('requests-')
   const open = async (name: string): Promise<ContextManager> => {

@@ -110,7 +110,7 @@ function beginsTurn(messages: readonly { content: object[] }[]): boolean {
   return types.includes('text') && !types.includes('tool_result')
 }
 
-/** Adds a message in Anthropic's format. What follows a message of the same role goes into it. */
+/** Adds a message in Anthropic's format. The content after a message of the same role goes into that message. */
 function add(messages: { role: string; content: object[] }[], message: Message): void {
   const { role, toolCallId, isError } = message
   const blocks = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : (message.content ?? [])

@@ -65,7 +65,7 @@ function isMadeHere(platform) {
   return platform.startsWith(process.platform)
 }
 
-/** Returns what must not be packed is refused: a platform without its binary, and one with another's. */
+/** Checks that forbidden contents are refused: a platform without its binary, and one with another's. */
 function refusals(artifacts, built) {
   const empty = join(work, 'empty')
   mkdirSync(empty)

@@ -53,7 +53,7 @@ class MarkedLoop extends AnthropicLoop {
 const lifetimes = (body: any): string[] => markersOf(body).map(({ ttl }) => ttl ?? '5m')
 const OPEN: Partial<GatewayOptions> = { isAnthropic: () => true }
 
-describe('the lifetime of what is cached', () => {
+describe('the lifetime of cached prefixes', () => {
   const rows: [name: string, options: Partial<GatewayOptions>, ttl: string | undefined, key: Record<string, string> | undefined, sent: string[]][] = [
     ['auto: a client on an hour keeps it for tools and system', OPEN, '1h', undefined, ['1h', '1h', '5m']],
     ['auto: a client on five minutes stays there', OPEN, undefined, undefined, ['5m', '5m', '5m']],

@@ -60,7 +60,7 @@ test('a marker of an unknown kind stays as it is', () => {
   expect(askedIn(odd)).toEqual({ head: undefined, conversation: undefined })
 })
 
-test('the rig refuses what Anthropic refuses', () => {
+test('the rig refuses the same markers as Anthropic', () => {
   const text = (ttl?: string): object => ({ type: 'text', text: 'a', ...marker(ttl) })
   expect(markerRefusal({ system: [text('1h')], messages: [{ role: 'user', content: [text()] }] })).toBeUndefined()
   expect(markerRefusal({ system: [text()], messages: [{ role: 'user', content: [text('1h')] }] })).toMatch(/must not come after/)

@@ -49,7 +49,7 @@ impl PathKind {
 }
 
 impl Facts {
-    /// Returns what tells the file from all others that exist at this moment.
+    /// Returns numbers that tell the file from all others that exist at this moment.
     pub const fn identity(&self) -> (u64, u64) {
         (self.device, self.number)
     }

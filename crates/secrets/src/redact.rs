@@ -113,7 +113,7 @@ fn is_said(operation: &Value) -> bool {
     is_text && !path.split('/').any(|token| REFERENCES.contains(&token))
 }
 
-/// Returns what an operation of a patch says.
+/// Returns the text of an operation of a patch.
 pub(super) fn said(mut operation: Value) -> Option<Value> {
     if is_said(&operation) { operation.get_mut("value").map(Value::take) } else { None }
 }
@@ -192,7 +192,7 @@ pub(super) fn strings(
     }
 }
 
-/// Returns what is taken out of one string of a payload.
+/// Returns one string of a payload without its secrets, and their counts.
 fn string(text: &str, name: Option<&str>) -> Option<(String, Counts)> {
     let secrets = in_value(text, name);
     (!secrets.is_empty()).then(|| without(text, secrets))

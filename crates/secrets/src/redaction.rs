@@ -14,8 +14,8 @@ use context_store::{Transaction, Version};
 /// As many bytes of texts as they were are held in memory.
 const HELD: usize = 32 << 20;
 
-/// Takes secrets out of what a client records. What was taken out is held in memory only, so that the same process can
-/// send the model what it recorded; after a restart it is known no more.
+/// Takes secrets out of the records of a client. They are held in memory only, so that the same process can send the model
+/// its original text; after a restart they are gone.
 #[derive(Default)]
 pub struct Redaction {
     originals: Mutex<Originals>,
@@ -42,7 +42,7 @@ impl Redaction {
         });
     }
 
-    /// Puts back what this process has taken out of a version. A version of which it knows nothing stays as it is.
+    /// Puts back the secrets that this process has taken out of a version. An unknown version stays as it is.
     pub fn put_back(&self, version: Version) -> Version {
         let originals = self.originals.lock().unwrap_or_else(PoisonError::into_inner);
         let id = version.document.id();

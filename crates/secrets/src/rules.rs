@@ -1,8 +1,8 @@
 //! The rules as they are released, and how one is applied.
 //!
-//! A rule is a regular expression, words of which one has to occur before it is tried, the least entropy of what it finds,
-//! and what it allows. Rules for whole files by their names are left out, and so are the paths that gitleaks passes over: a
-//! key in a lock file is a key.
+//! A rule has a regular expression, keywords (at least one must occur before it runs), the least entropy of a
+//! match, and exceptions. Rules for whole files by their names are left out, and so are the paths that gitleaks passes
+//! over: a key in a lock file is a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct Secret {
     pub range: Range<usize>,
 }
 
-/// Returns what the rules find in a text, in no order.
+/// Returns the secrets that the rules find in a text, in no order.
 pub(super) fn find(text: &str, path: Option<&str>) -> Vec<Secret> {
     let rules = &*RULES;
     let mut candidates: BTreeSet<usize> = BTreeSet::new();
@@ -163,7 +163,7 @@ impl Allowed {
     }
 }
 
-/// Classes such as `\w` are of ASCII, as in Go, for which the rules are written.
+/// Classes such as `\w` are ASCII only, as in Go, for which the rules are written.
 fn compiled(regex: &str) -> Option<Regex> {
     let build = |regex: &str| RegexBuilder::new(regex).unicode(false).size_limit(64 << 20).build().ok();
     build(regex).or_else(|| build(&with_plain_braces(regex)))

@@ -96,7 +96,7 @@ fn hits(text: &str, path: Option<&str>) -> Arc<[SecretHit]> {
         .collect()
 }
 
-/// Returns what a version says outside its content: arguments and turns.
+/// Returns the values of a version outside its content: arguments and turns.
 fn values(entry: &Entry) -> Vec<Value> {
     match &entry.change {
         Change::Document(document) if document.object_type() == ObjectType::Session => Vec::new(),

@@ -5,7 +5,8 @@ use super::rules::{self, Secret};
 /// Shorter texts are left alone: they also occur in many unrelated places.
 const SHORTEST: usize = 6;
 
-/// The rule for values that look random beside a name such as `password`. What another one finds as well has that one's name.
+/// The rule for values that look random beside a name such as `password`. If another rule also finds a secret, the secret
+/// has that rule's name.
 const GENERIC: &str = "generic-api-key";
 
 /// The secrets in a text, in order and without overlaps. `path` is that of the file whose text it is: some rules are for

@@ -271,7 +271,7 @@ fn rewrite(
     };
     let body = edited(&row.body)?;
     let patch = row.patch.as_deref().map(edited).transpose()?;
-    // A version of which only a part was erased before still has the rest.
+    // A version that was erased in part before still has the rest.
     if let Some(going) = whole
         && row.erased.is_some()
         && (&*body, patch.as_deref()) == (&*row.body, row.patch.as_deref())

@@ -91,7 +91,7 @@ pub(super) fn delta(text: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns what [`compressed`] or [`delta`] was made of.
+/// Returns the original of [`compressed`] or [`delta`].
 fn restored(bytes: &[u8], base: Option<&[u8]>) -> Option<String> {
     let length = get_frame_content_size(bytes).ok()??;
     if length > LONGEST {

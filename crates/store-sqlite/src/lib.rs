@@ -81,8 +81,8 @@ impl SqliteStore {
     /// Opens the store at this path; creates the file (mode 0600) and its directory (0700) if they do not exist.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` for a path that can't be used or a file that is not a store, `STORE_NEWER`,
-    /// `STORE_CORRUPT`, `STORE_FULL`. Whatever was at the path is not changed then.
+    /// `STORE_UNAVAILABLE` for a path that can't be used or a file that is not a store, `STORE_NEWER`, `STORE_CORRUPT`,
+    /// `STORE_FULL`. The file at the path is not changed then.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>> {
         Self::open_with(path, durability, clock::system())
     }
@@ -102,7 +102,7 @@ impl SqliteStore {
         Ok(Arc::new(Self { core, seat, own_place, is_closed: AtomicBool::new(false) }))
     }
 
-    /// Returns what the file contains, and what takes up its space.
+    /// Returns the file's contents and their sizes.
     pub async fn size(&self) -> Result<Size> {
         self.pool()?.away(verify::size).await
     }

@@ -1,8 +1,9 @@
-//! Which texts the index finds, in which order. Rows of the index are parts of texts; those of one root belong together.
+//! The texts that the index finds, and their order. Rows of the index are parts of texts; those of one root belong
+//! together.
 //!
 //! Ranks, and all rows of a word that most texts have, take time in proportion to the store. So only words with few rows
-//! are ranked, and of the texts that have them, those are taken that have the other words, too. If all words have many
-//! rows, the newest texts come first, and no more of them are looked at than the search needs.
+//! are ranked, and texts that also contain the remaining words are kept. If all words have many rows, the newest texts come
+//! first, and no more of them are read than the search needs.
 
 use std::collections::HashSet;
 

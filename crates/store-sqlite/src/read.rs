@@ -339,8 +339,8 @@ pub(super) fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row
     Ok(Version { document, tx_id: row.tx(), tx_time, valid_time, erased })
 }
 
-/// Assembles a patched document from the base and the patches of its chain up to this one. Whatever was erased in one of
-/// them is erased in the result.
+/// Assembles a patched document from the base and the patches of its chain up to this one. Text erased in one of them is
+/// erased in the result.
 fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<(Document, Option<Erased>)> {
     let mut statement = connection.prepare_cached(&AT_PLACE[TextColumn::Fetched as usize])?;
     let mut rows = statement.query([base])?;

@@ -1,4 +1,4 @@
-//! Full-text search. A search first makes the writer bring the index up to date. What can't be indexed now, because
+//! Full-text search. A search first makes the writer bring the index up to date. Text that can't be indexed now, because
 //! the disk is full or another process holds the lock, is indexed in memory for this search only.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -107,7 +107,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Returns what the index finds, best first.
+/// Returns the texts that the index finds, best first.
 ///
 /// Its rows are parts of texts; those of one root belong together. The texts of roots that have all phrases are checked, the
 /// best first, until there are enough hits.

@@ -1,4 +1,4 @@
-//! A store whose file goes away while it is open. On Windows an open one can't be moved, removed or replaced.
+//! A store whose file disappears while it is open. On Windows an open one can't be moved, removed or replaced.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -71,7 +71,7 @@ async fn an_object_a_path_and_a_session_can_be_forgotten() {
     assert_eq!((call.document.field("args_display"), call.document.content()), (None, None));
     let versions = store.history(file("/versions", "").id()).await.unwrap();
     assert!(versions.iter().all(|version| version.document.content().is_none() && version.erased.is_some()));
-    // Another call had the same output, which is one text: it is gone there, too, and the call says so.
+    // Another call had the same output, which is one text: it is also erased there, and the call says so.
     let other = store.get(&ObjectId::new("c7"), AsOf::default()).await.unwrap().unwrap();
     assert!(other.document.content().is_none() && other.erased.is_some());
     assert!(other.document.field("args").unwrap().to_string().contains(&secret(7)));

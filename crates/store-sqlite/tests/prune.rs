@@ -21,7 +21,7 @@ const DAY: i64 = 24 * 60 * 60 * 1_000;
 /// 2026-01-01.
 const BEGIN: i64 = 1_767_225_600_000;
 
-/// A store whose days pass when it is told so.
+/// A store whose clock the test moves by days.
 struct World {
     place: tempfile::TempDir,
     now: Arc<AtomicI64>,
@@ -128,7 +128,7 @@ async fn old_sessions_leave_and_the_rest_is_as_it_was() {
     assert_eq!((left.sessions, left.objects, left.is_shorter), (would.sessions, would.objects, true));
     assert!(length() < long);
     assert_eq!(world.names().await, ["gamma"]);
-    // Nothing of what stays has changed: the files that others have, too, keep all their versions.
+    // The remaining objects have not changed: the files that others also have keep all their versions.
     let now = world.all().await;
     let stayed: Vec<_> =
         before.iter().filter(|(id, _)| now.iter().any(|(other, _)| other == id)).cloned().collect();

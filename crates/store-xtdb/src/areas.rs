@@ -1,4 +1,5 @@
-//! Areas: what belongs together, so that a client hears of what concerns its sessions, and asks for nothing else.
+//! Areas: objects that belong together, so that a client learns of changes that concern its sessions, and asks for nothing
+//! else.
 //!
 //! An area is the files of one filesystem namespace, or what one session has written. Each transaction that writes objects
 //! also puts a small document for each of their areas, which lists them: the area's changes. Its history is the area's log.
@@ -149,9 +150,9 @@ pub(super) fn listed<'a>(
 }
 
 impl XtdbClient {
-    /// Returns what others wrote in an area since this client read it last. It is asked for from the newest on, so that
-    /// XTDB need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for
-    /// the ID with the greatest hash: it looks for the key behind the start, and finds none.)
+    /// Returns others' writes in an area since this client read it last. The query begins with the newest, so that XTDB
+    /// need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for the
+    /// ID with the greatest hash: it looks for the key behind the start, and finds none.)
     ///
     /// `own`: the name of this client and the run of its sender; what another run wrote under that name, another copy of the
     /// journal may have written. `is_first`: what was read last is asked for once more, to see that it is still there.
@@ -178,7 +179,7 @@ impl XtdbClient {
         let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
         let mut position = since.clone();
         let (mut seen, mut is_continued) = (TxId(0), check.is_none());
-        // Whatever is told twice, because a node ended in the middle, makes no difference.
+        // A change reported twice, because a node ended in the middle, makes no difference.
         let row = |row: Value| {
             if row["doc"].get("xt/id").is_some_and(|name| *name != *id.as_str()) {
                 return Err(self.nodes.foreign(id.as_str()));

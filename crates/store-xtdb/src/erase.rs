@@ -77,7 +77,7 @@ impl XtdbClient {
         worked.and(ended)
     }
 
-    /// Returns what the objects take up, from the log.
+    /// Returns the sizes of the objects, from the log.
     pub(super) async fn weights(&self) -> Result<HashMap<ObjectId, Weight>> {
         let mut weights: HashMap<ObjectId, Weight> = HashMap::new();
         self.each_tx(context_model::time::TxId(0), true, |_, row| {
@@ -152,7 +152,7 @@ impl XtdbClient {
         }
     }
 
-    /// The objects of which something is to go.
+    /// The objects that lose some text.
     async fn affected(&self, objects: &BTreeSet<ObjectId>) -> Result<BTreeSet<ObjectId>> {
         let mut affected = objects.clone();
         let erasures = self.erasures().await?;

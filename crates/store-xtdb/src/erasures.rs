@@ -54,7 +54,7 @@ impl Erasures {
         self.notice.as_ref()
     }
 
-    /// Returns what was erased.
+    /// Returns all erased texts and objects.
     pub fn all(&self) -> &Record {
         &self.all
     }

@@ -18,7 +18,7 @@ use serde_json::Value;
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl XtdbClient {
-    /// Returns what is known to be erased. Asks for it the first time.
+    /// Returns the known erasures. Asks for them the first time.
     pub(super) async fn erasures(&self) -> Result<Arc<Erasures>> {
         let known = self.known_erasures();
         match known {
@@ -122,7 +122,8 @@ impl XtdbClient {
 
     /// The newest document with this ID.
     pub(super) async fn newest(&self, id: &str) -> Result<Option<Value>> {
-        // As of what is known: what answers from memory, whatever it was told to wait for, must not show an older one.
+        // As of the known transaction: a program that answers from memory, whatever it should wait for, must not show an
+        // older one.
         let request = self.read("entity", Format::Json).with("eid", id);
         let request = match self.known.load(Ordering::Acquire) {
             0 => request.with("valid-time", FOREVER),

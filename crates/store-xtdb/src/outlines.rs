@@ -16,7 +16,7 @@ use super::wire::{ERASED, KEPT, PATCH};
 use context_store::{AsOf, Outline, Result, StoreError};
 
 impl XtdbClient {
-    /// The latest versions without their contents. Of chats and sessions, which are written as patches, only the scalar
+    /// The latest versions without their contents. Chats and sessions, which are written as patches, have only their scalar
     /// fields, as in a store that keeps patches.
     pub(super) async fn outlines(self: &Arc<Self>, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         let at = self.pinned(AsOf::default()).await?;

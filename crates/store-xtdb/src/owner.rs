@@ -13,8 +13,8 @@ use context_store::{Erase, Erased, ErasedCount, OwnedStore, Result, clock};
 
 #[async_trait]
 impl OwnedStore for XtdbStore {
-    /// Reads the whole log twice. Objects of which something is erased are evicted, and what stays of them is put back in
-    /// new transactions: valid times stay, transaction times do not. Other clients' writes wait meanwhile.
+    /// Reads the whole log twice. Objects that lose some text are evicted, and their rest is put back in new transactions:
+    /// valid times stay, transaction times do not. Other clients' writes wait meanwhile.
     async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
         let inner = Arc::clone(self.open()?);
         let needles = Needles::new(&wanted)?;

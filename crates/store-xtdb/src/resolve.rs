@@ -154,7 +154,7 @@ impl XtdbClient {
     }
 }
 
-/// The versions of an object, oldest first, of which only the last few are in memory as whole documents.
+/// The versions of an object, oldest first; only the last few are in memory as whole documents.
 pub(crate) struct Past {
     rows: std::vec::IntoIter<(Value, Coordinates)>,
     /// The last versions, newest last.

@@ -243,8 +243,8 @@ impl XtdbClient {
             }
         }
         let inner = Arc::clone(self);
-        // After a refusal, as of the refused transaction: what answers from memory, whatever it was told to wait for, would
-        // let it seem that nothing has changed.
+        // After a refusal, as of the refused transaction: an answer from memory, whatever it should wait for, would look as
+        // if nothing had changed.
         let at = if is_fresh { self.as_known() } else { AsOf::default() };
         let read = in_parallel(missing, move |id| {
             let inner = Arc::clone(&inner);

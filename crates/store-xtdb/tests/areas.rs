@@ -1,5 +1,5 @@
-//! A client hears of what concerns its sessions, and asks for nothing else. Needs no XTDB: the node is the one of the
-//! engine's simulation, which counts.
+//! A client learns of changes that concern its sessions, and asks for nothing else. Needs no XTDB: the node is the one of
+//! the engine's simulation, which counts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code)] // the simulation uses more of it

@@ -115,7 +115,7 @@ enum Noise {
     Page(u16, &'static str, &'static str),
     /// The answer before, of the same endpoint.
     Mixed,
-    /// The first answer to the same question, whatever it was told to wait for.
+    /// The first answer to the same question, whatever it should wait for.
     Cached,
 }
 

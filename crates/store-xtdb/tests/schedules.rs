@@ -1,7 +1,6 @@
-//! Several machines on one database, by schedules that are drawn: they write, copy and restore their journals, lose the
-//! network and each other's news, and the database goes back to an earlier state. Whatever happened, each acknowledged write
-//! is in the database, once, and all machines end with the same. Needs no XTDB: the node is the one of the engine's
-//! simulation.
+//! Several machines on one database, by random schedules: they write, copy and restore their journals, lose the network and
+//! each other's news, and the database goes back to an earlier state. In the end each acknowledged write is in the
+//! database, once, and all machines have the same versions. Needs no XTDB: the node is the one of the engine's simulation.
 //!
 //! `CONTEXT_FULL=1` runs 1,000 schedules, `CONTEXT_LONG=1` 10,000, `CONTEXT_SEED=n` the one of this seed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

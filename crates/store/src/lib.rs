@@ -271,7 +271,7 @@ pub struct Version {
     pub tx_time: Timestamp,
     /// When it begins to hold.
     pub valid_time: Timestamp,
-    /// When and why the store's owner erased something in it. What was erased is null or replaced in the document;
+    /// When and why the store's owner erased something in it. The erased text is null or replaced in the document;
     /// `content_hash` is that of the original document.
     pub erased: Option<Erased>,
 }

@@ -103,7 +103,7 @@ struct Section<'t> {
 }
 
 impl<'t> Section<'t> {
-    /// A host's section at the start of a text. What users write, such as `<div>` or `<task>`, is none.
+    /// A host's section at the start of a text. A user's own tag, such as `<div>` or `<task>`, is not one.
     fn at_start(text: &'t str) -> Option<Self> {
         let (tag, after) = text.strip_prefix('<')?.split_once('>')?;
         let name = tag.split(char::is_whitespace).next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Documents out of which secrets were taken when they were recorded.
+//! Documents whose secrets were taken out when they were recorded.
 
 use context_model::object::Document;
 use serde_json::Value;
 
-/// The payload field that says by which rules how many secrets were taken out of a document.
+/// The payload field with the number of secrets that were taken out of a document, by rule.
 pub const FIELD: &str = "redacted";
 
 /// True if a document says that secrets were taken out of its content, and the content has their marks.

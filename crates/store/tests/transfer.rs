@@ -133,7 +133,7 @@ async fn a_repeated_import_writes_nothing() {
     }
 }
 
-/// A store that fails from its n-th transaction on, as one whose machine goes away does.
+/// A store that fails from its n-th transaction on, as one whose machine disappears does.
 struct Failing {
     store: Arc<MemoryStore>,
     left: AtomicUsize,

@@ -57,7 +57,7 @@ fn own(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
     Watcher::open(listener).map(|watcher| Box::new(watcher) as Box<dyn Native>)
 }
 
-/// Returns what other operating systems use.
+/// Returns the watcher of other operating systems.
 fn others(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
     notify::Watcher::open(listener).map(|watcher| Box::new(watcher) as Box<dyn Native>)
 }

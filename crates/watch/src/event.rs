@@ -1,4 +1,4 @@
-//! What a tracker tells, and to whom, and the errors of watching.
+//! Tracker events, the sink that receives them, and watch errors.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_model::error::ErrorCode;
@@ -41,8 +41,8 @@ pub trait Sink: Send + 'static {
     /// Takes one event.
     fn deliver(&mut self, event: Event);
 
-    /// Returns what to call as soon as the operating system tells of a tracked path, before its [`Event::Changed`] is
-    /// due. It runs on the thread that reads the system's events and must not wait. Asked for once, at the start.
+    /// Returns the function to call as soon as the operating system reports a tracked path, before its [`Event::Changed`]
+    /// is due. It runs on the thread that reads the system's events and must not wait. Asked for once, at the start.
     fn touch(&self) -> Option<Touch> {
         None
     }

@@ -144,7 +144,7 @@ impl Member {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// It is told nothing any more. Waits for a delivery in progress, unless that is what closes it.
+    /// It gets no more events. Waits for a delivery in progress, unless that delivery closes it.
     pub fn close(&self) {
         let left = {
             let mut due = locked(&self.due);

@@ -18,7 +18,7 @@ pub(crate) use notify::Watcher;
 
 /// Watches directories without their subdirectories.
 pub(crate) trait Native: Send {
-    /// Starts to watch a directory. What happens after this returns is heard.
+    /// Starts to watch a directory. Changes after this returns are heard.
     fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal>;
     /// Ends it. A directory that is not watched, or no longer exists, is not an error.
     fn unwatch(&mut self, path: &Utf8Path);

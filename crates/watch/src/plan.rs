@@ -1,4 +1,4 @@
-//! Which directories are to be watched for which files. Pure: no file is touched here.
+//! The directories to watch for the tracked files. Pure: no file is touched here.
 //!
 //! The plan is a tree of directories: the parents of all tracked paths and the ancestors of those up to the
 //! root. A directory is in it as long as a tracked path, or a directory of the plan, lies directly in it; that
@@ -135,7 +135,7 @@ impl WatchPlan {
         fresh
     }
 
-    /// Returns what an event of `path` is about.
+    /// Returns the meaning of an event at `path`.
     pub fn meaning(&self, path: &Utf8Path) -> Meaning {
         let tracked = split(path).is_some_and(|(parent, name)| {
             self.directories.get(parent.as_str()).is_some_and(|directory| directory.names.contains(name))
@@ -188,7 +188,7 @@ impl WatchPlan {
         self.directories.get(path.as_str()).is_some_and(PlannedDirectory::needed)
     }
 
-    /// Returns what is known about a directory; `None` if it is not in the plan.
+    /// Returns the presence of a directory; `None` if it is not in the plan.
     pub fn presence(&self, path: &Utf8Path) -> Option<Presence> {
         self.directories.get(path.as_str()).map(|directory| directory.presence)
     }

@@ -81,7 +81,7 @@ fn a_busy_sink_gets_what_came_meanwhile_merged() {
     flush.wait_timeout(GENEROUS).unwrap().unwrap();
 }
 
-/// A sink that is told of touches as well.
+/// A sink that also gets touches.
 struct Touchy<S> {
     sink: S,
     touched: Mutex<Option<Touch>>,

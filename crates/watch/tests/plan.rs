@@ -1,4 +1,4 @@
-//! The pure part: which directories are in the plan for which paths, and which of them are to be watched.
+//! The pure part: the directories in the plan for some paths, and those that are to be watched.
 
 use std::collections::{BTreeMap, BTreeSet};
 

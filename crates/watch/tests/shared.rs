@@ -1,4 +1,4 @@
-//! Sessions that share one tracker: each hears of its own files, and none waits for another.
+//! Sessions that share one tracker: each gets the events of its files, and none waits for another.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod common;

@@ -1,6 +1,6 @@
-//! Real processes on one file: killed at any point, several at once, on disks that fail, under strict and
-//! loose permissions. Each test runs a short version by default, a longer one with `CONTEXT_SOAK=1`, and its
-//! full figure with `CONTEXT_LONG=1`. What a machine can't do is printed as not run.
+//! Real processes on one file: killed at any point, several at once, on disks that fail, under strict and loose
+//! permissions. Each test runs a short version by default, a longer one with `CONTEXT_SOAK=1`, and its full figure with
+//! `CONTEXT_LONG=1`. A test that the machine can't run is printed as not run.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "tests report their figures and what was not run")]

@@ -60,7 +60,7 @@ impl Drop for Disk {
 /// The work in progress when the power is cut.
 #[derive(Clone, Copy)]
 enum During {
-    /// Nothing: the worker was stopped before, wherever it was. Whatever it has acknowledged was synced.
+    /// Nothing: the worker was stopped before, wherever it was. All its acknowledged writes were synced.
     Standstill,
     /// Its work. The sync that the cut falls into may succeed by mistake: on a file system that is being shut down
     /// Linux lets some `fsync` return 0 without having written the journal (a bare program that writes and syncs sees

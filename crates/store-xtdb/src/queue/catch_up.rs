@@ -73,8 +73,8 @@ impl Shared {
         self.progress.note_position(area, position, self.place(latest.0)?)
     }
 
-    /// Fetches those of the changed objects that the journal knows, as they have been written since a transaction. After each
-    /// batch, `note` is told up to which transaction nothing is left.
+    /// Fetches those of the changed objects that the journal knows, as they have been written since a transaction. After
+    /// each batch, `note` gets the transaction up to which everything is fetched.
     async fn fetch(
         &self,
         remote: &XtdbStore,

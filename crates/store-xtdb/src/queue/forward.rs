@@ -297,7 +297,7 @@ impl Sender {
     }
 }
 
-/// Those of a batch that XTDB lacks. Of versions that share a millisecond and a content, XTDB must have as many as the
+/// Those of a batch that XTDB lacks. If versions share a millisecond and a content, XTDB must have as many of them as the
 /// journal has up to this one.
 async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)>) -> Result<Vec<Version>> {
     let (mut asked, mut counts) = (Vec::new(), Vec::new());

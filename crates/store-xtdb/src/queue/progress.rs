@@ -53,7 +53,7 @@ struct ProgressMarks {
     mark: Option<(String, u64)>,
     /// XTDB's newest transaction at the first contact; `None` before that.
     seen: Option<u64>,
-    /// The same for the areas of which the journal has more than that.
+    /// The same for the areas that the journal has read further than that.
     #[serde(default)]
     areas: BTreeMap<Area, AreaPosition>,
     /// The journal's position when the last of these was noted.
@@ -103,7 +103,7 @@ impl Progress {
         Sent { place: JournalPlace { tx: marks.sent, millis: marks.sent_millis }, mark: marks.mark }
     }
 
-    /// Notes the first contact. Whatever was in the database at that time is read when it is needed.
+    /// Notes the first contact. Earlier versions in the database are read when they are needed.
     pub fn connected(&self, latest: TxId) -> Result<()> {
         self.change(|marks| marks.seen = Some(latest.0))
     }

@@ -96,7 +96,7 @@ impl Shared {
     }
 }
 
-/// The IDs for which nothing was found.
+/// The IDs without a version.
 fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
     ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
 }

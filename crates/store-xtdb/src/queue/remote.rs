@@ -33,7 +33,7 @@ impl XtdbStore {
         Ok((names.len() <= most).then_some(names))
     }
 
-    /// Returns what others wrote in an area; see [`XtdbClient::changes_in`](crate::inner::XtdbClient).
+    /// Returns others' writes in an area; see [`XtdbClient::changes_in`](crate::inner::XtdbClient).
     pub(super) async fn changes_in(
         &self,
         area: &Area,

@@ -124,8 +124,8 @@ impl Shared {
         Ok(false)
     }
 
-    /// Forgets what was noted about a database that is not what it was: it was restored, emptied or replaced. What it
-    /// lacks is sent again.
+    /// Forgets the notes about a database that has changed: it was restored, emptied or replaced. The versions that it
+    /// lacks are sent again.
     pub(super) fn forget(&self, remote: &Arc<XtdbStore>, why: &str) -> Result<()> {
         tracing::warn!(why, "the database was restored, emptied or replaced");
         self.progress.forget_positions()?;

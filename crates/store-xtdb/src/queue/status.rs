@@ -178,7 +178,7 @@ pub(super) struct JournalWrite {
 }
 
 impl JournalWrite {
-    /// Returns what this process has just written.
+    /// Returns the objects that this process has just written.
     pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
         let written = ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id);
         Self::counted(written, false)

@@ -37,8 +37,8 @@ pub fn at(document: Document, millis: i64) -> Write {
     Write::Put { document, valid_time: Some(Timestamp::from_millis(millis)) }
 }
 
-/// A database with the secret in files, arguments, an output, and a chat of which most versions are changes of others;
-/// with two versions of one millisecond, and one that is dated back.
+/// A database with the secret in files, arguments, an output, and a chat whose versions are mostly changes of others; with
+/// two versions of one millisecond, and one that is dated back.
 pub async fn plant(store: &dyn Store) {
     let chat = ObjectId::chat(&session("s"));
     write(store, vec![Write::put(Document::chat(&session("s")))]).await;
@@ -81,7 +81,7 @@ pub fn shapes(all: &[(ObjectId, Vec<Version>)]) -> Vec<(ObjectId, Vec<Shape>)> {
     all.iter().map(|(id, versions)| (id.clone(), versions.iter().map(shape).collect())).collect()
 }
 
-/// Returns what a node answers to a request.
+/// Returns a node's answer to a request.
 pub async fn asked(node: &Node, path: &str) -> String {
     crate::ask::ask(&format!("{}/_xtdb/{path}", node.url()), &[("accept", "application/json")], None).await.1
 }

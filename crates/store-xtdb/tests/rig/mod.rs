@@ -68,8 +68,8 @@ pub fn not_run(what: &str, why: &str) {
     let _ = std::io::stderr().lock().write_all(format!("{what}: not run: {why}\n").as_bytes());
 }
 
-/// A port of the loopback interface that is free now, and stays so while a node starts or is down: it lies below
-/// those that the system gives to outgoing connections, of which these tests make thousands.
+/// A port of the loopback interface that is free now, and stays so while a node starts or is down: it lies below those of
+/// outgoing connections, and these tests make thousands of them.
 pub fn free_port() -> u16 {
     let mut seed = [0; 2];
     loop {
@@ -219,7 +219,7 @@ fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind, temporary: &Path) -
     }
 }
 
-/// Says what is being done, for the output of a failing test.
+/// Prints the current step, for the output of a failing test.
 #[expect(clippy::print_stderr, reason = "the harness shows it for a failing test only")]
 pub fn say(line: &str) {
     eprintln!("{line}");

@@ -15,7 +15,7 @@ use crate::{AsOf, Erase, OwnedStore, Store, Write, transfer};
 /// Places where a text may occur.
 const PLACES: [&str; 7] = ["user", "block", "thinking", "arguments", "call", "output", "file"];
 
-/// The turn of a chat in which these texts stand at one of the first places.
+/// The turn of a chat with these texts at one of the first places.
 fn turn(place: &str, texts: &[String]) -> Value {
     let blocks = |kind: &str, field: &str| -> Vec<Value> {
         texts.iter().map(|text| json!({ "type": kind, field: text })).collect()

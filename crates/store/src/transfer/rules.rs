@@ -43,7 +43,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Starts with an object's first version. Of an erased version only the form is checked.
+    /// Starts with an object's first version. Only the form of an erased version is checked.
     pub fn begin(
         id: &ObjectId,
         change: &Change,
@@ -223,7 +223,7 @@ fn whole(document: &Document, is_erased: bool) -> Result<(), Refused> {
 
 fn file(document: &Document, is_erased: bool) -> Result<(), Refused> {
     let (content, count) = (document.field("content"), document.field("char_count"));
-    // The length and the hash of a file in which something was redacted or erased are those of the file.
+    // The length and the hash of a file that was redacted or erased in part are those of the original.
     let (text, is_redacted) = (document.content(), is_erased || has_marks(document));
     let is_length = |count| is_redacted || count == text.map_or(0, utf16_len) as u64;
     if !is_text_or_null(content) || !count.and_then(Value::as_u64).is_some_and(is_length) {

@@ -68,7 +68,7 @@ impl Watcher {
         });
         let (held, ended) = channel();
         let reading = Arc::clone(&shared);
-        // Read before there is a watch: what is mounted later is told.
+        // Read before the first watch: later mounts are reported.
         let mounts =
             MountTable::open().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok();
         thread::Builder::new()

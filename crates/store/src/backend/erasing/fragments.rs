@@ -91,8 +91,8 @@ impl Fragments {
         }
     }
 
-    /// The text with a mark in place of each of them; `None` if it contains none. Of overlapping ones, the first counts, and
-    /// of those that begin together the longest.
+    /// The text with a mark in place of each of them; `None` if it contains none. The first of overlapping ones counts, and
+    /// the longest of those that begin together.
     pub fn replaced_in(&self, text: &str) -> Option<String> {
         let windows = self.by_window.iter().zip(WINDOWS);
         let mut found: Vec<_> = windows.flat_map(|(window, width)| window.found_in(width, text)).collect();

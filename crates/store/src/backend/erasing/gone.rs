@@ -185,7 +185,7 @@ impl Gone {
         if is_changed { Document::new(id, kind, source, payload).ok() } else { None }
     }
 
-    /// Returns what is stored of this content instead; `None` if nothing in it is erased.
+    /// Returns the text stored instead of this content; `None` if nothing in it is erased.
     pub fn rest_of(&self, content: &str, key: &Digest) -> Option<Rest> {
         if content.is_empty() {
             return None;
