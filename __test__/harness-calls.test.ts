@@ -36,4 +36,14 @@ describe.each(shapes)('%s', (shape) => {
     const bash = { id: 'call_0', name: 'bash', args: { command: 'ls' }, output: 'a' }
     expect(await recorded(write({ calls: [read, bash] }))).toEqual(['read {"path":"/w/a"} text', 'bash {"command":"ls"} a'])
   })
+
+  test.each(['bash', '__proto__', 'toString', 'activate_license'])('a call whose tool the host renames from %s to another is another call', async (name) => {
+    const manager = await opened({ cwd: folder(), watch: false })
+    const call = { id: 'call_0', name, args: { command: 'ls' }, output: 'a list of files' }
+    const steps = (tool: string): Step[] => [{ calls: [{ ...call, name: tool }] }, { user: 'next' }, { calls: [{ ...call, output: 'another list' }] }]
+    await manager.transformContext(write(...steps(name)))
+    await manager.transformContext(write(...steps('renamed'), { text: 'done', calls: [] }))
+    const all = await manager.query({ type: 'toolcall' })
+    expect(all.map(({ tool, content }) => `${String(tool)}: ${String(content)}`)).toEqual([`${name}: a list of files`, `${name}: another list`, 'renamed: a list of files'])
+  })
 })

@@ -31,12 +31,13 @@ export async function objectFor(manager: ContextManager, message: EngineMessage,
 export type Standing = 'recorded' | 'reworded' | 'unknown'
 
 export async function standingOf(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>, args?: object): Promise<Standing> {
-  const { role, toolCallId = '' } = message
+  const { role, toolCallId = '', toolName = '' } = message
   if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return 'recorded'
   const text = resultText(message)
   let standing: Standing = 'unknown'
   for await (const document of objectsOf(manager, toolCallId, index)) {
-    if ((await standsFor(manager, text, document)) && (args === undefined || (await hasArguments(manager, document, args)))) return 'recorded'
+    const isItsTool = args === undefined || toolName === '' || document['tool'] === toolName
+    if (isItsTool && (await standsFor(manager, text, document)) && (args === undefined || (await hasArguments(manager, document, args)))) return 'recorded'
     standing = 'reworded'
   }
   return standing

@@ -21,7 +21,7 @@ import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
 import { hasList, placesBehind, Told } from './told.ts'
-import { noticeOf, read, renewed, wordsOf } from './unit.ts'
+import { isOfSameTools, noticeOf, read, renewed, wordsOf } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
 export type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -355,7 +355,7 @@ export class Projection {
     this.#results.goOnAfter(old.units.slice(0, same))
     await inPieces(await this.#read(messages, next, shape), (unit) => {
       const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
-      const found = known?.find((one) => !used.has(one))
+      const found = known?.find((one) => !used.has(one) && isOfSameTools(one, unit))
       if (found === undefined) units.push(unit)
       else {
         used.add(found)

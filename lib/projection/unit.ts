@@ -72,6 +72,11 @@ export function renewed(unit: Unit, raw: object[]): Unit {
   return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
 }
 
+/** True if the results of two units with the same words are of calls of the same tools: some formats name the tool in the call alone. */
+export function isOfSameTools(one: Unit, other: Unit): boolean {
+  return one.parts.every(({ message }, number) => message.toolName === other.parts[number]?.message.toolName)
+}
+
 /** The content that a unit's messages had. */
 export function wordsOf({ kept }: Unit): unknown[] {
   return [...kept]
