@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { loadAddon } from '../lib/native/addon.ts'
@@ -146,5 +146,47 @@ describe('one sentence', () => {
     )
     expect(failed).toMatchObject({ code: 2, stdout: '' })
     expect(failed.stderr).toMatch(/^pi-context-manager: the native addon of pi-context-manager for .* is missing [^\n]*\n$/)
+  })
+})
+
+/** Two copies of the package in one process, as a dependency may bring one; each has a version. Returns what the script prints. */
+async function withTwoCopies(versions: readonly [string, string], script: string): Promise<string> {
+  const folder = temporaryFolder('copies-')
+  const copies = versions.map((version, number) => {
+    const copy = join(folder, String(number), 'node_modules', 'pi-context-manager')
+    cpSync(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true })
+    writeFileSync(join(copy, 'package.json'), JSON.stringify({ type: 'module', version }))
+    symlinkSync(join(ROOT, FILE), join(copy, FILE))
+    return pathToFileURL(join(copy, 'dist', 'index.js')).href
+  })
+  const code = `const [one, other] = ${JSON.stringify(copies)}; const cwd = ${JSON.stringify(folder)}; ${script}`
+  const { stdout } = await execute(process.execPath, ['--input-type=module', '-e', code])
+  return stdout.trim()
+}
+
+describe('two copies in one process', () => {
+  test('of one version: a session of one works in functions of the other, which share what is withheld', async () => {
+    const said = await withTwoCopies(
+      ['1.0.0', '1.0.0'],
+      `
+      const { ContextManager } = await import(one)
+      const { Projection } = await import(other)
+      const manager = await ContextManager.open({ sessionId: 's', cwd, store: { kind: 'memory' }, watch: false })
+      const projection = new Projection(manager, { shape: 'openai-chat' })
+      const call = (id, content) => [{ role: 'assistant', content: '', tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: '{}' } }] }, { role: 'tool', tool_call_id: id, content }]
+      await projection.transform([{ role: 'user', content: 'go' }, ...call('c1', 'a secret'), ...call('c2', 'more')])
+      await projection.transform([{ role: 'user', content: 'go' }, ...call('c1', 'redacted'), ...call('c2', 'more')])
+      const back = await manager.activate('c1')
+      const second = await new Projection(manager, {}).transform([]).catch(({ message }) => message)
+      console.log(back.content ?? back.code, '|', second)
+      await manager.close()`,
+    )
+    expect(said).not.toContain('a secret')
+  })
+
+  test('of two versions: the second is refused in one sentence', async () => {
+    const said = await withTwoCopies(['1.0.0', '2.0.0'], `await import(one); await import(other).catch(({ code, message }) => console.log(code, message))`)
+    expect(said).toMatch(/^IO this process has already loaded pi-context-manager 1\.0\.0, and .* is version 2\.0\.0; "npm ls pi-context-manager"/)
+    expect(said).not.toContain('\n')
   })
 })

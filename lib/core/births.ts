@@ -1,10 +1,11 @@
 /** The calls that a harness recorded itself. */
+import { shared } from './shared.ts'
 
 /**
  * The calls that the harness recorded before passing on their results. Such a result may be shorter in the conversation than in
  * the record, because the harness truncated it after recording all of it.
  */
-const born = new WeakMap<object, Set<string>>()
+const born = shared('births', () => new WeakMap<object, Set<string>>())
 
 /** Notes that the harness called `receive` or `recordToolcall` for a call. */
 export function noteBirth(manager: object, callId: unknown): void {

@@ -3,11 +3,12 @@
  * nor as a hit of `search`. Only the host's conversation says what that is, so its projection is asked.
  */
 import type { ContextManager, SearchHit, SearchOptions, SetChange } from '../../index.js'
+import { shared } from './shared.ts'
 
 /** Answers whether an object may be shown again. */
 type Judge = (name: string) => Promise<boolean>
 
-const judges = new WeakMap<object, Judge>()
+const judges = shared('judges', () => new WeakMap<object, Judge>())
 
 /** From now on, asks `permits` before something of a session is brought back. */
 export function ask(manager: ContextManager, permits: Judge): void {

@@ -95,17 +95,29 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
 }
 
 const KEY = Symbol.for('pi-context-manager.native')
+const VERSION = Symbol.for('pi-context-manager.version')
 
 /**
  * The addon that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
  * file with two copies of SQLite, and closing one would drop the other's POSIX locks. So the first copy serves all.
+ * `root` is the folder of the copy that asks.
  *
- * Throws {@link AddonError}.
+ * Throws {@link AddonError}, also if the addon that is loaded is that of another version.
  */
-export function sharedAddon(): Addon {
-  const shared = globalThis as { [KEY]?: Addon }
+export function sharedAddon(root = packageRoot()): Addon {
+  const shared = globalThis as { [KEY]?: Addon; [VERSION]?: string | undefined }
   const named = process.env['NAPI_RS_NATIVE_LIBRARY_PATH']
-  return (shared[KEY] ??= named === undefined ? loadAddon() : namedAddon(named))
+  const [own, loaded] = [versionIn(root), shared[VERSION]]
+  if (shared[KEY] === undefined) {
+    shared[KEY] = named === undefined ? loadAddon(root) : namedAddon(named)
+    shared[VERSION] = own
+  } else if (own !== undefined && loaded !== undefined && own !== loaded) {
+    throw new AddonError(
+      `this process has already loaded ${NAME} ${loaded}, and ${root} is version ${own}; "npm ls ${NAME}" shows who needs which: ` +
+        'install one version for all of them, or use the other one in a process of its own',
+    )
+  }
+  return shared[KEY]
 }
 
 /** The addon named by the user in the environment, as for napi's own loaders. */

@@ -2,6 +2,7 @@
  * Which of the host's messages something is sent instead of. What is sent does not say it: hosts use call IDs again, and some
  * messages have no ID.
  */
+import { shared } from '../core/index.ts'
 
 /** A message in a list whose elements the host may exchange for equal ones. */
 interface Origin {
@@ -9,7 +10,7 @@ interface Origin {
   at: number
 }
 
-const origins = new WeakMap<object, Origin>()
+const origins = shared('origins', () => new WeakMap<object, Origin>())
 
 /** The host's message instead of which another one is sent; undefined if that was never noted. */
 export function originOf(sent: object): object | undefined {

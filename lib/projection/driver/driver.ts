@@ -5,7 +5,7 @@
  * turn alone.
  */
 import type { ContextManager, Edit, HeldBack, IncomingMessage, ModelCall, Plan, RollPreview } from '../../../index.js'
-import { flattened, invalid } from '../../core/index.ts'
+import { flattened, invalid, shared } from '../../core/index.ts'
 import type { Keyed, Landmark, Point, Port, When } from './port.ts'
 import { HOW_TO_READ, worthOf } from './port.ts'
 
@@ -51,7 +51,7 @@ export function after(state: State, event: Event): State {
 }
 
 /** The driver of each session that has one. */
-const owners = new WeakMap<ContextManager, unknown>()
+const owners = shared('owners', () => new WeakMap<ContextManager, unknown>())
 
 /** How many landmarks of a branch are looked up in the store. */
 const LOST_POINTS = 20
