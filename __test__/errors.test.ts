@@ -1,7 +1,10 @@
 /** Each error by its code, wrong arguments of every kind, and the page that explains the codes. */
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ContextManager } from '../lib/index.ts'
+import { ContextManager, Projection } from '../lib/index.ts'
+import { ContextManager as OutputFiles } from '../lib/storage/index.ts'
 import type { ErrorCode } from '../lib/index.ts'
 import { folder, opened, outcome, sqlite } from './core/setup.ts'
 import { cleanUp } from '../rig/cleanup.ts'
@@ -177,6 +180,10 @@ test.each<[string, unknown]>([
   const result = await outcome(() => ContextManager.open(options as never))
   expect(result).toMatchObject({ code: 'INVALID_ARGUMENT', threw: false })
   expect(result.message).not.toMatch(BINDING)
+})
+
+test.each([undefined, null, {}, new OutputFiles({ contextDir: join(tmpdir(), 'never-written') })])('a projection of %o is refused', (given) => {
+  expect(() => new Projection(given as never)).toThrow(/^a projection needs a session that ContextManager\.open of pi-context-manager has opened, not /)
 })
 
 test.each<[string, (manager: any) => unknown]>([

@@ -1,5 +1,6 @@
 /** How a projection is set up. */
-import type { ModelPrices, RollReceipt } from '../../index.js'
+import type { ContextManager, ModelPrices, RollReceipt } from '../../index.js'
+import { invalid, shown } from '../core/index.ts'
 import type { Shape } from './shape.ts'
 import type { ShapeName } from './shapes.ts'
 
@@ -71,4 +72,11 @@ export interface ProjectionOptions {
   onRoll?: (receipt: RollReceipt) => void
   /** Milliseconds since the epoch; for tests and replays. Default `Date.now`. */
   now?: () => number
+}
+
+/** The session, if it is one. `pi-context-manager/storage` has a class of the same name, which keeps files and has no session. */
+export function checkedSession(manager: ContextManager): ContextManager {
+  const { advance, resync } = (manager ?? {}) as Partial<Record<'advance' | 'resync', unknown>>
+  if (typeof advance === 'function' && typeof resync === 'function') return manager
+  throw invalid(`a projection needs a session that ContextManager.open of pi-context-manager has opened, not ${shown(manager)}; the class of pi-context-manager/storage is another one`)
 }

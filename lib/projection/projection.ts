@@ -12,6 +12,7 @@ import { changedCalls } from './changed.ts'
 import { callsOf, Results } from './results.ts'
 import { fingerprint, guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
+import { checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import { inPieces } from './pieces.ts'
 import { Reasoning } from './reasoning.ts'
@@ -83,7 +84,7 @@ export class Projection {
   readonly #warned = new Set<string>()
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
-    this.#manager = manager
+    this.#manager = checkedSession(manager)
     this.#options = options
     const { shape } = options
     this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
