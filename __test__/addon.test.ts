@@ -165,7 +165,7 @@ async function withTwoCopies(versions: readonly [string, string], script: string
 }
 
 describe('two copies in one process', () => {
-  test('of one version: a session of one works in functions of the other, which share what is withheld', async () => {
+  test('with one version share a session, and what is withheld in it', async () => {
     const said = await withTwoCopies(
       ['1.0.0', '1.0.0'],
       `
@@ -184,7 +184,7 @@ describe('two copies in one process', () => {
     expect(said).not.toContain('a secret')
   })
 
-  test('of two versions: the second is refused in one sentence', async () => {
+  test('with two versions: the second is refused in one sentence', async () => {
     const said = await withTwoCopies(['1.0.0', '2.0.0'], `await import(one); await import(other).catch(({ code, message }) => console.log(code, message))`)
     expect(said).toMatch(/^IO this process has already loaded pi-context-manager 1\.0\.0, and .* is version 2\.0\.0; "npm ls pi-context-manager"/)
     expect(said).not.toContain('\n')

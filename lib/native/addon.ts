@@ -114,7 +114,7 @@ export function sharedAddon(root = packageRoot()): Addon {
   } else if (own !== undefined && loaded !== undefined && own !== loaded) {
     throw new AddonError(
       `this process has already loaded ${NAME} ${loaded}, and ${root} is version ${own}; "npm ls ${NAME}" shows who needs which: ` +
-        'install one version for all of them, or use the other one in a process of its own',
+        'install one version for all of them, or use the other one in another process',
     )
   }
   return shared[KEY]
