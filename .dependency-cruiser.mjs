@@ -20,7 +20,8 @@ const ARROWS = {
   usage: ['core', 'models', 'recordings', 'ui', 'gateway'],
   replay: ['core', 'models', 'host-tools', 'projection', 'session', 'recordings', 'ui'],
   inspect: ['core', 'models', 'session', 'recordings', 'ui'],
-  cli: ['core', 'native', 'session', 'models', 'host-tools', 'ui', 'recordings', 'gateway', 'mcp', 'usage', 'replay', 'inspect'],
+  enable: ['core', 'ui'],
+  cli: ['core', 'native', 'session', 'models', 'host-tools', 'ui', 'recordings', 'gateway', 'mcp', 'usage', 'replay', 'inspect', 'enable'],
   storage: [],
 }
 

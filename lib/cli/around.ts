@@ -1,4 +1,5 @@
 /** The program without a command: it looks around, and says where to begin. It writes nothing. */
+import { COMMANDS, enabledParts } from '../enable/index.ts'
 import { columns, dayOf, dollars, out, Progress, tell, widthOf, wrapped } from '../ui/index.ts'
 import { agentFolders, folderNames, programPath, usedFolders } from '../usage/index.ts'
 import { estimated } from './estimate.ts'
@@ -106,9 +107,9 @@ function advice({ agents }: Found, installed: readonly string[], opencode: boole
   const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid)
   const present = used.filter(({ command }) => installed.includes(command))
   const first = (present[0] ?? used[0])?.command ?? installed[0] ?? (opencode ? 'opencode' : 'PROGRAM')
-  const isUsed = agents.some(({ command, managed }) => command === first && managed.paid > 0)
-  const begin: [string, string] = isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', first === 'pi' ? 'pi install npm:pi-context-manager' : `pi-context-manager run -- ${first}`]
-  return [begin, ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]
+  const isUsed = agents.some(({ command, managed }) => command === first && managed.paid > 0) || enabledParts(process.env).some(({ command }) => command === first)
+  const begin = first === 'pi' ? 'pi install npm:pi-context-manager' : `pi-context-manager ${programPath('pi-context-manager') === undefined || !COMMANDS.some((one) => one === first) ? 'run -- ' : 'enable '}${first}`
+  return [isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', begin], ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]
 }
 
 function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'paid' | 'unpriced'): number {

@@ -8,6 +8,14 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     const { RUN_HELP: help, RUN_OPTIONS: options, run } = await import('./run.ts')
     return { help, options, run }
   }),
+  enable: entry('start an agent so in every terminal, by its own name', async () => {
+    const { enable: run, ENABLE_HELP: help, ENABLE_OPTIONS: options } = await import('./enable.ts')
+    return { help, options, run }
+  }),
+  disable: entry('take away what "enable" has added', async () => {
+    const { disable: run, DISABLE_HELP: help, DISABLE_OPTIONS: options } = await import('./enable.ts')
+    return { help, options, run }
+  }),
   gateway: entry('do the same for editors and several agents at once', async () => {
     const { GATEWAY_HELP: help, GATEWAY_OPTIONS: options, gateway: run } = await import('./gateway.ts')
     return { help, options, run }
@@ -71,6 +79,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   }),
   mcp: entry('serve sessions of a store to MCP clients, read-only', async () => {
     const { MCP_HELP: help, MCP_OPTIONS: options, mcp: run } = await import('./mcp.ts')
+    return { help, options, run }
+  }),
+  'status-line': entry("print what was saved, for Claude Code's status line", async () => {
+    const { statusLine: run, STATUS_LINE_HELP: help, STATUS_LINE_OPTIONS: options } = await import('./status-line.ts')
     return { help, options, run }
   }),
   completion: entry('print what completes commands and options in your shell', async () => {

@@ -8,8 +8,10 @@ import { contentsOf } from '../inspect/index.ts'
 import type { Contents, ObjectSummary } from '../inspect/index.ts'
 import type { SecretPlace, StoreOptions } from '../../index.js'
 import { defaultFilesystemId, inStore } from '../native/index.ts'
+import { enabledParts } from '../enable/index.ts'
+import type { EnabledPart } from '../enable/index.ts'
 import { exitHelp } from './exit.ts'
-import { counted, countOf, LARGE_BYTES, out, plain, size } from '../ui/index.ts'
+import { counted, countOf, LARGE_BYTES, out, plain, size, UsageError } from '../ui/index.ts'
 import { journalFor, reading, STORE_HELP } from './store.ts'
 import { leftovers, withFolder } from '../core/index.ts'
 import type { Leftover } from '../core/index.ts'
@@ -20,9 +22,9 @@ export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
 Checks a store: compares every version with the hash it was stored with, shows
 how large the store is and what takes up the space, and lists objects that no
-session uses. Also names the files with texts that a killed command left behind,
-what is wrong among the forms of the gateway, and journals of XTDB databases
-with writes that wait. Changes nothing.
+session uses. Also names what "enable" has added to your files, the files with
+texts that a killed command left behind, what is wrong among the forms of the
+gateway, and journals of XTDB databases with writes that wait. Changes nothing.
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)
@@ -46,6 +48,8 @@ interface Findings {
   forms: Stray[]
   /** Other journals of XTDB databases on this machine that have what their databases lack. */
   journals: Unsent[]
+  /** What "enable" has added to files of the user's. */
+  enabled: EnabledPart[]
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number
   byType: Record<string, { objects: number; versions: number; bytes: number }>
@@ -66,9 +70,15 @@ export const DOCTOR_OPTIONS = {
 export async function doctor(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: DOCTOR_OPTIONS })
   const top = countOf('top', values.top, 10, 0, 100_000)
-  return reading(values.store, ({ options, name }) =>
-    values.secrets === true ? secrets(options, name, values.json === true) : check(options, name, top, values.json === true),
-  )
+  try {
+    return await reading(values.store, ({ options, name }) =>
+      values.secrets === true ? secrets(options, name, values.json === true) : check(options, name, top, values.json === true),
+    )
+  } catch (error) {
+    // Agents may be enabled before the first of them has made a store.
+    if (error instanceof UsageError && values.secrets !== true && values.json !== true) printEnabled(enabledParts(process.env))
+    throw error
+  }
 }
 
 async function check(options: StoreOptions, name: string, top: number, isJson: boolean): Promise<number> {
@@ -89,6 +99,7 @@ async function check(options: StoreOptions, name: string, top: number, isJson: b
     leftovers: leftovers([...(options.kind === 'sqlite' ? [dirname(name)] : []), process.cwd()]),
     forms: strayForms(formsFolder(options), damages.length > 0 ? undefined : await sessionsOf(options)),
     journals: await unsentJournals(options.kind === 'xtdb' ? journalFor(options) : undefined),
+    enabled: enabledParts(process.env),
     damages,
     sessions: contents.sessions,
     byType: byType(contents.objects),
@@ -152,10 +163,15 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
   return sums
 }
 
-function print({ store, files, filesystemId, leftovers: left, forms, journals, damages, sessions, byType: types, orphans, largest }: Findings): void {
+function printEnabled(parts: readonly EnabledPart[]): void {
+  for (const [at, { command, path, part }] of parts.entries()) out(plain(`${(at === 0 ? 'enabled' : '').padEnd(11)}${command}: the ${part} in ${path}`))
+}
+
+function print({ store, files, filesystemId, leftovers: left, forms, journals, enabled, damages, sessions, byType: types, orphans, largest }: Findings): void {
   out(plain(`store      ${store}`))
   for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
   if (filesystemId !== null) out(`host       filesystem ID ${filesystemId}`)
+  printEnabled(enabled)
   if (left.length > 0) {
     out('leftover   interrupted commands left texts of a store outside of it; delete what no running command needs:')
     for (const { path, bytes } of left) out(plain(`           ${size(bytes).padStart(9)}  ${path}`))

@@ -10,6 +10,7 @@ import type { Addresses, Gateway, Launch, Program } from '../gateway/index.ts'
 import { writePrivateFile } from '../core/index.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
+import { keepStatus, STATUS_FILE } from './status-file.ts'
 import { takeSignals } from './signals.ts'
 import { out, plain, tell, UsageError } from '../ui/index.ts'
 
@@ -47,13 +48,17 @@ export async function run(args: string[]): Promise<number> {
   const gateway = await started(program, values, warnings)
   if (gateway === undefined) return runProgram(command, rest, {})
   const folder = mkdtempSync(join(privateFolder(), 'pi-context-'))
+  let endStatus = (): void => {}
   try {
     const launch = program.launch(gateway, folder)
     for (const [name, content] of Object.entries(launch.files)) writePrivateFile(join(folder, name), content)
     for (const note of launch.notes) tell(`pi-context-manager: ${plain(note)}`)
     if (process.stderr.isTTY && gateway.pageUrl !== undefined) tell(`pi-context-manager: what goes through is shown at ${gateway.pageUrl}`)
-    return await runProgram(command, launch.args, launch.env)
+    const status = join(folder, 'status.json')
+    endStatus = keepStatus(gateway, status)
+    return await runProgram(command, launch.args, { ...launch.env, [STATUS_FILE]: status })
   } finally {
+    endStatus()
     rmSync(folder, { recursive: true, force: true })
     for (const warning of warnings) tell(plain(warning))
     for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
