@@ -2,7 +2,7 @@
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
 import { widthOf, wrapped } from '../lib/ui/index.ts'
-import { brokenTokens, callsBack, isSame, originsOf, replacedSentences } from '../lib/models/index.ts'
+import { brokenTokens, callsBack, isSame, originsOf, readReport, replacedSentences } from '../lib/models/index.ts'
 import type { CachedCall, EditOrigin, ReplacedMessage } from '../lib/models/index.ts'
 import type { Made } from './boundary.ts'
 import type { Host } from './host.ts'
@@ -173,10 +173,8 @@ function callsOf(branch: readonly SessionEntry[]): Call[] {
 }
 
 /** How many blocks of reasoning the provider reports to have dropped from the request of this answer. */
-function droppedReasoning({ diagnostics }: { diagnostics?: readonly { type: string; details?: unknown }[] }): number {
-  const reports = (diagnostics ?? []).filter(({ type }) => type === 'anthropic_input_transformations')
-  const transformations = reports.flatMap(({ details }) => (details as { transformations?: { type?: string }[] }).transformations ?? [])
-  return transformations.filter(({ type }) => type === 'thinking_dropped').length
+function droppedReasoning({ diagnostics = [] }: { diagnostics?: readonly { type: string; details?: unknown }[] }): number {
+  return readReport({ diagnostics })?.dropped ?? 0
 }
 
 /** Sentences that each say who did what, in the order of the affected parts of the prompt. */

@@ -9,13 +9,13 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The newest Pi that is supported: what `npm view @earendil-works/pi-coding-agent version` said last. */
-export const NEWEST_PI = '1.5.2'
+export const NEWEST_PI = '1.6.0'
 
 const PI = '@earendil-works/pi-coding-agent'
 
 /** Each with its `dist.integrity`, from the registry. */
 const INTEGRITY = {
-  [`${PI}@${NEWEST_PI}`]: 'mUWI04rqF1Vd/m1q+Ps1XeWsTXEVvRUnsmRa83I3Dzua0Tx5bYS93imeqtIfrXf7PkkaR6ERz+AuQhIJlom5yA==',
+  [`${PI}@${NEWEST_PI}`]: 'zX1BVEsshx7A2MRuQ6jfr3RJGWw4Wn+vLq5ZfmlvS1RskhRmByaSZVXH/zcwRrWHO7qPgs98pNCbPOEti/t0fQ==',
   'jiti@2.7.0': 'AC/7JofJvZGrrneWNaEnJeOLUx+JlGt7tNa0wZiRPT4MY1wmfKjt2+6O2p2uz2+skll8OZZmJMNqeke7kKbNgQ==',
   'quickjs-wasi@3.6.2': 'FCqGtGOrMgzUiIrMNMA2YnsOxCNwo31dzqXvclXUC6xeT35NJLKXQJsvbeCTjvoFAwZgEAPg8U6+KAPDGXn8Mg==',
   '@silvia-odwyer/photon-node@0.3.4':

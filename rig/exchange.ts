@@ -103,6 +103,8 @@ export interface Mismatch {
 /** An entry of `input_transformations`. */
 export interface Transformation {
   type: string
+  /** OpenAI's. */
+  action?: 'removed'
   path: string
   reason: string
 }

@@ -170,7 +170,7 @@ function reports({ api, headers }: Pick<ModelRequest, 'api' | 'headers'>): boole
 }
 
 function reportOf(api: ModelRequest['api'], outcome: Outcome, path: string): Transformation {
-  if (api === 'openai-responses') return { type: 'reasoning_dropped', path, reason: 'prefix_mismatch' }
+  if (api === 'openai-responses') return { type: 'reasoning', action: 'removed', path, reason: 'prefix_mismatch' }
   const type = outcome === 'keeps' ? 'thinking_mismatch_allowed' : 'thinking_dropped'
   return { type, path, reason: 'prefix_binding_mismatch' }
 }

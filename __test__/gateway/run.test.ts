@@ -125,6 +125,28 @@ describe('programs', () => {
     expect(launch('claude', [], { CLAUDE_CONFIG_DIR: config, CLAUDE_CODE_USE_VERTEX: '0' }).notes).toEqual([expect.stringContaining('CLAUDE_CODE_USE_VERTEX')])
   })
 
+  test.each([
+    ['https://api.anthropic.com', false],
+    ['https://eu.api.anthropic.com/v1', false],
+    ['', false],
+    ['http://127.0.0.1:9931', true],
+    ['https://anthropic.com.example', true],
+    ['https://notanthropic.com', true],
+    ['no address', true],
+  ])('Claude Code at %j: the line that changes with each request is off: %j', (address, isOff) => {
+    const { env, notes } = launch('claude', [], { ANTHROPIC_BASE_URL: address })
+    expect(env['CLAUDE_CODE_ATTRIBUTION_HEADER']).toBe(isOff ? '0' : undefined)
+    expect(notes).toEqual(isOff ? [expect.stringMatching(/^CLAUDE_CODE_ATTRIBUTION_HEADER=0 is set/)] : [])
+  })
+
+  test("Claude Code: the user's own choice of that line stays", () => {
+    const local = { ANTHROPIC_BASE_URL: 'http://127.0.0.1:9931' }
+    expect(launch('claude', [], { ...local, CLAUDE_CODE_ATTRIBUTION_HEADER: '1' })).toMatchObject({ env: { ANTHROPIC_BASE_URL: `${gateway.url}/anthropic` }, notes: [] })
+    const config = folder()
+    writeFileSync(join(config, 'settings.json'), '{"env":{"CLAUDE_CODE_ATTRIBUTION_HEADER":"1"}}')
+    expect(launch('claude', [], { ...local, CLAUDE_CONFIG_DIR: config }).env['CLAUDE_CODE_ATTRIBUTION_HEADER']).toBeUndefined()
+  })
+
   test('Claude Code with Foundry is led through where its address is named', () => {
     const foundry = { CLAUDE_CODE_USE_FOUNDRY: '1' }
     expect(launch('claude', [], foundry)).toMatchObject({ notes: [expect.stringContaining('past the gateway')] })

@@ -117,6 +117,16 @@ const CLOUDS = ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_MANTLE', 'CLAUDE_COD
 /** Foundry speaks Anthropic's format; with an address of its own, it is led through. */
 const FOUNDRY_URL = 'ANTHROPIC_FOUNDRY_BASE_URL'
 
+/** Switches off the line of Claude Code's system prompt that names the request, which changes with each of them. */
+const ATTRIBUTION = 'CLAUDE_CODE_ATTRIBUTION_HEADER'
+
+/** True if requests for this address, or without one, go to Anthropic's own API. */
+function isAnthropic(address: string | undefined): boolean {
+  if (address === undefined || address === '') return true
+  const host = URL.canParse(address) ? new URL(address).hostname : ''
+  return host === 'anthropic.com' || host.endsWith('.anthropic.com')
+}
+
 function claude(args: readonly string[], { cwd, env }: Place): Program {
   const home = env['CLAUDE_CONFIG_DIR'] ?? join(env['HOME'] ?? homedir(), '.claude')
   const files = [join(home, 'settings.json'), join(cwd, '.claude', 'settings.json'), join(cwd, '.claude', 'settings.local.json')]
@@ -130,14 +140,17 @@ function claude(args: readonly string[], { cwd, env }: Place): Program {
     upstreams: anthropic === undefined ? {} : { anthropic },
     launch({ url, mcpUrl, secret }, folder) {
       const config = { mcpServers: { [SERVER_NAME]: { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, alwaysLoad: true } } }
-      const set = foundry === undefined ? { ANTHROPIC_BASE_URL: `${url}/anthropic` } : { [FOUNDRY_URL]: `${url}/${foundry}` }
+      const base = foundry === undefined ? { ANTHROPIC_BASE_URL: `${url}/anthropic` } : { [FOUNDRY_URL]: `${url}/${foundry}` }
+      const isQuiet = foundry === undefined && !isAnthropic(anthropic) && settled(ATTRIBUTION) === '' && env[ATTRIBUTION] === undefined
+      const set = { ...base, ...(isQuiet ? { [ATTRIBUTION]: '0' } : {}) }
       // Its settings files win over the environment, and arguments win over them.
-      const settings = Object.keys(set).every((name) => settled(name) === '') ? [] : [`--settings=${JSON.stringify({ env: set })}`]
+      const settings = Object.keys(base).every((name) => settled(name) === '') ? [] : [`--settings=${JSON.stringify({ env: base })}`]
       const tools = `--allowedTools=mcp__${SERVER_NAME}__activate,mcp__${SERVER_NAME}__search`
       const own = CLAUDE_COMMANDS.has(args[0] ?? '') ? [] : [`--mcp-config=${join(folder, 'mcp.json')}`, tools, ...settings]
       const cloud = CLOUDS.find((name) => isSet(name) && (name !== FOUNDRY || foundry === undefined))
-      const notes = cloud === undefined ? [] : [`${cloud} is set: Claude Code sends its requests straight to that cloud, past the gateway, and nothing changes in them`]
-      return { args: [...own, ...args], env: set, files: { 'mcp.json': JSON.stringify(config) }, notes }
+      const unstable = isQuiet ? [`${ATTRIBUTION}=0 is set, because the requests do not go to Anthropic's own API: a line at the front of the system prompt that changes with each request would keep other servers from finding it in their caches`] : []
+      const past = cloud === undefined ? [] : [`${cloud} is set: Claude Code sends its requests straight to that cloud, past the gateway, and nothing changes in them`]
+      return { args: [...own, ...args], env: set, files: { 'mcp.json': JSON.stringify(config) }, notes: [...unstable, ...past] }
     },
   }
 }

@@ -42,8 +42,13 @@ export interface BindingReport {
   allowed: number
 }
 
-/** Entries in which providers say that they have dropped reasoning. The second is assumed: no page names OpenAI's. */
-const DROPPED: ReadonlySet<unknown> = new Set(['thinking_dropped', 'reasoning_dropped'])
+/** True for an entry by which a provider says that it has dropped reasoning: Anthropic's type, or OpenAI's with its action (Pi 1.6.0). */
+function isDrop({ type, action }: { type?: unknown; action?: unknown }): boolean {
+  return type === 'thinking_dropped' || (type === 'reasoning' && action === 'removed')
+}
+
+/** Pi's names for these reports in a message's diagnostics. */
+const REPORTS: ReadonlySet<unknown> = new Set(['anthropic_input_transformations', 'openai_input_transformations'])
 
 /**
  * Returns what an answer reports. Takes anything that may hold it: an answer in Anthropic's or OpenAI's format, an
@@ -55,10 +60,10 @@ export function readReport(answer: unknown): BindingReport | undefined {
   if (entries === undefined) return undefined
   const report = { dropped: 0, allowed: 0 }
   for (const entry of entries) {
-    const { type, reason } = fieldsOf(entry)
-    // A change of the model, of the account or of the user drops reasoning, too: no edit of ours did that.
+    const { type, action, reason } = fieldsOf(entry)
+    // A change of the model, of the account or of the user also drops reasoning, and so does the end of a turn at OpenAI.
     if (typeof reason === 'string' && !reason.startsWith('prefix')) continue
-    if (DROPPED.has(type)) report.dropped += 1
+    if (isDrop({ type, action })) report.dropped += 1
     else if (type === 'thinking_mismatch_allowed') report.allowed += 1
   }
   return report
@@ -69,7 +74,7 @@ function transformationsIn(answer: unknown): unknown[] | undefined {
   const { input_transformations: own, message, response, diagnostics, response_metadata: metadata } = fieldsOf(answer)
   if (Array.isArray(own)) return own
   if (Array.isArray(diagnostics)) {
-    const found = diagnostics.map(fieldsOf).find(({ type }) => type === 'anthropic_input_transformations')
+    const found = diagnostics.map(fieldsOf).find(({ type }) => REPORTS.has(type))
     const { transformations } = fieldsOf(found?.['details'])
     return Array.isArray(transformations) ? transformations : undefined
   }

@@ -26,7 +26,7 @@ export const TABLE: ModelTable = {
     {"family":"claude","tiers":["opus","sonnet",""],"since":5.5,"binding":"refuses","textIsReasoning":true,"reasoning":"turn","cache":"anthropic","open":["whose account counts behind a gateway"]},
     {"family":"claude","tiers":["fable","mythos"],"since":5.1,"except":"mythos-preview","binding":"refuses","reasoning":"turn","cache":"anthropic"},
     {"family":"claude","reasoning":"turn","cache":"anthropic-older"},
-    {"family":"gpt","since":5.6,"chat":false,"binding":"drops","reasoning":"items","cache":"openai","open":["whether models before GPT-6.2 check","whether a declaration of tools that changes counts","how the answer names what was dropped"]},
+    {"family":"gpt","since":5.6,"chat":false,"binding":"drops","reasoning":"items","cache":"openai","open":["whether models before GPT-6.2 check","whether a declaration of tools that changes counts"]},
     {"family":"gpt","since":5.6,"cache":"openai"},
     {"family":"gpt","chat":false,"reasoning":"items"},
     {"family":"gemini","reasoning":"signatures","cache":"gemini","open":["whether signatures are bound to what stands before them","whether those of earlier turns are checked"]},
