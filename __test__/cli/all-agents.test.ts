@@ -48,7 +48,7 @@ describe('without a name, all agents count', () => {
 describe('what is damaged is told, and ends nothing', () => {
   const isRoot = process.getuid?.() === 0
   test.each<[what: string, damage: (file: (name: string) => string) => void, told: RegExp]>([
-    ['a file that is no session', (file) => writeFileSync(file('.claude/projects/-w/x.jsonl'), 'rubbish\n'), /left out: .*x\.jsonl/],
+    ['a file without a session', (file) => writeFileSync(file('.claude/projects/-w/x.jsonl'), 'rubbish\n'), /left out: .*x\.jsonl/],
     ['an empty file', (file) => writeFileSync(file('.claude/projects/-w/x.jsonl'), ''), /left out: .*x\.jsonl/],
     ['a link to nothing', (file) => symlinkSync('/nowhere', file('.claude/projects/-w/x.jsonl')), /^$/],
     ['a folder with the name of a file', (file) => mkdirSync(file('.claude/projects/-w/x.jsonl')), /^$/],

@@ -69,7 +69,7 @@ test.each<[what: string, make: (path: string) => void, isFound: boolean]>([
   expect(programPath('claude', { PATH: `${first}::${second}` })).toBe(isFound ? join(second, 'claude') : undefined)
 })
 
-/** Folders of Claude Code with as many copies of a session, the first one the newest; each is one of its own. */
+/** Folders of Claude Code with as many copies of a session, the first one the newest, each in its own file. */
 function copies(count: number): string {
   const folder = temporaryFolder()
   for (let at = 0; at < count; at += 1) {
@@ -81,7 +81,7 @@ function copies(count: number): string {
   return folder
 }
 
-/** Looks with limits that end the sums, or all, after so many looks. */
+/** Looks with limits that end the sums, or all, after some looks. */
 async function looked(path: string, limits: Partial<Limits> = {}, gatewayFile?: string): Promise<Found> {
   return estimated([{ agent: 'Claude Code', command: 'claude', path }], gatewayFile, { isReadingOver: () => false, isOver: () => false, progress: () => {}, ...limits })
 }
@@ -103,7 +103,7 @@ describe('the estimate', () => {
     expect(found.agents[0]).toMatchObject({ sessions: 1, calls: 6, sample: { sessions: 0 } })
   })
 
-  test('of a session that is cut off, compares only what was replayed', async () => {
+  test('compares only the beginning of a session that is cut off', async () => {
     let [all, looks] = [0, 0]
     const whole = (await looked(copies(1), { isOver: () => (all += 1) < 0 })).agents[0]
     // The survey and the replay look once for each step, so this ends in the middle of the replay.

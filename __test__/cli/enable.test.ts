@@ -60,7 +60,7 @@ describe('what was enabled and is disabled leaves every file as it was', () => {
     ['settings that are empty', 'bash', { [SETTINGS]: '{}\n' }],
     ['settings that are empty, with a space', 'bash', { [SETTINGS]: '{ }' }],
     ['settings with a mark at their front', 'bash', { [SETTINGS]: '\xef\xbb\xbf{\n  "a": 1\n}\n' }],
-    ['a status line of the user’s own', 'bash', { [SETTINGS]: '{"statusLine": {"type": "command", "command": "date"}}' }],
+    ['the user’s status line', 'bash', { [SETTINGS]: '{"statusLine": {"type": "command", "command": "date"}}' }],
   ])('%s', (_what, shell, files) => {
     const { home, env } = given(files)
     const before = state(home)
@@ -91,7 +91,7 @@ describe('what was enabled and is disabled leaves every file as it was', () => {
     expect(statSync(file('.bashrc')).mode & 0o777).toBe(0o640)
   })
 
-  test('what the user has changed since stays', () => {
+  test('changes that the user has made since stay', () => {
     const { env, file } = given({ '.bashrc': 'a', '.claude/settings.json': '{\n  "a": 1\n}\n' })
     enableAll(env, 'bash', 'claude', 'codex')
     writeFileSync(file('.bashrc'), `first\n${readFileSync(file('.bashrc'), 'utf8')}last\n`)
@@ -108,14 +108,14 @@ describe('what was enabled and is disabled leaves every file as it was', () => {
 
 describe('a file stays untouched, and a sentence says why', () => {
   test.each<[what: string, make: (file: (name: string) => string) => void, path: string, why: RegExp]>([
-    ['settings that are broken', (file) => writeFileSync(file('.claude/settings.json'), '{"a": 1,}'), '.claude/settings.json', /no JSON/],
-    ['settings that are a list', (file) => writeFileSync(file('.claude/settings.json'), '[]'), '.claude/settings.json', /no JSON object/],
+    ['settings that are broken', (file) => writeFileSync(file('.claude/settings.json'), '{"a": 1,}'), '.claude/settings.json', /not JSON/],
+    ['settings that are a list', (file) => writeFileSync(file('.claude/settings.json'), '[]'), '.claude/settings.json', /not a JSON object/],
     ['settings that are read-only', (file) => writeFileSync(file('.claude/settings.json'), '{}', { mode: 0o444 }), '.claude/settings.json', /read-only/],
     ['settings that are a link', (file) => symlinkSync('elsewhere', file('.claude/settings.json')), '.claude/settings.json', /symbolic link/],
-    ['settings that are a folder', (file) => mkdirSync(file('.claude/settings.json')), '.claude/settings.json', /no file/],
+    ['settings that are a folder', (file) => mkdirSync(file('.claude/settings.json')), '.claude/settings.json', /not a file/],
     ['a shell’s file that is a link', (file) => symlinkSync('dotfiles/bashrc', file('.bashrc')), '.bashrc', /symbolic link/],
     ['a shell’s file that is read-only', (file) => writeFileSync(file('.bashrc'), 'a\n', { mode: 0o400 }), '.bashrc', /read-only/],
-    ['a shell’s file with an alias of that name', (file) => writeFileSync(file('.bashrc'), 'alias claude="$HOME/.claude/local/claude"\n'), '.bashrc', /an alias claude of its own/],
+    ['a shell’s file with an alias of that name', (file) => writeFileSync(file('.bashrc'), 'alias claude="$HOME/.claude/local/claude"\n'), '.bashrc', /an alias claude/],
     ['a shell’s file with such an alias among others', (file) => writeFileSync(file('.bashrc'), "  alias -g ll='ls -l' claude='x'\n"), '.bashrc', /an alias claude/],
     ['a shell’s file with a function of that name', (file) => writeFileSync(file('.bashrc'), 'claude () { true; }\n'), '.bashrc', /a function claude/],
     ['a shell’s file with another such function', (file) => writeFileSync(file('.bashrc'), 'function claude { true; }\n'), '.bashrc', /a function claude/],
@@ -201,7 +201,7 @@ describe('the commands', () => {
     expect(asked).toEqual({ code: 1, stdout: expect.stringContaining('~/.bashrc gets:\n    # >>> pi-context-manager enable claude >>>\n'), stderr: expect.stringContaining('"--yes" adds these lines') })
     expect(state(home)).toEqual(before)
     expect(await ended(us('enable', 'claude', '--yes'), env)).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('claude: enabled for each new terminal; in this one after ". ~/.bashrc"') })
-    // What an interactive shell does: it reads its file.
+    // An interactive shell reads the same file.
     const run = await ended(['bash', '-c', '. ~/.bashrc; claude -p "a b" --resume x'], env)
     expect([run.code, run.stdout]).toEqual([7, expect.stringMatching(/^agent http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/anthropic .*-p a b --resume x\n$/)])
     expect((await ended(us('doctor'), env)).stdout).toContain(`enabled    claude: the function in ${file('.bashrc')}\n           claude: the status line in ${file('.claude/settings.json')}\n`)

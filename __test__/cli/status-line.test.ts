@@ -46,7 +46,7 @@ test('it says what was saved in this session, as the account does, and when text
   const path = join(temporaryFolder(), 'status.json')
   const end = keepStatus(gateway, path)
   const loop = new AnthropicLoop(gateway, ID)
-  loop.messages.push({ role: 'user', content: 'go on' })
+  loop.messages.push({ role: 'user', content: 'begin' })
   for (let n = 0; n < 40; n += 1) await loop.call('Read', { file_path: `/w/n${n}.ts` }, long(`n${n}`))
   const account = shareText(accountOf(gateway.ledger.sessions), (dollars) => `$${dollars.toFixed(2)}`)
   expect(account).toMatch(/^saved \$\d+\.\d\d \(\d+ %\)$/)

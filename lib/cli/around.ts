@@ -80,7 +80,7 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
   ]
 }
 
-/** What some agents would have cost, or a dash where nothing tells. `~`: it is an estimate. */
+/** The cost that some agents would have had, or a dash if it is unknown. `~`: it is an estimate. */
 function estimateCell(some: readonly AgentSessions[], { agents }: Found): string {
   const costs = some.map((one) => estimateOf(one, agents))
   if (costs.includes(undefined)) return '-'
@@ -102,7 +102,7 @@ function sampleOf(agents: readonly AgentSessions[]): AgentSessions['sample'] {
   return { sessions: sum('sessions'), paid: sum('paid'), saved: sum('saved') }
 }
 
-/** What to do next: a word and a command. The agent that costs most comes first. */
+/** The next steps: a word and a command each. The agent that costs most comes first. */
 function advice({ agents }: Found, installed: readonly string[], opencode: boolean): [what: string, command: string][] {
   const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid)
   const present = used.filter(({ command }) => installed.includes(command))

@@ -95,7 +95,7 @@ function show({ changes, refusals }: Plan): void {
   }
 }
 
-/** Makes changes. Returns whether the function, if there is one among them, was added or taken away. */
+/** Makes changes. True if the function, where there is one among them, was added or taken away. */
 function applied(changes: readonly Change[]): boolean {
   let isDone = true
   for (const { path, part, apply } of changes) {
@@ -128,7 +128,7 @@ function commandOf(text: string): EnabledCommand {
   const found = COMMANDS.find((one) => one === text)
   if (found !== undefined) return found
   if (text === 'pi') throw new UsageError('Pi has an extension instead: pi install npm:pi-context-manager')
-  throw new UsageError(`there is no agent "${text}" that can be enabled${suggestion(text, COMMANDS) || `; known are ${COMMANDS.join(', ')}`}`)
+  throw new UsageError(`no agent "${text}" can be enabled${suggestion(text, COMMANDS) || `; known are ${COMMANDS.join(', ')}`}`)
 }
 
 function shellNamed(given: string | undefined): ShellName {

@@ -1,4 +1,4 @@
-/** What the sessions of all agents cost, and would have cost with the context manager, as far as a few seconds tell. */
+/** The cost of all agents' sessions, and an estimate of their cost with the context manager, within a few seconds. */
 import { statSync } from 'node:fs'
 import { allSessionFiles, callIn, costOf, openAny, openRecording, Recording } from '../recordings/index.ts'
 import type { Charged, Problem, Step } from '../recordings/index.ts'
@@ -7,9 +7,9 @@ import { chargesOf, gatewayCharges, NotedCalls } from '../usage/index.ts'
 import type { AgentFolder, Charge } from '../usage/index.ts'
 import { optionsOf, parse } from './replay-options.ts'
 
-/** What is known of one agent's sessions. */
+/** One agent's sessions, as far as they were read. */
 export interface AgentSessions extends AgentFolder {
-  /** How many sessions were read. */
+  /** The number of sessions that were read. */
   sessions: number
   calls: number
   /** Calls of models without known prices. */
@@ -48,7 +48,7 @@ interface File {
   agent: AgentSessions
   bytes: number
   written: number
-  /** What was paid; 0 for what can't be replayed. */
+  /** Dollars that were paid; 0 for a session that is not replayed. */
   paid: number
 }
 
@@ -142,7 +142,7 @@ async function replaySample(files: readonly File[], limits: Limits): Promise<voi
       agent.sample.paid += part.paid
       agent.sample.saved += report.paid.cost - own
     } catch {
-      // What can't be replayed is no part of the sample.
+      // The sample has only sessions that can be replayed.
     }
   }
 }

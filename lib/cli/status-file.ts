@@ -1,4 +1,4 @@
-/** What a gateway says of each session in a line, in a file that the agent's status line reads. */
+/** A file with a line about each session of a gateway, which the agent's status line reads. */
 import { accountLine, hostSession, mostHeld } from '../gateway/index.ts'
 import type { Gateway } from '../gateway/index.ts'
 import { writePrivateFile } from '../core/index.ts'

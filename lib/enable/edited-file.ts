@@ -13,7 +13,7 @@ export class Untouched extends Error {}
 /** A file as it was read. Texts are bytes, one for each character, so that any encoding stays as it is. */
 export interface FileBefore {
   path: string
-  /** Undefined if there is no file. */
+  /** Undefined if the file does not exist. */
   text: string | undefined
   mode: number
 }
@@ -28,7 +28,7 @@ export function readForEdit(path: string): FileBefore {
   }
   if (found === undefined) return { path, text: undefined, mode: 0o600 }
   if (found.isSymbolicLink()) throw new Untouched('it is a symbolic link, and what it leads to may be shared or kept elsewhere')
-  if (!found.isFile()) throw new Untouched('it is no file')
+  if (!found.isFile()) throw new Untouched('it is not a file')
   if ((found.mode & 0o200) === 0) throw new Untouched('it is read-only')
   try {
     return { path, text: readFileSync(path, 'latin1'), mode: found.mode & 0o7777 }
@@ -54,7 +54,7 @@ export function replaceText({ path, text: before, mode }: FileBefore, text: stri
   }
 }
 
-/** How many backups of one file are kept. */
+/** The most backups of one file. */
 const MOST_BACKUPS = 100
 
 /** The names of a file's backups, the first one first. */

@@ -1,4 +1,4 @@
-/** Which of the user's files start an agent through the gateway, and what changes in them. */
+/** The changes in the user's files that start an agent through the gateway. */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { backUp, dropBackups, readForEdit, replaceText, Untouched } from './edited-file.ts'
@@ -13,7 +13,7 @@ export const COMMANDS = ['claude', 'codex', 'gemini', 'opencode', 'qwen'] as con
 /** One of them. */
 export type EnabledCommand = (typeof COMMANDS)[number]
 
-/** What is in a file for a command. */
+/** A part of what enables a command, in one file. */
 export type Part = 'function' | 'status line'
 
 /** A change of one file. */
@@ -37,7 +37,7 @@ export interface Refusal {
   isOurs: boolean
 }
 
-/** What is to be done for a command. */
+/** The changes that a command needs. */
 export interface Plan {
   changes: Change[]
   refusals: Refusal[]
@@ -56,7 +56,7 @@ export function planEnable(command: EnabledCommand, shell: ShellName, env: Envir
     if (there?.isChanged === true) throw new Untouched(`its lines between ">>> pi-context-manager enable ${command} >>>" and "<<<" have been changed; remove them first`)
     if (there !== undefined) return undefined
     const own = ownDefinition(text, command)
-    if (own !== undefined) throw new Untouched(`it has ${own} ${command} of its own, which starts the agent without the gateway; change that to start "pi-context-manager run -- ...", or remove it`)
+    if (own !== undefined) throw new Untouched(`it has ${own} ${command}, which starts the agent without the gateway; change that to start "pi-context-manager run -- ...", or remove it`)
     return () => added(file, withFunction(text, place, command))
   })
   if (command === 'claude') {

@@ -1,4 +1,4 @@
-/** What starts agents through the gateway in every terminal, in the user's own files. Other folders import only this file. */
+/** Agents that start through the gateway in every terminal, by lines in the user's own files. Other folders import only this file. */
 export { Untouched } from './edited-file.ts'
 export { COMMANDS, enabledParts, planDisable, planEnable } from './enable.ts'
 export type { Change, EnabledCommand, EnabledPart, Plan, Refusal } from './enable.ts'

@@ -12,13 +12,13 @@ export function claudeSettings(env: Environment): string {
   return join(own !== undefined && own !== '' ? own : join(env['HOME'] ?? homedir(), '.claude'), 'settings.json')
 }
 
-/** What the status line runs. */
+/** The command of the status line. */
 const COMMAND = 'pi-context-manager status-line'
 
 /** The member as it is written; what is around it decides the line breaks. */
 const MEMBER = `"statusLine": ${JSON.stringify({ type: 'command', command: COMMAND })}`
 
-/** Returns whether the settings have our status line, or one of the user's own. Throws {@link Untouched} for what is no JSON object. */
+/** Tells our status line in the settings from the user's. Throws {@link Untouched} for anything but a JSON object. */
 export function statusLineIn(text: string): 'ours' | 'own' | undefined {
   const found = settingsIn(text)['statusLine']
   if (found === undefined) return undefined
@@ -55,8 +55,8 @@ function settingsIn(text: string): Fields {
   try {
     found = text.trim() === '' ? {} : JSON.parse(text.replace(/^\u00EF\u00BB\u00BF/, ''))
   } catch {
-    throw new Untouched("it is no JSON, so its settings can't be read")
+    throw new Untouched("it is not JSON, so its settings can't be read")
   }
-  if (!isFields(found)) throw new Untouched('it is no JSON object')
+  if (!isFields(found)) throw new Untouched('it is not a JSON object')
   return found
 }

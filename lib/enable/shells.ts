@@ -6,7 +6,7 @@ import { basename, isAbsolute, join } from 'node:path'
 /** A shell whose functions are known. */
 export type ShellName = 'bash' | 'zsh' | 'fish'
 
-/** Where a shell reads the function of one command. */
+/** A file in which a shell reads the function of one command. */
 export interface ShellPlace {
   shell: ShellName
   file: string
@@ -69,12 +69,12 @@ export function withFunction(text: string, { shell }: ShellPlace, command: strin
   return text === '' || text.endsWith('\n') ? text + lines : `${text}\n${lines.replace('\n', `${JOINED}\n`)}`
 }
 
-/** Returns whether a text begins with lines of ours. */
+/** True if a text begins with lines of ours. */
 function isOurs(text: string): boolean {
   return text.startsWith('# >>> pi-context-manager enable ')
 }
 
-/** Returns whether a text has lines of ours, for any command. */
+/** True if a text has lines of ours, for any command. */
 export function hasFunctions(text: string): boolean {
   return text.includes('# >>> pi-context-manager enable ')
 }
@@ -93,7 +93,7 @@ export function withoutFunction(text: string, command: string): { text: string; 
       const at = text.indexOf(written)
       if (at < 0 || (at > 0 && text[at - 1] !== '\n')) continue
       const after = text.slice(at + written.length)
-      // What the user has written behind it keeps its own line, and other lines of ours remember the line break.
+      // The user's text behind it keeps its own line, and other lines of ours remember the line break.
       if (isJoined && isOurs(after)) return { text: text.slice(0, at) + after.replace('\n', `${JOINED}\n`), isChanged: false }
       const before = isJoined && after === '' && at > 0 ? text.slice(0, at - 1) : text.slice(0, at)
       return { text: before + after, isChanged: false }

@@ -60,7 +60,7 @@ export class GeminiRecording extends Recording {
   }
 }
 
-/** What happened in a session, in its order: a message came, or earlier ones left. */
+/** An event of a session: a message came, or earlier ones left. */
 type Event = { message: string } | { kept: readonly string[] } | { summary: string; from: string | undefined }
 
 class Session {
@@ -178,7 +178,7 @@ function answerOf(key: string, message: Fields, asked: number, at: number): Reco
   const results: RecordedEntry[] = []
   const content: ContentBlock[] = thoughts.map((one) => ({ type: 'thinking', thinking: [textOf(one['subject']), textOf(one['description'])].filter((text) => text !== '').join('\n') }))
   content.push(...blocksOf(message['content']))
-  // What the program itself has put into the model's mouth was not paid for.
+  // Answers that the program itself has written were not paid for.
   if (model === '' && usage === undefined && calls.length === 0) return content.length === 0 ? [] : [{ key, message: { role: 'custom', content }, at }]
   for (const [index, call] of calls.entries()) {
     const id = textOf(call['id']) || `${key}-call-${index}`

@@ -1,4 +1,4 @@
-/** Where agents keep their sessions, and which of them are installed. */
+/** The folders in which agents keep their sessions, and the agents that are installed. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -43,7 +43,7 @@ export function shortPath(path: string): string {
   return path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path
 }
 
-/** Where a command's program is, as a shell finds it; undefined if it is not installed. */
+/** The path of a command's program, as a shell finds it; undefined if it is not installed. */
 export function programPath(command: string, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const suffixes = process.platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : ['']
   for (const folder of (env['PATH'] ?? '').split(delimiter)) {
@@ -65,7 +65,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** What Gemini CLI's files have of an ID. */
+/** The part of an ID that Gemini CLI's files have. */
 const GEMINI_ID = /^[0-9a-f]{8}$/
 
 /** The session files in these folders whose ID is, or begins with, a name: by ID. */
