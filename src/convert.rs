@@ -226,7 +226,7 @@ pub fn stays(options: Option<js::StayOptions>) -> Result<Stays, Coded> {
     })
 }
 
-/// A bound as a share of what was spent; infinite if there is none.
+/// A bound as a share of the spending so far; infinite if there is none.
 fn share(given: Either<String, f64>) -> Result<f64, Coded> {
     match given {
         Either::A(word) if word == "none" => Ok(f64::INFINITY),
@@ -256,7 +256,7 @@ pub fn texts<T: ToString>(list: &[T]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
 }
 
-/// A count or a place, which stay far below what a number in JavaScript can be.
+/// A count or a place, which stay far below the largest number of JavaScript.
 pub fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -76,8 +76,8 @@ pub fn promise<T: ToNapiValue + Send + 'static>(
     spawned(env, caught(future, defect))
 }
 
-/// As [`promise`], for a call that needs only what is in memory. It starts on the event loop's thread and usually ends
-/// there, because waking another thread and being woken by it would take a hundred times as long.
+/// As [`promise`], for a call that needs only data in memory. It starts on the event loop's thread and usually ends there, because
+/// waking another thread and being woken by it would take a hundred times as long.
 pub fn prompt_promise<T: ToNapiValue + Send + 'static>(
     env: &Env,
     future: impl Future<Output = Outcome<T>> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Histories on their way to JavaScript. Their documents share their common parts there, so a chat's history takes the memory
-//! of its longest version and not of all of them; and each version costs what it changes.
+//! Histories on their way to JavaScript. Their documents share their common parts there, so a chat's history takes the
+//! memory of its longest version and not of all of them; and each version costs as much as its change.
 
 use std::collections::BTreeMap;
 
@@ -44,9 +44,9 @@ impl Start {
     }
 }
 
-/// The history of an object as texts, which lib/core/json.ts reads: what follows the version that a transaction wrote, at most so
-/// many versions, but all that one transaction wrote for one time. After a transaction that wrote no version of the object:
-/// what later ones wrote.
+/// The history of an object as texts, which lib/core/json.ts reads: the versions after the one that a transaction wrote, at
+/// most this many, but all that one transaction wrote for one time. After a transaction that wrote no version of the
+/// object: the versions of later ones.
 pub async fn of(
     store: &dyn Store,
     id: &ObjectId,

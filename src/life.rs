@@ -20,7 +20,7 @@ pub trait Held: Clone + Send + 'static {
     }
 }
 
-/// The place of what an instance has while it is open: empty before that and after it.
+/// The place of an instance's state while it is open: empty before that and after it.
 pub struct Life<T>(Arc<Mutex<Option<T>>>);
 
 impl<T: Held> Life<T> {
@@ -55,7 +55,7 @@ impl<T: Held> Life<T> {
         promise(env, run(self.current(), work))
     }
 
-    /// As `call`, for a call that needs only what is in memory.
+    /// As `call`, for a call that needs only data in memory.
     pub fn call_promptly<'e, U, F>(
         &self,
         env: &'e Env,
@@ -68,7 +68,7 @@ impl<T: Held> Life<T> {
         prompt_promise(env, run(self.current(), work))
     }
 
-    /// Ends the life, and runs the call that closes what the instance had. If it is not open, does nothing and resolves with
+    /// Ends the life, and runs the call that closes the instance's state. If it is not open, does nothing and resolves with
     /// undefined.
     pub fn end<'e, F, U>(
         &self,
@@ -93,7 +93,7 @@ impl<T: Held> Life<T> {
     }
 }
 
-/// Runs a call on what an instance has, if it is open.
+/// Runs a call on the instance's state, if it is open.
 async fn run<T: Held, U, F: Future<Output = Outcome<U>>>(
     held: Outcome<T>,
     work: impl FnOnce(T) -> F,

@@ -1,4 +1,4 @@
-//! Opening a session, and what a `ContextManager` has while it is open.
+//! Opening a session, and the state of an open `ContextManager`.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The projection's methods of `ContextManager`, and the conversion of what they take and give.
+//! The projection's methods of `ContextManager`, and the conversion of their arguments and results.
 
 use context_engine::{
     Because, Call, Chance, CollapsedCall, Edit, HeldBack, IncomingMessage, Received, RollPreview, TextEdit,

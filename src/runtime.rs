@@ -1,5 +1,5 @@
-//! What happens when the addon is loaded: its log starts, if one is wanted, and its own small tokio runtime. Two workers
-//! suffice, because the work is one session's.
+//! The loading of the addon: its log starts, if one is wanted, and its own small tokio runtime. Two workers suffice,
+//! because the work is one session's.
 
 use napi::bindgen_prelude::create_custom_tokio_runtime;
 

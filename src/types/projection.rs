@@ -1,4 +1,4 @@
-//! What the projection takes and gives: messages, the circumstances of a model call, and plans.
+//! The arguments and results of the projection: messages, the circumstances of a model call, and plans.
 
 use napi_derive::napi;
 

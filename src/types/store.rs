@@ -1,4 +1,4 @@
-//! What a whole store takes and gives: its options and state, sessions, searches, versions, and upkeep.
+//! The arguments and results of a whole store: its options and state, sessions, searches, versions, and upkeep.
 
 use napi_derive::napi;
 

@@ -1,4 +1,4 @@
-//! What is known of a file without reading it.
+//! The facts about a file without reading it.
 
 /// The facts that the operating system knows of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What differs between operating systems, once: files that only their owner can read, what tells one file from another,
+//! The differences between operating systems, in one place: files that only their owner can read, the identity of a file,
 //! opening a file without following links, and the machine's ID.
 //!
 //! Everything else in the project uses the standard library. The only unsafe code of the project is in `windows.rs`: calls
@@ -33,13 +33,13 @@ impl Facts {
     }
 }
 
-/// Device and number of what a path leads to, links followed; `None` where there is nothing that can be looked at.
+/// Device and number of the entry at a path, links followed; `None` if the entry can't be looked at.
 #[must_use]
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     system::identity(path)
 }
 
-/// The device of what a path leads to, where a file system can be mounted anywhere and only its number tells. `None` on
+/// The device of the entry at a path, where a file system can be mounted anywhere and only its number tells. `None` on
 /// Windows, where drive and share are in the path.
 #[must_use]
 pub fn device(path: &Path) -> Option<u64> {
@@ -125,8 +125,8 @@ pub fn free_space(folder: &Path) -> Option<u64> {
     system::free_space(folder)
 }
 
-/// The machine's ID: what the file holds, on Windows the `MachineGuid` where the file is the usual one. `None` where there
-/// is none, as in some containers and on macOS.
+/// The machine's ID: the content of the file; on Windows the `MachineGuid` if the file is the usual one. `None` if there is
+/// none, as in some containers and on macOS.
 #[must_use]
 pub fn machine_id(file: &str) -> Option<String> {
     let id = match cfg!(windows) && file == MACHINE_ID_FILE {

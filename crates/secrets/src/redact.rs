@@ -24,8 +24,8 @@ const NAMED: usize = 256;
 /// Number of secrets that were taken out, by rule.
 pub type Counts = BTreeMap<&'static str, usize>;
 
-/// The text with a mark such as `[redacted: aws-access-token]` in place of each secret, and what was taken out; `None` if
-/// it has none. `path` is as in [`in_text`].
+/// The text with a mark such as `[redacted: aws-access-token]` in place of each secret, and the counts of the secrets;
+/// `None` if it has none. `path` is as in [`in_text`].
 #[must_use]
 pub fn redacted(text: &str, path: Option<&str>) -> Option<(String, Counts)> {
     let secrets = in_text(text, path);
@@ -74,8 +74,8 @@ pub fn is_args(document: &Document, args: &Map<String, Value>) -> bool {
     })
 }
 
-/// Takes the secrets out of what a transaction records: texts of files and prompts, arguments and outputs of calls, and the
-/// turns of a chat. `note` gets each string that was changed as it was and as it is, with the document or patch it is of.
+/// Takes the secrets out of the records of a transaction: texts of files and prompts, arguments and outputs of calls, and
+/// the turns of a chat. `note` gets each changed string, before and after, with its document or patch.
 ///
 /// Hashes of files' bytes stay, and so does their length, so that a redacted file is not taken for a changed one.
 pub(super) fn transaction(transaction: &mut Transaction, note: &mut dyn FnMut(Of<'_>, &str, &str)) {

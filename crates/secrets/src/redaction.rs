@@ -1,4 +1,4 @@
-//! What a client takes out when it records, and what it can put back while it runs.
+//! The secrets that a client takes out when it records, and puts back while it runs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -34,7 +34,7 @@ struct Originals {
 }
 
 impl Redaction {
-    /// Takes the secrets out of a transaction. Only what it writes is searched.
+    /// Takes the secrets out of a transaction. Only its writes are searched.
     pub fn take_out(&self, transaction: &mut Transaction) {
         redact::transaction(transaction, &mut |(id, source_hash), old, new| {
             let mut originals = self.originals.lock().unwrap_or_else(PoisonError::into_inner);

@@ -76,7 +76,7 @@ fn a_thousand_secrets_of_twenty_kinds_are_found() {
                 _ => format!("first line\n  const key = `{secret}`;\nlast line\n"),
             };
             let found = secrets::in_text(&text, None);
-            // Nothing of it may be left where what was found is taken out.
+            // Without the found text, no part of the secret may be left.
             let end = &secret[secret.len() / 2..];
             let mut rest = text.clone();
             for secret in found.iter().rev() {
@@ -103,7 +103,7 @@ fn ordinary() -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            // The rules themselves name what they look for.
+            // The rules themselves contain the words that they look for.
             if path.is_dir() && name != "node_modules" && name != "target" {
                 folders.push(path);
             } else if path.is_file() && name != "gitleaks.toml" {

@@ -1,4 +1,4 @@
-//! How calls grow with what they are asked for: `cargo bench -p context-store --bench growth [PART]`.
+//! The growth of calls with their arguments: `cargo bench -p context-store --bench growth [PART]`.
 //!
 //! Every line is one point of a curve, beside the smallest point of the same curve.
 

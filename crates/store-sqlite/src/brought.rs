@@ -11,7 +11,7 @@ use super::error::Result;
 /// Prefix of the names. The transaction's number follows, in digits that sort as numbers do.
 const BROUGHT: &str = "brought:";
 
-/// Notes within the current transaction that it brings in what another database has.
+/// Notes within the current transaction that it brings in versions of another database.
 pub(super) fn note(connection: &Connection, tx_id: i64) -> Result<()> {
     let insert = "INSERT OR IGNORE INTO local (name, value) VALUES (?, '')";
     connection.prepare_cached(insert)?.execute([name(tx_id.unsigned_abs())])?;

@@ -99,7 +99,7 @@ fn work(connection: &Connection, asks: &Receiver<Ask>, left: &AtomicI64) {
     }
 }
 
-/// Copies what can be copied without waiting for anybody. Returns how many pages are left.
+/// Copies as much as possible without waiting. Returns the number of pages that are left.
 fn copy(connection: &Connection) -> Result<i64> {
     let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
     Ok(statement.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))?)

@@ -1,4 +1,4 @@
-//! Opening the file: who may read it, what it is, and how each connection is set up.
+//! Opening the file: its readers, its kind, and the settings of each connection.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -164,8 +164,7 @@ pub(super) fn wait_for_locks(
     Ok(())
 }
 
-/// Looks at what is at the path without SQLite, so that a file that is not a store stays as it is. Returns
-/// whether there is a file.
+/// Inspects the path without SQLite, so that a file that is not a store stays as it is. True if there is a file.
 fn look(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(unusable("it is a directory; name a file in it")),

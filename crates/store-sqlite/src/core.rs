@@ -1,4 +1,4 @@
-//! What is open for a file: its connections and threads. Several stores of a process may use the same ones.
+//! The connections and threads that are open for a file. Several stores of a process may use the same ones.
 
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -75,7 +75,7 @@ impl Core {
         self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Ends the writer and the readers without waiting: they finish what was sent, and end by themselves.
+    /// Ends the writer and the readers without waiting: they finish the jobs sent before, and end by themselves.
     pub fn end(&self) {
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
     }

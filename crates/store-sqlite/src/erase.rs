@@ -1,8 +1,8 @@
 //! Erasing for the owner of a store: texts, and the payloads that contain them. Envelopes, hashes and times stay.
 //!
-//! Erasing takes two steps. The first is one transaction: after it, no read, search or export returns what was
-//! erased. The second rewrites the whole file and empties the log, because freed pages keep their old bytes. If the
-//! process ends in between, the first step is done; the next call always repeats the second.
+//! Erasing takes two steps. The first is one transaction: after it, no read, search or export returns the erased text. The
+//! second rewrites the whole file and empties the log, because freed pages keep their old bytes. If the process ends in
+//! between, the first step is done; the next call always repeats the second.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -58,10 +58,10 @@ pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) ->
     Ok(ErasedCount { texts: contents.len() as u64, versions })
 }
 
-/// The name in the table `local` of what was erased since the file was last rewritten: texts and versions.
+/// The name in the table `local` of the count of texts and versions that were erased since the file was last rewritten.
 const UNFINISHED: &str = "erased";
 
-/// Adds to what was erased since the file was last rewritten. Returns all of it.
+/// Adds to the count of erasures since the file was last rewritten. Returns all of it.
 pub(super) fn note_unfinished(connection: &Connection, count: ErasedCount) -> Result<ErasedCount> {
     let noted = read::local(connection, UNFINISHED)?.unwrap_or_default();
     let (texts, versions) = noted.split_once(' ').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What was erased and can't be told from the erased texts of the store: short ones, which may come again as part of a payload,
+//! Erased texts that can't be told from the erased texts of the store: short ones, which may return as part of a payload,
 //! and those that are erased wherever they occur. They are remembered by their hashes, so that they are not stored again.
 
 use context_store::StoreError;
@@ -50,7 +50,7 @@ pub(super) fn remember(
 ) -> Result<()> {
     let mut gone = Gone::default();
     for content in contents {
-        // Damage is reported when the text is read; what is lost anyway is not remembered.
+        // Damage is reported when the text is read; lost text is not remembered.
         if let Ok(StoredText::Text(text)) = form::text_of(connection, *content) {
             gone.add_said(&text);
         }
@@ -108,7 +108,7 @@ fn each_word(connection: &Connection, seq: i64, use_it: &mut impl FnMut(&str)) -
     let mut find = connection.prepare_cached(&select(TextColumn::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
     let Some(sql) = rows.next()? else { return Ok(()) };
-    // Damage is reported when the version is read; what is lost anyway is not remembered.
+    // Damage is reported when the version is read; a lost version is not remembered.
     let Ok(row) = Row::read(connection, sql) else { return Ok(()) };
     let read = |json: &str| serde_json::from_str::<Value>(&json.replace('\u{1}', ""));
     if let Ok(body) = read(&row.body) {

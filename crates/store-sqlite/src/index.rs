@@ -5,7 +5,7 @@
 //! reading it never takes more than two texts. The root and its differences are indexed together: of a difference only
 //! the new lines. So all words of a text are in its root's rows, and a search checks which of the texts has them all.
 //!
-//! Not all of a text is worth indexing ([`indexable`]); what is left out is found by reading the text.
+//! Not all of a text is worth indexing ([`indexable`]); the search finds the omitted parts by reading the text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -134,7 +134,7 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
         return Ok(None);
     }
     let Ok(StoredText::Text(base)) = form::text_of(connection, root) else { return Ok(None) };
-    // Reading it takes both texts: never more than twice what the whole text would take.
+    // Reading it takes both texts: never more than twice the bytes of the whole text.
     if base.len() > text.len() * 2 {
         return Ok(None);
     }

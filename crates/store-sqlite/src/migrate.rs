@@ -18,7 +18,7 @@ pub(super) fn check(connection: &Connection) -> Result<()> {
     check_for(&moment, &MIGRATIONS)
 }
 
-/// Applies what is missing, all of it in one transaction.
+/// Applies the missing steps, all of them in one transaction.
 pub(super) fn run(connection: &Connection) -> Result<()> {
     run_all(connection, &MIGRATIONS)
 }

@@ -1,5 +1,5 @@
-//! The forms of versions that patches change, and writing what another store has of a growing document's past as the patches
-//! that it grew by.
+//! The forms of versions that patches change, and writing the past of another store's growing document as the patches that
+//! made it.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -42,7 +42,7 @@ impl SqliteStore {
         self.write(prepared).await
     }
 
-    /// From when on each version of an object holds, oldest first.
+    /// The time from which each version of an object holds, oldest first.
     pub async fn valid_times(&self, id: &ObjectId) -> StoreResult<Vec<Timestamp>> {
         let id = id.clone();
         let read = move |connection: &Connection| {

@@ -105,8 +105,8 @@ impl PreparedWrite {
 }
 
 impl PreparedWrite {
-    /// The write with marks in place of what is forgotten; `None` if it has nothing of that. The hash of a whole document
-    /// stays that of the original, so that the same document is not written twice.
+    /// The write with marks in place of forgotten text; `None` if it has none. The hash of a whole document stays that of
+    /// the original, so that the same document is not written twice.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for what can't be written as JSON.

@@ -138,7 +138,7 @@ pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entr
         let follows = before.is_some_and(|(chain, depth)| (chain, depth + 1) == place);
         let (change, erased) = match (row.base, row.patch(connection)?) {
             (Some(_), Some(patch)) if follows => (Change::Patch(patch), row.erased()?),
-            // A version of another chain, which arrived later, lies between it and what it changes.
+            // A version of another chain, which arrived later, lies between it and its base.
             (Some(base), Some(_)) => {
                 let (document, erased) = materialise(connection, base, &row)?;
                 (Change::Document(document), erased)
@@ -255,7 +255,7 @@ fn one<T>(
     then(row, sql).map(Some)
 }
 
-/// The version at a point of the two times, with a bound on what the store knew.
+/// The version at a point of the two times, with a bound on the store's knowledge.
 ///
 /// Most versions are valid from their transaction on. So those after the bound are at the end of the index, beyond the
 /// bound's time, and are never visited. The few that were dated ahead have an index of their own.

@@ -45,7 +45,7 @@ pub(super) fn select(text: TextColumn, rest: &str) -> String {
     )
 }
 
-/// A row of `versions` with what belongs to it.
+/// A row of `versions` with its text and times.
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
     pub seq: i64,
@@ -158,8 +158,8 @@ impl<'a> Row<'a> {
         hasher.finish()
     }
 
-    /// The packed payload, `None` if it stays in plain columns; and what the column `body` has then: all of it, or what stays
-    /// readable beside the packed form.
+    /// The packed payload, `None` if it stays in plain columns; and the value of the column `body` then: all of it, or the
+    /// part that stays readable beside the packed form.
     pub fn packed(&self) -> Result<(Option<Vec<u8>>, Cow<'_, str>)> {
         let (patch, nested) = (self.patch.as_deref(), self.nested.as_deref());
         let packed = pack::pack(RowParts { body: &self.body, patch, nested }, &self.texts)?;

@@ -194,7 +194,7 @@ fn occurrences(
     Ok(found)
 }
 
-/// Adds what the index lacks: the versions after those that it has.
+/// Adds the versions that the index lacks: those after its last one.
 fn add_rest(
     connection: &Connection,
     wanted: &SearchedWords<'_>,

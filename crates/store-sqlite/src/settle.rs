@@ -1,4 +1,4 @@
-//! What an acknowledged write survives, and syncing the log for transactions that are already acknowledged.
+//! The durability of an acknowledged write, and syncing the log for transactions that are already acknowledged.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl Settled {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
-    /// Syncs what is still unsynced, unless another caller is doing so.
+    /// Syncs the unsynced transactions, unless another caller is doing so.
     pub async fn settle(&self) -> Result<()> {
         let wanted = self.acknowledged.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) >= wanted {
@@ -52,7 +52,7 @@ impl Settled {
         let mut sync = || {
             let log = match file.take() {
                 Some(log) => log,
-                // Windows syncs only what is open for writing.
+                // Windows syncs only files that are open for writing.
                 None => File::options().read(true).write(cfg!(windows)).open(&self.log)?,
             };
             log.sync_data()?;

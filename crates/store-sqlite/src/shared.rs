@@ -1,5 +1,5 @@
-//! What this process has open, by file: stores that are opened on one file share its connections and threads, so that each
-//! further one costs no file descriptor.
+//! The stores that this process has open, by file: stores that are opened on one file share its connections and threads, so
+//! that each further one costs no file descriptor.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) enum Seat {
     Shared(Key, Slot),
 }
 
-/// Finds what is open for the file, or opens it. A file that was replaced is opened anew.
+/// Finds the open store of the file, or opens it. A file that was replaced is opened anew.
 pub(super) fn join(path: &Path, durability: Durability) -> Result<(Arc<Core>, Seat)> {
     connect::prepare(path)?;
     let key = (canonical(path), durability);

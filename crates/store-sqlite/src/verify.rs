@@ -1,4 +1,4 @@
-//! Reads everything: names what is damaged, and counts what takes the space.
+//! Reads everything: names the damage, and counts the space.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +29,7 @@ pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
 /// Place and object of each version, as far as they can be read.
 fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (TxId, Option<ObjectId>)> {
     let mut places = BTreeMap::new();
-    // The index and the table are read separately, because one may still have what the other has lost.
+    // The index and the table are read separately, because one may still have the versions that the other has lost.
     for source in ["versions INDEXED BY versions_by_object", "versions NOT INDEXED"] {
         let read = || -> Result<Vec<(i64, i64, i64)>> {
             let mut statement = connection.prepare(&format!("SELECT seq, tx_id, object FROM {source}"))?;

@@ -35,7 +35,7 @@ const STEP: i64 = 64;
 /// So many pages of the log are copied back between two transactions: a few milliseconds.
 const LITTLE: i64 = 128;
 
-/// From this many pages on, the log is restarted whatever is left: 16 MB.
+/// From this many pages on, the log is restarted even if some are left: 16 MB.
 const LONGEST: i64 = 2_048;
 
 /// The longest wait of the search index for a lock of another process: a search can do without.
@@ -235,7 +235,7 @@ impl Writer {
         Ok(self.unindexed)
     }
 
-    /// Indexes what has been written up to now. Another process may continue to write, so that there is always more.
+    /// Indexes all versions written so far. Another process may continue to write, so that there is always more.
     pub fn index_all(&mut self) -> Result<()> {
         let newest = "SELECT coalesce(max(seq), 0) FROM versions";
         let newest: i64 = self.connection.query_row(newest, [], |row| row.get(0))?;
@@ -259,7 +259,7 @@ impl Writer {
         })
     }
 
-    /// Keeps the log short. The other thread copies it back while this one writes, but what is written meanwhile is always left:
+    /// Keeps the log short. The other thread copies it back while this one writes, but some new pages are always left:
     /// under steady writing the log would never start over. So once little is left, this thread copies the rest between two
     /// of its transactions.
     #[tracing::instrument(name = "store_checkpoint", level = "debug", skip_all)]

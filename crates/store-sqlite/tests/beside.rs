@@ -1,4 +1,4 @@
-//! What the owner of a store asks for ends although another process writes as fast as it can.
+//! The requests of a store's owner end although another process writes as fast as it can.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

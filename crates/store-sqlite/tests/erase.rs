@@ -1,4 +1,4 @@
-//! What the owner of a store wants to be forgotten is in no file of it any more, and everything else is as it was.
+//! Text that the owner of a store wants to forget is in no file of it any more, and everything else is unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -47,7 +47,7 @@ async fn a_thousand_secrets_are_in_no_file_any_more() {
     let untouched = store.get(kept.id(), AsOf::default()).await.unwrap().unwrap();
     assert_eq!((untouched.document, untouched.erased), (kept, None));
 
-    // The same again finds nothing, and what is written afterwards stays.
+    // A second call finds nothing, and later writes stay.
     assert_eq!(store.erase(all(), "again").await.unwrap().versions, 0);
     write(&*store, vec![Write::put(file("/new", "a new text"))]).await;
     store.close().await.unwrap();

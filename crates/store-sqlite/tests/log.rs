@@ -12,7 +12,7 @@ use context_model::source::FilesystemSource;
 use context_store::{AsOf, Store, Transaction, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 
-/// Texts that can't be compressed, so that the log grows by what is written.
+/// Texts that can't be compressed, so that the log grows by their length.
 fn text(n: u64) -> String {
     (0..400).map(|line| format!("{}\n", Digest::of(format!("{n} {line}").as_bytes()))).collect()
 }

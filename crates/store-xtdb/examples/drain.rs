@@ -1,4 +1,4 @@
-//! How fast a backlog is sent: `cargo run --release -p context-store-xtdb --example drain -- URL [VERSIONS…]`.
+//! The speed at which a backlog is sent: `cargo run --release -p context-store-xtdb --example drain -- URL [VERSIONS…]`.
 //!
 //! For each number a journal is filled while no node listens, half of it with turns of one chat and half with files, and
 //! then sent to the node, as if by a process that begins anew. It ends by itself.

@@ -27,8 +27,8 @@ use context_store::Result;
 /// The field with the list: a JSON text, so that XTDB does not index each ID.
 const CHANGES: &str = "context/changes";
 
-/// From so long before the last change that is known, in milliseconds, XTDB looks for later transactions: the clocks of
-/// a cluster's nodes may differ by that much.
+/// XTDB looks for later transactions from this many milliseconds before the last known change: the clocks of a cluster's
+/// nodes may differ by that much.
 const OVERLAP: i64 = 60_000;
 
 /// Number of digits of a list's hash that are noted.
@@ -57,7 +57,7 @@ pub(crate) struct AreaChanges {
     pub changed: Vec<(TxId, ObjectId)>,
     /// The position up to which the log was read.
     pub position: AreaPosition,
-    /// False if the log lacks what was read last: then the database has lost it, or is another one.
+    /// False if the log lacks the last entry that was read: then the database has lost it, or is another one.
     pub is_continued: bool,
 }
 
@@ -154,8 +154,8 @@ impl XtdbClient {
     /// need not walk through the area's past. (From the oldest on and with a start, XTDB 1 on RocksDB has no answer for the
     /// ID with the greatest hash: it looks for the key behind the start, and finds none.)
     ///
-    /// `own`: the name of this client and the run of its sender; what another run wrote under that name, another copy of the
-    /// journal may have written. `is_first`: what was read last is asked for once more, to see that it is still there.
+    /// `own`: the name of this client and the run of its sender; another copy of the journal may have written under that
+    /// name in another run. `is_first`: the last entry that was read is requested once more, to see that it is still there.
     pub(super) async fn changes_in(
         &self,
         area: &Area,

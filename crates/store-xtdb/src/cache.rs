@@ -1,4 +1,4 @@
-//! What this client remembers: the latest versions that it read or wrote, and the names behind XTDB's ID hashes.
+//! This client's memory: the latest versions that it read or wrote, and the names behind XTDB's ID hashes.
 //!
 //! Architecture invariant: a cached latest version is only a guess. Every transaction that is based on one has a `match`
 //! for it, and a read asks the node for the version's coordinates before it takes the document from here.

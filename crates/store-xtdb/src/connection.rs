@@ -142,7 +142,8 @@ pub(crate) struct RequestHead<'a> {
 pub(crate) struct HttpClient(hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 
 impl HttpClient {
-    /// A client that waits so long for a connection. The machine's certificates are only read if one of the nodes needs TLS.
+    /// A client that waits this long for a connection. The machine's certificates are only read if one of the nodes needs
+    /// TLS.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if the machine has no certificates that can be read.

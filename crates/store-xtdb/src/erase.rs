@@ -7,7 +7,7 @@
 //!   transaction as each piece of that work. So the work can be interrupted anywhere, and any client can complete it.
 //! - A document is not put back as it was, but with a field `KEPT` that is new each time: a node that indexes the
 //!   transactions from the beginning writes the tombstones once more, by content hash.
-//! - No transaction with `evict` has a document of what is evicted, not even in a `match`: a copy of it that arrives late
+//! - No transaction with `evict` has a document of an evicted object, not even in a `match`: a copy of it that arrives late
 //!   would store that document again.
 
 use std::collections::{BTreeSet, HashMap};
@@ -95,7 +95,7 @@ impl XtdbClient {
         Ok(weights)
     }
 
-    /// Completes what a client has left that ended while it erased.
+    /// Completes the work of a client that ended while it erased.
     pub(super) async fn take_over(self: &Arc<Self>, writer: &mut NodeWriter) -> Result<()> {
         tracing::warn!("completing what another client began to erase");
         self.rename(writer).await?;
@@ -103,7 +103,7 @@ impl XtdbClient {
         self.end(writer).await
     }
 
-    /// Tells all clients what is erased, before it is. Returns how many texts go as a whole.
+    /// Tells all clients the erased texts before they are erased. Returns the number of texts that go as a whole.
     async fn publish(
         self: &Arc<Self>,
         writer: &mut NodeWriter,
@@ -244,7 +244,7 @@ impl XtdbClient {
         ended
     }
 
-    /// Erases in one object. Returns how many versions are marked now.
+    /// Erases in one object. Returns the number of versions that are marked now.
     async fn erase_object(
         self: &Arc<Self>,
         writer: &mut NodeWriter,

@@ -1,4 +1,4 @@
-//! What the owner of the store has erased, as all clients of the database know it.
+//! The erasures of the store's owner, as all clients of the database know them.
 //!
 //! A small document, the notice, has the number of the last record and, while a client erases, a name for that erasure.
 //! Every transaction of every client has a `match` for the notice that the client knows. So a client that was away, or that
@@ -59,7 +59,7 @@ impl Erasures {
         &self.all
     }
 
-    /// The version without what was erased; `None` if it has nothing of that.
+    /// The version without the erased texts; `None` if it has none of them.
     pub fn taken_out_of(&self, document: &Document, valid_time: Option<Timestamp>) -> Option<Document> {
         let until = self.all.objects.get(document.id());
         let whole = until.is_some_and(|until| valid_time.is_some_and(|time| time <= *until));

@@ -1,4 +1,4 @@
-//! How a version is stored in XTDB: as a whole document, or as a change of the one before it.
+//! The form of a version in XTDB: a whole document, or a change of the one before it.
 //!
 //! A chat gains a turn and a session gains IDs at every step. If each version were sent whole, the total would grow with the
 //! square of the length. So a version of such an object is a document without lists and objects; its field `PATCH` has the

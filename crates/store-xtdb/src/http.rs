@@ -212,7 +212,7 @@ impl Nodes {
         )))
     }
 
-    /// The error for an answer that is about something else than what was asked.
+    /// The error for an answer that does not fit the request.
     pub fn foreign(&self, asked: &str) -> StoreError {
         StoreError::Unavailable(format!(
             "XTDB at {} was asked about {asked} and answered about something else; check what stands between",

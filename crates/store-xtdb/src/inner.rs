@@ -1,4 +1,4 @@
-//! What the parts of the store share: the nodes, what is known about the database, and reads that wait for it.
+//! The state that the parts of the store share: the nodes, the facts about the database, and reads that wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl XtdbClient {
         Ok(Some(tx))
     }
 
-    /// The same without waiting for anything, so that it tells whether the node has what this client knows.
+    /// The same without waiting, so that it shows if the node has everything that this client knows.
     pub(super) async fn newest_tx(&self) -> Result<Option<Tx>> {
         let request = NodeRequest::get("latest-completed-tx", Format::Edn);
         Ok(self.tx_of(&request).await?.map(|(tx, _)| tx))

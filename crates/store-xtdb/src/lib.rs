@@ -11,7 +11,7 @@
 //!   create one version, and no change is lost between reading and writing.
 //! - Every read waits for the newest transaction that this client wrote or saw, whichever node answers it, so a fail-over
 //!   never goes back in time.
-//! - What a client asks for at a turn grows with its own areas (see `areas`), and not with what others write elsewhere.
+//! - A client's requests at a turn grow with its own areas (see `areas`), and not with others' writes elsewhere.
 //!
 //! A transaction that writes one object several times becomes several transactions in XTDB, which keeps only the last put
 //! per ID in each. They are applied in order. If the client ends between two of them, only the first ones have been

@@ -1,4 +1,4 @@
-//! What the transaction log shows: which objects changed, and everything that was ever written.
+//! The transaction log: the objects that changed, and everything that was ever written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};

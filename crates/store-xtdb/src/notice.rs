@@ -1,4 +1,4 @@
-//! Reading and changing the notice of what was erased (see `erasures`).
+//! Reading and changing the notice of erasures (see `erasures`).
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

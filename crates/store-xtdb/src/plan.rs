@@ -1,4 +1,4 @@
-//! What a transaction writes, given the versions that it is based on. No I/O.
+//! The plan of a transaction, given the versions that it is based on. No I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ pub(super) struct WritePlan {
 type Fence = (ObjectId, Option<Value>, Option<Timestamp>);
 
 /// Plans the writes. If `is_fenced` is false, only absences are fenced. Versions that come late from a journal don't depend
-/// on what was written in the meantime; of these, only content objects are fenced, against a second version with the same
+/// on the writes in the meantime; of these, only content objects are fenced, against a second version with the same
 /// content.
 pub(super) fn plan(
     writes: &[Write],
@@ -191,7 +191,7 @@ impl Draft {
         Self { form: StoredForm::whole(&document), document, valid_time, bytes: 0, mark: None }
     }
 
-    /// The version without what the owner of the store has erased.
+    /// The version without the texts that the owner of the store has erased.
     fn clean(document: Document, valid_time: Option<Timestamp>, erasures: &Erasures) -> Self {
         match erasures.taken_out_of(&document, valid_time) {
             None => Self::new(document, valid_time),
@@ -318,7 +318,7 @@ pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
     one.content_hash() == other.content_hash() && one.source_hash() == other.source_hash()
 }
 
-/// The area of what a write creates or changes; `None` where only the stored object tells.
+/// The area of a write's object; `None` where only the stored object tells.
 pub(super) fn area_of(write: &Write) -> Option<Area> {
     match write {
         Write::Put { document, .. } => Some(Area::of(document)),

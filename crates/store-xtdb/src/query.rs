@@ -1,4 +1,4 @@
-//! Which objects match a filter: by Datalog if XTDB has an index, otherwise by their fields.
+//! The objects that match a filter: by Datalog if XTDB has an index, otherwise by their fields.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What stays of an object, while the object is being evicted and put back.
+//! The rest of an object, while the object is being evicted and put back.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl XtdbClient {
         Ok(())
     }
 
-    /// Evicts an object and puts back what stays, from where its step says.
+    /// Evicts an object and puts back its rest, from where its step says.
     pub(super) async fn put_back(self: &Arc<Self>, writer: &mut NodeWriter, mut step: Value) -> Result<()> {
         let lost = || StoreError::Corrupt("what stays of an erased object can't be read".into());
         let id = ObjectId::new(step["xt/id"].as_str().unwrap_or_default());

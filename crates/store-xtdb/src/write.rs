@@ -377,7 +377,7 @@ impl XtdbClient {
         Ok(())
     }
 
-    /// Remembers what was written, if it is now the latest version.
+    /// Remembers the written version, if it is now the latest one.
     fn remember(&self, part: &PartialWrite, bases: &HashMap<ObjectId, BeforeWrite>, tx: Tx) {
         self.cache(|cache| {
             for draft in &part.drafts {

@@ -34,7 +34,7 @@ use rig::{Kind, Node};
 use secrets::file;
 use serde_json::{Value, json};
 
-/// Says to a process of this test what it erases, and where.
+/// Tells a process of this test which texts to erase, and where.
 const CHILD: &str = "CONTEXT_ERASE_CHILD";
 
 fn script() -> Option<PathBuf> {

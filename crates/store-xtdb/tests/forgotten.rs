@@ -1,4 +1,4 @@
-//! What one machine forgot is not stored again when another machine says it, however short it is.
+//! Text that one machine forgot is not stored again when another machine writes it, however short it is.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;
@@ -93,7 +93,7 @@ async fn text_said_again_on_another_machine_stays_forgotten() {
     two.close().await.unwrap();
 }
 
-/// The list of names that the first machine read at its start does not have what the second one writes later.
+/// The first machine read the list of names at its start, so the list lacks the objects that the second one writes later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_begun_elsewhere_later_is_forgotten_with_all_its_objects() {
     let Some(script) = rig::start_script("forgotten", include_str!("forgotten.rs")) else { return };

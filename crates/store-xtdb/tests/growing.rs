@@ -1,5 +1,5 @@
-//! What a growing document costs on the way to XTDB and back, in bytes. Needs no XTDB: the node is the one of the
-//! engine's simulation, which counts.
+//! The cost of a growing document on the way to XTDB and back, in bytes. Needs no XTDB: the node is the one of the engine's
+//! simulation, which counts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;

@@ -192,7 +192,8 @@ async fn a_restored_database_gets_back_what_it_lost() {
     }
 }
 
-/// A journal that is given another database sends it what this machine wrote, and not what it has read of others.
+/// A journal that is given another database sends this machine's writes to it, and not the versions that it has read of
+/// others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_database_gets_what_this_machine_wrote() {
     let (node, another) = (Arc::new(Node::default()), Arc::new(Node::default()));
@@ -216,7 +217,7 @@ async fn a_replaced_database_gets_what_this_machine_wrote() {
     assert_eq!(there(&another).await.keys().filter(|(path, _)| path == "/theirs").count(), 0);
 }
 
-/// A machine with a slow clock replaces what a fast one wrote, in the same process and in the next one.
+/// A machine with a slow clock replaces the version of a fast one, in the same process and in the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_replaces_what_it_was_based_on_after_a_restart() {
     let node = Arc::new(Node::default());

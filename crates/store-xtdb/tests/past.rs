@@ -156,7 +156,7 @@ async fn a_second_journal_gives_back_the_whole_past_of_a_session() {
         let patches = journal.iter().filter(|entry| matches!(entry.change, Change::Patch(_))).count();
         let broken = if matches!(first, First::Points) { TURNS } else { 3 };
         assert!(patches + broken >= TURNS, "{patches} of {TURNS}, {first:?}");
-        // Nothing of it is sent again, and what was fetched is not fetched again.
+        // Nothing of it is sent again, and no fetched version is fetched again.
         two.flush().await.unwrap();
         node.traffic();
         for id in &ids {
@@ -183,7 +183,7 @@ async fn two_machines_that_take_turns_both_have_all_turns() {
     write(&*stores[0], vec![Write::put(Document::chat(&session()))]).await;
     stores[0].flush().await.unwrap();
     for n in 1..=30 {
-        // Each takes three turns, and continues what the other one wrote.
+        // Each takes three turns, and continues the turns of the other.
         let store = &stores[(n / 3) % 2];
         store.pull().await.unwrap();
         let there = document(&**store, &chat(), AsOf::default()).await.unwrap();

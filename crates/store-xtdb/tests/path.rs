@@ -1,4 +1,4 @@
-//! What stands between a machine and its node: answers that come late, are about something else, or are no answers. Needs no
+//! Programs between a machine and its node: answers that come late, are about something else, or are not answers. Needs no
 //! XTDB: the node is the one of the engine's simulation.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -102,7 +102,8 @@ impl Drawn {
     }
 }
 
-/// The steps of a seed. A journal from a backup has lost what a database loses later, so a schedule has only one of both.
+/// The steps of a seed. A journal from a backup lacks the versions that a database loses later, so a schedule has only one
+/// of both.
 fn schedule(seed: u64) -> Vec<Step> {
     let mut drawn = Drawn(seed);
     let restores = seed.is_multiple_of(2);
@@ -210,7 +211,7 @@ impl World {
         }
     }
 
-    /// Lets everything arrive, and returns what is wrong then.
+    /// Lets everything arrive, and returns the faults found then.
     async fn settle(&mut self) -> Result<(), String> {
         for one in &self.machines {
             one.port.set(Way::Open);

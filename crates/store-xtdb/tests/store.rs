@@ -125,7 +125,7 @@ async fn values_come_back_as_they_were_hashed() {
     let query =
         Filter { path_prefix: Some("/long".into()), filesystem_id: Some("f".into()), ..Filter::default() };
     assert_eq!(other.query(&query).await.unwrap(), [ids[5].clone()]);
-    // A second client replaces what the first one wrote: its match has the same classes of numbers.
+    // A second client replaces the document of the first one: its match has the same classes of numbers.
     let mut patch = Patch::new();
     patch.put(&["content"], json!("new"));
     for id in &ids[..5] {

@@ -1,5 +1,4 @@
-//! What the client makes of the answers of servers: recorded ones of XTDB 1.24.3, and ones of everything else.
-//! Needs no XTDB.
+//! The client's reading of servers' answers: recorded ones of XTDB 1.24.3, and ones of everything else. Needs no XTDB.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod rig;
@@ -233,7 +232,7 @@ async fn an_unacknowledged_submission_is_unavailable(#[case] answer: &str) {
     let body: serde_json::Value = serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
     let ops: Vec<&str> =
         body["tx-ops"].as_array().unwrap().iter().map(|op| op[0].as_str().unwrap()).collect();
-    // The file, the writer's mark, and the list of what was written in the file's area.
+    // The file, the writer's mark, and the list of changes in the file's area.
     assert_eq!(ops, ["match", "match", "match", "put", "put", "put"]);
     assert_eq!(body["tx-ops"][3][1], serde_json::to_value(file()).unwrap());
     assert_eq!(body["tx-ops"][5][1]["xt/id"], "changes:files:fs");

@@ -1,4 +1,4 @@
-//! Where transaction times come from.
+//! The source of transaction times.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

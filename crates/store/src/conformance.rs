@@ -1,4 +1,4 @@
-//! What every backend must do: one list of checks, which the tests of each backend run.
+//! The duties of every backend: one list of checks, which the tests of each backend run.
 //!
 //! A store may already contain other objects (a shared server), so each check uses its own IDs and compares
 //! transactions with each other, never with fixed numbers. A check panics if the store is wrong.

@@ -12,7 +12,7 @@ pub enum StoreError {
     /// `STORE_UNAVAILABLE`: the store can't be opened or reached.
     #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// `STORE_CORRUPT`: what is stored does not have the hash it was stored with.
+    /// `STORE_CORRUPT`: the stored object does not have the hash it was stored with.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
     /// `STORE_NEWER`: a newer version of this library wrote the store.

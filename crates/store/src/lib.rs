@@ -5,7 +5,7 @@
 //!   [`OwnedStore`], which no agent is given.
 //! - A write that was acknowledged is durable against a killed process and readable at once.
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
-//! - Appending to a growing document costs what the change costs; reading gives the whole document.
+//! - Appending to a growing document costs as much as the change; reading gives the whole document.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ pub trait Store: Send + Sync {
     /// The version of an object at a point in valid and transaction time; `None` if there was none.
     ///
     /// # Errors
-    /// `STORE_CORRUPT` when what is stored does not have the hash it was stored with.
+    /// `STORE_CORRUPT` when the stored object does not have the hash it was stored with.
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>>;
 
     /// As [`Store::get`] for many objects in one read, in the order of the IDs.
@@ -152,8 +152,8 @@ pub trait Store: Send + Sync {
         Ok(versions)
     }
 
-    /// The same as [`Store::history`], with each version of a growing document as the patch that made it: for callers that put
-    /// the documents together themselves, at the cost of what was written. `None` if the store can't give it so.
+    /// The same as [`Store::history`], with each version of a growing document as the patch that made it: for callers that
+    /// put the documents together themselves, at the cost of the written bytes. `None` if the store can't give it so.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -165,8 +165,8 @@ pub trait Store: Send + Sync {
     /// The versions of an object as they were written, in the order of [`Store::history`]. A version that was written as a
     /// patch is one here if it follows the version that it changes; otherwise it is whole.
     ///
-    /// Made for exports: unlike the answer of [`Store::history`], which has each version of a patched document
-    /// whole, this one grows with what was written.
+    /// Made for exports: unlike the answer of [`Store::history`], which has each version of a patched document whole, this
+    /// one grows with the written bytes.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -324,7 +324,7 @@ pub struct Outline {
     pub is_null: bool,
     /// The transaction that wrote the version.
     pub tx_id: TxId,
-    /// From when on the version holds.
+    /// The time from which the version holds.
     pub valid_time: Timestamp,
 }
 
@@ -334,11 +334,11 @@ pub struct Outline {
 pub struct AsOf {
     /// The valid time; no bound where it is `None`.
     pub valid_time: Option<Timestamp>,
-    /// The bound on what the store knew; no bound where it is `None`.
+    /// The bound on the store's knowledge; no bound if it is `None`.
     pub known: Option<KnownAt>,
 }
 
-/// A bound on what the store knew.
+/// A bound on the store's knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownAt {
     /// Up to and including this transaction.

@@ -1,4 +1,4 @@
-//! What only the owner of a store may do: erase and remove (the sets bind agents and clients, not the owner).
+//! Operations for the owner of a store only: erase and remove (the sets bind agents and clients, not the owner).
 //!
 //! A separate trait, not a part of [`Store`], so that nothing an agent receives can do it.
 
@@ -13,9 +13,9 @@ use crate::{Result, Store};
 /// A store in the hands of its owner.
 #[async_trait]
 pub trait OwnedStore: Store {
-    /// Erases what the owner wants to forget from all versions, the search index and everything else that the backend
-    /// keeps. Envelopes, times and source hashes stay, and the versions say when and why; none of these texts is stored
-    /// again. If the process ends midway, repeating the call completes it.
+    /// Erases the texts that the owner wants to forget from all versions, the search index and everything else that the
+    /// backend keeps. Envelopes, times and source hashes stay, and the versions say when and why; none of these texts is
+    /// stored again. If the process ends midway, repeating the call completes it.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without
@@ -23,8 +23,8 @@ pub trait OwnedStore: Store {
     /// bytes are left. `STORE_UNAVAILABLE`, which may say the same; `STORE_CORRUPT`, `CLOSED`.
     async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount>;
 
-    /// Removes sessions, together with what only they have encountered. They may be imported again; what was erased in
-    /// them stays erased. If the process ends midway, repeating the call completes it.
+    /// Removes sessions, together with the objects that only they have encountered. They may be imported again; their
+    /// erased texts stay erased. If the process ends midway, repeating the call completes it.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if neither an age, a size nor a project is given. `STORE_FULL`, `STORE_UNAVAILABLE`,
@@ -45,7 +45,7 @@ pub enum Erase {
     Session(SessionId),
 }
 
-/// The counts of what was forgotten.
+/// The counts of erased texts and versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasedCount {
     /// Distinct texts.

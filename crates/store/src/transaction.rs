@@ -1,4 +1,4 @@
-//! What is written at once, and what came of it.
+//! The writes of one transaction, and its receipt.
 
 use context_model::id::ObjectId;
 use context_model::object::Document;
@@ -29,11 +29,11 @@ pub enum Write {
     Patch {
         /// The object.
         id: ObjectId,
-        /// The change of its payload. It costs what the change costs, with one exception: in a store that was just
-        /// opened, the first change that reaches deeper than top-level fields and lists reads the document.
+        /// The change of its payload. It costs as much as the change, with one exception: in a store that was just opened,
+        /// the first change that reaches deeper than top-level fields and lists reads the document.
         patch: Patch,
-        /// From when on it holds; where it is `None`, the transaction's time, or the latest version's valid
-        /// time if that is later.
+        /// The time from which it holds; if `None`, the transaction's time, or the latest version's valid time if that is
+        /// later.
         valid_time: Option<Timestamp>,
     },
 }

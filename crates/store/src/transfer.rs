@@ -7,8 +7,8 @@
 //! Architecture invariants:
 //! - The whole file is checked before the first write, against the rules of the model and against the store. So a
 //!   damaged, truncated or forged file changes nothing, nor does one that contradicts the store.
-//! - An import compares each version with the store, so after an interruption a repeated import writes only what is
-//!   missing.
+//! - An import compares each version with the store, so after an interruption a repeated import writes only the missing
+//!   ones.
 //! - Only the versions of one object are in memory at a time, never the whole file.
 
 mod batch;
@@ -68,7 +68,7 @@ pub async fn export(store: &dyn Store, ids: &[ObjectId], out: &mut (dyn Write + 
     Ok(writing.close()?)
 }
 
-/// Reads a whole file and says what is in it. Needs no store.
+/// Reads a whole file and describes its content. Needs no store.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if it is damaged, truncated, or not an export; `IO`.

@@ -69,7 +69,7 @@ async fn exported(store: &dyn Store) -> Vec<u8> {
     bytes
 }
 
-/// Everything that must be equal in two stores: what each version is, and from when on it holds.
+/// Everything that must be equal in two stores: each version, and the time from which it holds.
 async fn everything(store: &dyn Store) -> Vec<(ObjectId, Vec<(Document, Timestamp)>)> {
     let mut all = Vec::new();
     for id in store.query(&Filter::default()).await.unwrap() {
@@ -283,7 +283,7 @@ fn sample() -> &'static [u8] {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if is_long() { 1_000_000 } else { 1_000 }, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a file holds: it is imported, or refused with a code, and what is there then can be read.
+    /// Any file is imported, or refused with a code, and the resulting store can be read.
     #[test]
     fn any_file_is_imported_or_refused_and_never_a_panic(
         damages in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..5, any::<u8>(), any::<bool>()), 1..5),

@@ -1,4 +1,4 @@
-//! What tracking 50,000 files costs, beside chokidar with the same files: `cargo bench -p context-watch`.
+//! The cost of tracking 50,000 files, beside chokidar with the same files: `cargo bench -p context-watch`.
 
 #![expect(clippy::unwrap_used, reason = "a program that prints its figures")]
 

@@ -93,7 +93,7 @@ impl Attachments {
         report
     }
 
-    /// Looks at directories again, and at what is below them if the cause requires it.
+    /// Looks at directories again, and at the ones below them if the cause requires it.
     pub fn look_at<'a>(&mut self, causes: impl Iterator<Item = (&'a Utf8Path, Cause)>, report: &mut Report) {
         let mut covered: Option<(&Utf8Path, Cause)> = None;
         for (directory, cause) in causes {

@@ -15,7 +15,7 @@ use crate::{Event, NotifyTracker, Tracked, Tracker, TrackerOptions};
 
 const GENEROUS: Duration = Duration::from_secs(120);
 
-/// The real watcher, which refuses as told and remembers what it watches.
+/// The real watcher, which refuses on request and remembers its watches.
 struct Choosy {
     inner: Box<dyn Native>,
     refusal: Arc<Mutex<Option<WatchRefusal>>>,

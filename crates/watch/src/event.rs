@@ -5,8 +5,8 @@ use context_model::error::ErrorCode;
 
 use crate::flush::Acknowledge;
 
-/// One delivery to a [`Sink`]. Deliveries are in order: what an event says holds for the disk at the time of
-/// its delivery or later, never earlier.
+/// One delivery to a [`Sink`]. Deliveries are in order: an event describes the disk at the time of its delivery or later,
+/// never earlier.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -27,8 +27,8 @@ pub enum Event {
     /// Something the user should see, in one sentence with what to do, for instance that polling replaces
     /// watching because a limit of the operating system is reached.
     Warning(String),
-    /// The end of a flush: all events of what was on disk before it have been delivered. Call
-    /// [`Acknowledge::done`] when they are processed; a sink that processes within `deliver` drops it.
+    /// The end of a flush: all events of earlier changes on disk have been delivered. Call [`Acknowledge::done`] when they
+    /// are processed; a sink that processes within `deliver` drops it.
     Flush(Acknowledge),
 }
 

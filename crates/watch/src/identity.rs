@@ -1,4 +1,4 @@
-//! Which directory a path leads to, so that one removed and made again is not taken for the same.
+//! The directory that a path leads to, so that one removed and made again does not count as the same.
 
 use std::fs::Metadata;
 use std::time::UNIX_EPOCH;

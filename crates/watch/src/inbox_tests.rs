@@ -1,4 +1,4 @@
-//! What an inbox keeps, and when it gives it.
+//! The events that an inbox keeps, and the moment at which it gives them.
 
 use super::*;
 

@@ -6,7 +6,7 @@
 //!
 //! # Order of use
 //! 1. [`Tracker::track`] a path, **then** read it. The other order misses a write between the two.
-//! 2. The [`Sink`] receives events on one thread, one after the other. While it is busy, what comes is merged.
+//! 2. The [`Sink`] receives events on one thread, one after the other. While it is busy, new events are merged.
 //! 3. [`Tracker::flush`] answers when all that was on disk before the call has gone through the sink.
 //! 4. [`Tracker::close`], or drop. No event is delivered afterwards.
 //!
@@ -71,9 +71,8 @@ pub trait Tracker: Send + Sync {
     /// The tracked paths, and how they are tracked.
     fn status(&self) -> TrackerStatus;
 
-    /// Stops watching and ends the tracker's threads. Waits for a delivery in progress unless called from
-    /// within it; what was not delivered is dropped, and waiting flushes answer [`WatchError::Closed`].
-    /// Closing twice is fine.
+    /// Stops watching and ends the tracker's threads. Waits for a delivery in progress unless called from within it;
+    /// undelivered events are dropped, and waiting flushes answer [`WatchError::Closed`]. Closing twice is fine.
     fn close(&self);
 }
 
@@ -88,7 +87,7 @@ pub enum Tracked {
     Waiting,
 }
 
-/// A count of what a tracker does at the moment.
+/// Counts of a tracker's paths and directories at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrackerStatus {
     /// Tracked paths.

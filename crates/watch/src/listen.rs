@@ -1,4 +1,4 @@
-//! What an event of the operating system means for the plan.
+//! The meaning of an event of the operating system for the plan.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! A member of a shared tracker: what it is still to be told, and the threads that tell it.
+//! A member of a shared tracker: its waiting events, and the threads that deliver them.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,8 +68,8 @@ impl Member {
         }
     }
 
-    /// Adds to what it is to be told, and has a thread tell it. `is_alone`: no other member waits meanwhile, so this thread does
-    /// it: a change that comes right before a model call must not wait for another thread.
+    /// Adds to its waiting events, and has a thread deliver them. `is_alone`: no other member waits meanwhile, so this
+    /// thread does it: a change that comes right before a model call must not wait for another thread.
     pub fn push(self: &Arc<Self>, workers: &Arc<Workers>, is_alone: bool, add: impl FnOnce(&mut Batch)) {
         let starts = {
             let mut due = locked(&self.due);
@@ -96,7 +96,7 @@ impl Member {
         }
     }
 
-    /// Tells what is due now. True if more has come meanwhile.
+    /// Delivers the events that are due now. True if more have come meanwhile.
     fn tell(&self) -> bool {
         let batch = std::mem::take(&mut locked(&self.due).batch);
         *locked(&self.teller) = Some(thread::current().id());
@@ -174,7 +174,7 @@ struct WorkersState {
 }
 
 impl Workers {
-    /// Has a thread tell this member what is due.
+    /// Has a thread deliver this member's due events.
     fn schedule(self: &Arc<Self>, member: Arc<Member>) {
         let mut state = locked(&self.state);
         state.queue.push_back(member);

@@ -57,7 +57,7 @@ pub struct Added {
 pub struct Removed {
     /// Directories that left the plan, with their known states; descendants first.
     pub directories: Vec<(Utf8PathBuf, Presence)>,
-    /// The lowest directory that stays in the plan; what it needs may have changed.
+    /// The lowest directory that stays in the plan; its needs may have changed.
     pub remaining: Option<Utf8PathBuf>,
 }
 
@@ -143,7 +143,7 @@ impl WatchPlan {
         Meaning { tracked, directory: self.directories.contains_key(path.as_str()) }
     }
 
-    /// Records what was found at a directory, and returns what was known before; `None` if it is not in the plan.
+    /// Records the presence found at a directory, and returns the one known before; `None` if it is not in the plan.
     pub fn set_presence(&mut self, path: &Utf8Path, presence: Presence) -> Option<Presence> {
         let directory = self.directories.get_mut(path.as_str())?;
         let before = std::mem::replace(&mut directory.presence, presence);

@@ -52,8 +52,8 @@ struct Table {
 static HUBS: Mutex<Option<HashMap<Utf8PathBuf, Arc<Hub>>>> = Mutex::new(None);
 
 impl SharedTracker {
-    /// Joins the tracker of this marker directory, or starts it with these options. `sink` gets the events of the paths that are
-    /// tracked by what is returned, one at a time, and those that concern all.
+    /// Joins the tracker of this marker directory, or starts it with these options. `sink` gets the events of the paths
+    /// that the returned member tracks, one at a time, and those that concern all.
     ///
     /// # Errors
     /// [`WatchError::Thread`] if a thread can't be started.

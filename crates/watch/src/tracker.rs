@@ -197,7 +197,7 @@ impl TrackerShared {
         }
     }
 
-    /// Follows directories, polls whatever is due, and adds the findings to the batch.
+    /// Follows directories, polls the due ones, and adds the findings to the batch.
     fn prepare(&self, batch: &mut Batch) {
         let mut report = Report::default();
         let mut attachments = self.attachments();
@@ -247,7 +247,7 @@ impl TrackerShared {
         }
     }
 
-    /// Hands what a call brought to light to the thread.
+    /// Hands the findings of a call to the thread.
     fn pass_on(&self, attachments: &Attachments, report: Report) {
         for path in &report.changed {
             self.listener.inbox.changed(path, Urgency::Now);

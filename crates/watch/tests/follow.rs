@@ -1,4 +1,4 @@
-//! What happens to files and directories while they are tracked, on the real file system.
+//! Changes to files and directories while they are tracked, on the real file system.
 #![allow(
     clippy::print_stderr,
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use rstest::rstest;
 
 const TRACKED: [&str; 4] = ["a/f", "a/b/f", "a/b/g", "later/deep/er/f"];
 
-/// Each step is a line of commands (see [`Scene::run`]); what it does must be seen with and without a flush.
+/// Each step is a line of commands (see [`Scene::run`]); its changes must be seen with and without a flush.
 #[rstest]
 #[case::overwrite(&["write a/f 2"])]
 #[case::overwrite_1_mb(&["fill a/f 1048576"])]

@@ -1,4 +1,4 @@
-//! Any sequence of changes to a small tree: after a flush, what the events led to read equals the disk.
+//! Any sequence of changes to a small tree: after a flush, the content read because of events equals the disk.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod common;

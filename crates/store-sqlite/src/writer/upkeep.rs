@@ -1,4 +1,4 @@
-//! What the owner of a store has removed, and what its limits remove.
+//! Removals by the owner of a store, and by its limits.
 
 use std::time::Instant;
 
@@ -10,14 +10,14 @@ use crate::prune::{self, Left, Which};
 use crate::{erase, index, rewrite};
 
 impl Writer {
-    /// Erases what the owner of the store wants to forget, and then rewrites the whole file. The count includes what earlier
-    /// calls have erased that ended before the file was rewritten.
+    /// Erases the texts that the owner of the store wants to forget, and then rewrites the whole file. The count includes
+    /// the erasures of earlier calls that ended before the file was rewritten.
     pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
         rewrite::has_room(&self.place, rewrite::ERASE, "Nothing was changed")?;
         self.index_all()?;
         self.heads.borrow_mut().clear();
         let count = self.write(|connection| {
-            // Includes what others have written since: no other connection writes during this transaction.
+            // Includes the writes of others since then: no other connection writes during this transaction.
             while index::portion(connection)? {}
             let count = erase::erase(connection, wanted, mark)?;
             erase::note_unfinished(connection, count)

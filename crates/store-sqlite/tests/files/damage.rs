@@ -5,7 +5,7 @@ use super::*;
 /// The written versions, by object and transaction.
 type Truth = BTreeMap<(ObjectId, TxId), Version>;
 
-/// Writes a store with everything in it, and tells what is in it.
+/// Writes a store with everything in it, and returns its versions.
 async fn sample(path: &Path) -> Truth {
     let store = open(path);
     write(&*store, vec![Write::put(chat())]).await;
@@ -181,7 +181,7 @@ async fn a_flipped_bit_never_gives_wrong_content() {
     assert!(named > 0 && unreadable > 0);
 }
 
-/// In the log a flipped bit ends the recovery there: what is older stays, and nothing is wrong.
+/// In the log a flipped bit ends the recovery there: older versions stay, and nothing is wrong.
 #[tokio::test]
 async fn a_flipped_bit_in_the_log_never_gives_wrong_content() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What is to be forgotten is gone after the call was killed at any moment and made again; and where it can't be done, that
-//! is said in a sentence and nothing is lost.
+//! A text to forget is gone after the call was killed at any moment and repeated; and if the call can't do it, a sentence
+//! says so and nothing is lost.
 
 use std::path::Path;
 

@@ -90,7 +90,7 @@ async fn steps(store: &Arc<SqliteStore>, name: &str) -> [usize; 3] {
     ]
 }
 
-/// Opens what is left of a store: nothing acknowledged is missing, nothing is there by half, nothing is damaged.
+/// Opens a store after a crash: nothing acknowledged is missing, nothing is there by half, nothing is damaged.
 fn check(path: &Path, name: &str, acknowledged: usize) -> usize {
     runtime().block_on(async {
         let store = SqliteStore::open(path, Durability::Power).unwrap();

@@ -110,7 +110,7 @@ impl Worker {
         assert!(status.is_some_and(|(_, status)| status.stopped()), "{status:?}");
     }
 
-    /// Ends it as a crash does, and gives what it said before.
+    /// Ends it as a crash does, and gives its earlier messages.
     pub fn kill(mut self) -> Vec<Said> {
         self.child.kill().unwrap();
         self.finish()

@@ -1,4 +1,4 @@
-//! Fetching others' changes: in the areas that this process works in, and of what it reads as a whole.
+//! Fetching others' changes: in the areas that this process works in, and in the objects that it reads as a whole.
 
 use std::time::{Duration, Instant};
 
@@ -132,8 +132,8 @@ impl Shared {
         Ok(!new.is_empty())
     }
 
-    /// Fetches what others changed in one area, within the time limit of a read. If that is too much for it, the rest comes
-    /// in the background.
+    /// Fetches others' changes in one area, within the time limit of a read. If that is too short, the rest comes in the
+    /// background.
     pub(super) async fn ask(&self, area: &Area) -> Result<()> {
         let before = self.progress.position(area);
         let done = self.bounded(self.catch_up_in(area)).await;

@@ -22,7 +22,7 @@ pub(super) const MOST_NAMES: usize = 500_000;
 /// Number of objects that are fetched before the progress is saved.
 pub(super) const OBJECTS: usize = 128;
 
-/// For so long, XTDB is not asked again for an object that it did not have, unless others' changes tell of it.
+/// Time for which XTDB is not asked again for an object that it did not have, unless others' changes name it.
 const ABSENT: Duration = Duration::from_secs(5);
 
 /// Number of times that versions are compared with the journal again because another client wrote to it in the meantime.
@@ -96,7 +96,7 @@ impl Shared {
             let is_absent = |id: &ObjectId| status.absent.get(id).is_some_and(|at| at.elapsed() < ABSENT);
             ids.iter().filter(|id| !is_absent(id)).cloned().collect()
         };
-        // Each batch has the time limit of a read, and what it has fetched stays.
+        // Each batch has the time limit of a read, and its fetched versions stay.
         for ids in ids.chunks(OBJECTS) {
             let Some(remote) = self.reachable() else { return Ok(()) };
             let met = self.bounded(self.meet_some(&remote, ids.to_vec())).await;

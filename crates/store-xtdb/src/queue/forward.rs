@@ -38,7 +38,7 @@ const LINGER: Duration = Duration::from_millis(100);
 /// Interval at which the sender checks for writes of other processes to the journal.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Notice for users about a database that has lost what this machine sent.
+/// Notice for users about a database that has lost versions that this machine sent.
 const LOST: &str = "it lacks what this machine had sent to it, so that is sent again";
 
 /// The longest pause between attempts to reach a node.
@@ -63,7 +63,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         match send_all(&shared).await {
             Ok(()) => pause = Duration::from_millis(50),
             Err(StoreError::Closed) => return,
-            // The writer's mark is not the one that it left: begin from what the mark says now.
+            // The writer's mark is not the one that it left: begin from the position in the mark.
             Err(StoreError::Conflict(id)) if id.as_str().starts_with(WRITERS) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -169,7 +169,7 @@ struct Sender {
     is_unnoted: bool,
 }
 
-/// Waits for the next check for others' writes and for what the turn writes after it, or for a request to send now.
+/// Waits for the next check for others' writes and for the turn's writes after it, or for a request to send now.
 async fn turn_end(shared: &Shared) {
     let mut turn = shared.turn.subscribe();
     for limit in [MOST_LINGER, LINGER] {

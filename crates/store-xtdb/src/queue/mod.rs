@@ -108,7 +108,7 @@ pub struct QueuedStore {
 }
 
 impl QueuedStore {
-    /// Opens the journal and starts to send what is queued. Needs a tokio runtime.
+    /// Opens the journal and starts to send the queue. Needs a tokio runtime.
     ///
     /// A journal that has reached its database before opens without it.
     ///
@@ -153,7 +153,7 @@ impl QueuedStore {
         if let Some(place) = shared.progress.journal()
             && !shared.fits(place)?
         {
-            // The journal is an older one than the hint file, and may lack what was read since.
+            // The journal is older than the hint file, and may lack versions read since.
             shared.progress.forget_positions()?;
         }
         let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
@@ -236,7 +236,7 @@ impl Store for QueuedStore {
         let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| id_of(write).clone()).collect();
         let areas: Vec<Area> = transaction.writes.iter().filter_map(area_of).collect();
         // XTDB keeps two versions of an object in one transaction only if their valid times differ, and a machine with a
-        // slow clock must be able to replace what a faster one wrote.
+        // slow clock must be able to replace the version of a faster one.
         let receipt = self.shared.journal.transact_after_latest(transaction).await?;
         let mut status = self.shared.status();
         // The next turn fetches others' writes there.

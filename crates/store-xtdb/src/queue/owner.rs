@@ -1,4 +1,4 @@
-//! What only the owner of the store may do: in the journal first, so that nothing more is sent, and then in XTDB.
+//! Operations for the owner of the store only: in the journal first, so that nothing more is sent, and then in XTDB.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const TIMEOUT_MS: u64 = 60_000;
 
 #[async_trait]
 impl OwnedStore for QueuedStore {
-    /// Needs XTDB: without a node nothing is erased. The journals of other machines keep what they have until the same is
+    /// Needs XTDB: without a node nothing is erased. The journals of other machines keep their copies until the same is
     /// erased there, but send none of it.
     async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
         self.shared.check_open()?;

@@ -1,7 +1,8 @@
 //! The past of objects that other machines wrote: fetched when a read needs it, or reported as out of reach.
 //!
-//! The journal usually has the latest version only of what others wrote. A note in the journal says so (`past of ID`: `part`),
-//! until the whole history has been fetched (`whole`). An object without a note is one that this machine wrote itself.
+//! The journal usually has only the latest version of others' objects. A note in the journal says so (`past of ID`:
+//! `part`), until the whole history has been fetched (`whole`). An object without a note is one that this machine wrote
+//! itself.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,7 @@ const MOST_ATTEMPTS: u32 = 8;
 const PART: &str = "part";
 const WHOLE: &str = "whole";
 
-/// True if a read is one of the past that the journal may lack. Only the journal tells what was known after one of its own
+/// True if a read is one of the past that the journal may lack. Only the journal knows its state after one of its
 /// transactions.
 pub(super) fn is_past(at: AsOf) -> bool {
     match at.known {
@@ -100,7 +101,7 @@ impl Shared {
         self.check_whole(id, &why).await
     }
 
-    /// The same for a caller that makes do with what the journal has. Only the latest version of a chat or session comes.
+    /// The same for a caller that makes do with the journal's versions. Only the latest version of a chat or session comes.
     pub(super) async fn bring_history(&self, id: &ObjectId) -> Result<()> {
         let one = std::slice::from_ref(id);
         let mut known = self.journal.outlines(one).await?.pop().flatten();
@@ -254,7 +255,7 @@ impl Shared {
         *self.sent.borrow() < latest
     }
 
-    /// From when on versions may wait to be sent.
+    /// The time from which versions may wait to be sent.
     fn unsent_since(&self) -> Option<Timestamp> {
         let sent = *self.sent.borrow();
         self.has_unsent().then(|| self.journal.time_after(sent).unwrap_or(None)).flatten()

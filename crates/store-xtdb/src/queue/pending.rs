@@ -1,4 +1,4 @@
-//! What the journal has and XTDB lacks: the list of it, and the versions themselves.
+//! The versions that the journal has and XTDB lacks: the list of them, and the versions themselves.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

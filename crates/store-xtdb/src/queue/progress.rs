@@ -61,7 +61,7 @@ struct ProgressMarks {
     journal: Option<JournalPlace>,
 }
 
-/// The file, and what it says.
+/// The file, and its content.
 pub(super) struct Progress {
     path: PathBuf,
     marks: Mutex<ProgressMarks>,
@@ -83,7 +83,7 @@ impl Progress {
         &self.path
     }
 
-    /// Reads what another process noted. Returns the progress of sending.
+    /// Reads the notes of another process. Returns the progress of sending.
     pub fn reload(&self) -> TxId {
         let noted = std::fs::read(&self.path)
             .ok()
@@ -122,7 +122,7 @@ impl Progress {
         marks.areas.get(area).cloned().filter(|position| position.tx >= seen.tx).unwrap_or(seen)
     }
 
-    /// Notes how far the journal has read the log of an area. `journal`: what it has now.
+    /// Notes how far the journal has read the log of an area. `journal`: the journal's position now.
     pub fn note_position(&self, area: &Area, position: AreaPosition, journal: JournalPlace) -> Result<()> {
         self.change(|marks| {
             let areas = &mut marks.areas;

@@ -1,4 +1,4 @@
-//! What the queue asks the database.
+//! The queue's requests to the database.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,7 +44,8 @@ impl XtdbStore {
         self.open()?.changes_in(area, since, own, is_first).await
     }
 
-    /// The node's newest transaction, without waiting for what this client has seen; 0 for an empty database.
+    /// The node's newest transaction, without waiting for the transactions that this client has seen; 0 for an empty
+    /// database.
     pub(super) async fn newest_tx(&self) -> Result<TxId> {
         Ok(self.open()?.newest_tx().await?.map_or(TxId(0), |tx| tx.id))
     }
@@ -68,7 +69,7 @@ impl XtdbStore {
         self.open()?.versions_after(ids, since).await
     }
 
-    /// From when on each version of an object holds, oldest first.
+    /// The time from which each version of an object holds, oldest first.
     pub(super) async fn valid_times(&self, id: &ObjectId) -> Result<Vec<Timestamp>> {
         let places = self.open()?.places_of(id).await?;
         Ok(places.into_iter().map(|place| place.valid_time).collect())

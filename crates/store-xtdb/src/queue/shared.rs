@@ -1,4 +1,4 @@
-//! What the parts of a queued store share.
+//! The state that the parts of a queued store share.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::{XtdbOptions, XtdbStore};
 use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
 
-/// For so long, a node that lacks something may read the log without getting on, before its database counts as another one.
+/// Time for which a node that lacks something may read the log without progress, before its database counts as another one.
 const LAG: Duration = Duration::from_secs(3);
 
 /// The pause between two looks meanwhile.
@@ -45,7 +45,7 @@ pub(super) struct Shared {
     pub(super) waiting: AtomicUsize,
     /// The newest transaction of the journal that XTDB has, for callers that wait for one.
     pub(super) sent: watch::Sender<TxId>,
-    /// True once the sending process has compared the database with what was noted about it.
+    /// True once the sending process has compared the database with the notes about it.
     pub(super) is_compared: watch::Sender<bool>,
     pub(super) is_closing: AtomicBool,
     /// Requests for a check for others' writes: how many were made, and how many of them were answered.

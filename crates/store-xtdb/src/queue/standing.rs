@@ -1,4 +1,4 @@
-//! Who sends for a journal, and how far it has come in the database that answers.
+//! The sender of a journal, and its position in the database that answers.
 //!
 //! A journal may be copied with its home folder or machine, come back from a backup, or meet a database that did. Then two
 //! machines would send under one name, or a position would be about something else. So the journal's file, the hint file
@@ -49,7 +49,7 @@ pub(super) enum Standing {
     At(JournalPosition),
     /// Another copy of this journal has sent under this name. XTDB had everything up to this position before.
     Taken(JournalPosition),
-    /// The database has lost what this writer sent after this position, or is another one.
+    /// The database has lost the versions that this writer sent after this position, or is another one.
     Lost(JournalPosition),
 }
 
@@ -111,7 +111,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Forgets what was noted about a database that has lost it, or is another one.
+    /// Forgets the notes about a database that has lost them, or is another one.
     pub(super) async fn lost(&self, position: JournalPosition) -> Result<()> {
         let mut writer = self.writer();
         writer.sent = Sent { place: self.place(position.tx)?, mark: None };

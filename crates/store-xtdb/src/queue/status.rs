@@ -1,4 +1,4 @@
-//! What is known about the queue and the database behind it.
+//! The status of the queue and the database behind it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -65,7 +65,7 @@ pub(super) struct QueueStatus {
     pub brought_in: HashSet<TxId>,
     /// Notice for users about the database, until the store is closed.
     pub notice: Option<String>,
-    /// When each area was last asked for with a check that what was read last is still there.
+    /// The time at which each area was last requested with a check that its last read entry is still there.
     pub checked: HashMap<Area, Instant>,
     /// Objects that are on their way from XTDB, and whether others' changes to them were heard of since that began.
     pub meeting: HashMap<ObjectId, Meeting>,
@@ -84,7 +84,7 @@ pub(super) struct QueueStatus {
     pub refused: Option<StoreError>,
 }
 
-/// The areas that this process works in, and when it asked last what others wrote there.
+/// The areas that this process works in, and the time of its last request for others' writes there.
 pub(super) struct Areas(LruCache<Area, Option<Instant>>);
 
 impl Default for Areas {

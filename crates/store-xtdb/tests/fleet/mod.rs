@@ -60,7 +60,7 @@ impl Machine {
         self.port.set(Way::Open);
     }
 
-    /// The text of a file, after a check for what others wrote.
+    /// The text of a file, after a check for others' writes.
     pub async fn pulled(&self, path: &str) -> Option<String> {
         self.store.pull().await.unwrap();
         text(&*self.store, path).await

@@ -1,4 +1,4 @@
-//! What is planted in a store before something is erased, and where it is looked for.
+//! The text that is planted in a store before something is erased, and the places where tests look for it.
 
 use crate::rig::Node;
 use crate::rig::objects::write;

@@ -1,4 +1,4 @@
-//! What the tests write to a store and read from it.
+//! The objects that the tests write to a store and read from it.
 
 use std::path::Path;
 use std::sync::Arc;

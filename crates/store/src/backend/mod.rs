@@ -80,7 +80,7 @@ impl Heads {
 pub fn change(payload: &mut Value, operations: &Value) -> Result<()> {
     let patch =
         json_patch::Patch::deserialize(operations).map_err(|_| misfit("it is not an RFC 6902 patch"))?;
-    // The variant that takes back what it did panics where it can't, as after a move of a value to its parent.
+    // The variant that rolls back its changes panics where it can't, as after a move of a value to its parent.
     json_patch::patch_unsafe(payload, &patch).map_err(|error| misfit(&error.to_string()))?;
     match payload.as_object() {
         Some(fields) => reserved(fields.keys()),

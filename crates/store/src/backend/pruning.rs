@@ -1,4 +1,5 @@
-//! Which sessions leave a store that has no SQL, and what leaves with them. The embedded store has the same rules in SQL.
+//! The sessions that leave a store without SQL, and the objects that leave with them. The embedded store has the same rules
+//! in SQL.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! What a store knows about a patched document without reading it: its scalar fields and the lengths of its lists.
+//! A store's knowledge of a patched document without reading it: its scalar fields and the lengths of its lists.
 //!
 //! With it, a patch of top-level fields and lists is checked in time proportional to the patch, and an outline needs no
 //! assembled document.

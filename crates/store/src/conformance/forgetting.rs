@@ -1,4 +1,4 @@
-//! What was forgotten stays so, of whatever length and wherever it is said again.
+//! Forgotten text stays forgotten, whatever its length and wherever it is said again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

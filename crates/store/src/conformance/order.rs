@@ -10,7 +10,7 @@ use serde_json::json;
 use super::given::{file_in, put, put_at, session, turn, unique, write};
 use crate::{Change, Store, Write};
 
-/// In whatever order versions arrive, a transaction's number means what it wrote, and a history is oldest first.
+/// In whatever order versions arrive, a transaction's number stands for its writes, and a history is oldest first.
 pub async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
     for order in [[1, 2, 3], [3, 1, 2], [3, 2, 1], [2, 3, 1], [2, 1, 3], [1, 3, 2]] {
         let filesystem = unique("f");
@@ -54,7 +54,7 @@ pub async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
     }
 }
 
-/// A document that arrives later and lies between two versions of a chain does not become what the next patch changes.
+/// A document that arrives later and lies between two versions of a chain does not become the base of the next patch.
 pub async fn a_journal_keeps_its_sense_when_an_older_version_arrives_later(store: Arc<dyn Store>) {
     let chat = Document::chat(&session());
     let id = chat.id().clone();

@@ -235,7 +235,7 @@ pub(super) async fn short_messages_and_arguments_stay_forgotten(owned: Arc<dyn O
     assert!(is_intact(&store, &ids).await);
 }
 
-/// Checks that words shared with something that stays tell nothing about what was erased.
+/// Checks that words shared with a remaining object reveal nothing about the erased ones.
 pub(super) async fn words_of_others_are_not_forgotten_with_a_session(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (own, other, text) = (session(), session(), unique("common"));

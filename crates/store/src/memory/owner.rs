@@ -1,4 +1,4 @@
-//! What only the owner of the store may do.
+//! Operations for the owner of the store only.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What an import writes at once.
+//! The writes that an import makes at once.
 
 use std::collections::HashSet;
 

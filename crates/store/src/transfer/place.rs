@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> Result<BufReader<File>> {
 
 /// The file that an export is written to. It is created under a new name, private to its owner, and renamed when it is
 /// complete. So an export never writes through a link, and an interrupted one replaces nothing. The new name is
-/// `.NAME.PROCESS-RANDOM.part`, so that what a killed process left behind can be found and removed.
+/// `.NAME.PROCESS-RANDOM.part`, so that the file of a killed process can be found and removed.
 pub struct Target {
     path: PathBuf,
     beside: PathBuf,

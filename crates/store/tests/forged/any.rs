@@ -64,7 +64,7 @@ fn places(value: &Value, at: &str, all: &mut Vec<String>) {
     }
 }
 
-/// Gives a document of a line the hashes that fit what it holds now, so that only the rules are left to refuse it.
+/// Gives a document of a line the hashes of its present content, so that only the rules are left to refuse it.
 fn rehash(line: &mut Value) {
     let Some(mut document) = line.get("document").and_then(Value::as_object).cloned() else { return };
     let hash = context_model::hash::content_hash(&{
@@ -144,7 +144,7 @@ static BYTES: Tally = Tally(std::sync::atomic::AtomicUsize::new(0), std::sync::a
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(400, 200_000), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any value anywhere, with all hashes fitting: what is taken keeps the rules.
+    /// Any value anywhere, with all hashes fitting: an accepted document keeps the rules.
     #[test]
     fn any_value_anywhere_is_taken_or_refused_and_what_is_taken_is_sound(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0_u8..5, value()), 1..4),

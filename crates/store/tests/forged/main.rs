@@ -55,7 +55,7 @@ fn whole(position: usize, document: &Document) -> Value {
     line(document.id().as_str(), position, "document", Value::Object(document.to_json()))
 }
 
-/// A document whose hashes fit whatever it holds.
+/// A document whose hashes fit its content, whatever that is.
 fn altered(document: &Document, change: impl FnOnce(&mut Map<String, Value>)) -> Document {
     let (id, kind, source, mut payload) = document.clone().into_parts();
     change(&mut payload);
@@ -235,7 +235,7 @@ async fn a_long_history_is_imported_in_proportion() {
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
-/// A contradiction to what the store has is found before the first write.
+/// A contradiction to the store's versions is found before the first write.
 #[tokio::test]
 async fn a_conflict_at_the_end_changes_nothing() {
     let store = MemoryStore::new();

@@ -1,4 +1,4 @@
-//! A receiver that does what a client does with events: it reads what a hint names, and nothing else. When its
+//! A receiver that does what a client does with events: it reads the paths that a hint names, and nothing else. When its
 //! copy equals the disk, the tracker has missed nothing.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]

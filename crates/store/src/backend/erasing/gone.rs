@@ -1,4 +1,4 @@
-//! What was erased, as hashes, and what takes it out of a document.
+//! The erased texts, as hashes, and the code that takes them out of a document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,8 @@ impl Gone {
         }
     }
 
-    /// Takes back [`Gone::add_said`] for a string that also stands in something that stays: it tells nothing about what goes.
+    /// Takes back [`Gone::add_said`] for a string that also occurs in a remaining object: it reveals nothing about the
+    /// erased ones.
     pub fn spare(&mut self, text: &str) {
         if !self.said.is_empty() && text.len() < LONG {
             self.said.remove(&Digest::of(text.as_bytes()));

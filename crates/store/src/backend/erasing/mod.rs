@@ -1,4 +1,4 @@
-//! What erasing means, for every backend: which objects and texts are erased, and what a document is afterwards.
+//! The meaning of erasing, for every backend: the objects and texts that are erased, and the document that remains.
 
 mod fragments;
 mod gone;
@@ -98,5 +98,5 @@ pub async fn index_of(store: &dyn Store, session: &ObjectId) -> Result<Option<Ha
     Ok(Some(index.into_iter().flatten().filter_map(Value::as_str).map(ObjectId::new).collect()))
 }
 
-/// Replaces what was erased in a payload.
+/// Replaces the erased text in a payload.
 pub const MARK: &str = "[erased]";

@@ -1,5 +1,5 @@
-//! Where in a payload people, models and tools speak, where fields only give it structure, and what a payload keeps if its object
-//! is erased as a whole.
+//! The places in a payload where people, models and tools speak, the fields that only give it structure, and the rest of a
+//! payload whose object is erased as a whole.
 
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ impl Position {
         }
     }
 
-    /// The position of what an operation of a patch writes.
+    /// The position of the value that an operation of a patch writes.
     #[must_use]
     pub fn at_path(path: &str) -> Self {
         path.split('/').skip(1).fold(Self::Payload, Self::at_field)
