@@ -19,7 +19,7 @@ const nested = (depth: number): unknown => (depth === 0 ? 'end' : { in: nested(d
 /** The arguments of the call that is changed. */
 const ARGS = { command: 'deploy --token s3cret', options: { env: ['a', 'b'], retries: 2 }, note: lines('note') }
 
-/** How often the second process is asked something. */
+/** Number of requests to the second process. */
 const AFTER = 4
 
 type Edit = (call: Call) => Call

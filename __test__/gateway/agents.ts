@@ -58,7 +58,7 @@ export interface Agent {
   /** True if a request is one of the main conversation. */
   isMain(request: ModelRequest): boolean
   isSubagent?(request: ModelRequest): boolean
-  /** Returns true if an output of its own tool contains the whole text. */
+  /** True if an output of the agent's tool contains the whole text. */
   hasWhole(output: string, text: string): boolean
 }
 

@@ -169,7 +169,7 @@ describe('a conversation', () => {
     expect(lastTexts(server)).toMatch(/stale id=\S+ path=.*a\.txt/)
   })
 
-  test('reports a change of a file with a collapsed output when the output comes back', async () => {
+  test('reports a change of a file with a collapsed output when the output is restored', async () => {
     const server = await startModelServer(() => 'ok')
     const cwd = folder()
     const { gateway } = await gatewayTo(server.url, { cwd })

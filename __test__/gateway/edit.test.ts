@@ -114,7 +114,7 @@ describe('lists', () => {
   })
 
   /** Sends an answer and its results in one line, and the next one edited, as a roll does. */
-  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)('%s: each sent message is an edit of its own original, also if hosts reuse IDs or give none', (name) => {
+  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)('%s: each sent message is an edit of the original, also if hosts reuse IDs or give none', (name) => {
     const step = (text: string): Step => ({ text, calls: [{ id: 'call_0', name: 'bash', args: { command: 'x' }, output: 'long' }] })
     const shape = shapeNamed(name)
     const messages = ['first', 'second', 'third', 'fourth'].flatMap((text) => written[name](step(text), 1))

@@ -109,7 +109,7 @@ describe('a file', () => {
     for (const one of [forms, other, new Forms(path)]) expect(shown(one.of('key'))).toMatchObject([{ items: [0, 1, 2] }])
   })
 
-  test('of another gateway is seen in its present state', () => {
+  test('written by another gateway is seen in its present state', () => {
     const path = place()
     const [one, other] = [new Forms(path), new Forms(path)]
     one.note('key', named, form([0], 1))

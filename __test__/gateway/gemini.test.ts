@@ -94,7 +94,7 @@ describe('Gemini', () => {
     expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
     const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
     expect(sent / plain).toBeLessThan(0.6)
-    // Every collapsed output comes back, byte for byte.
+    // Every collapsed output can be restored, byte for byte.
     const ids = [...server.requests.at(-1)!.raw.toString('utf8').matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map(([, id]) => id!)
     expect(ids.length).toBeGreaterThan(0)
     const wanted = new Set(loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))))

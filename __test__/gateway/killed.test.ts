@@ -241,7 +241,7 @@ describe('a conversation that follows an edited one', () => {
     const from = bodies.length
     await one.prompt('another prompt')
     for (let n = 0; n < 5; n += 1) await one.call('Bash', { command: `cat x${n}` }, long(`x${n}`, 5))
-    // It may roll again, but no output comes back.
+    // It may roll again, but no output is restored.
     const whole = (messages: readonly string[]): string[] => [...messages.join().matchAll(/(t\d+n\d+) line 60 /g)].map(([, name]) => name!)
     for (const body of bodies.slice(from)) expect(whole(rolled)).toEqual(expect.arrayContaining(whole(plain(body))))
   })

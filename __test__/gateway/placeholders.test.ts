@@ -97,7 +97,7 @@ describe('a read that the host answers itself', () => {
     expect(server.problems).toEqual([])
   })
 
-  test('of an unread file keeps the words of the host', async () => {
+  test('with an unread file keeps the words of the host', async () => {
     const { loop, sent, server } = await reading()
     await loop.call('Read', { file_path: '/nowhere/b.txt' }, UNCHANGED[1]!)
     expect(sent()).toContain(UNCHANGED[1]!)

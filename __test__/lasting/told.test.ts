@@ -34,7 +34,7 @@ interface Sent {
   toolCallId?: string
 }
 /**
- * A message's statement about a path: the beginning of the hash of its text; null if there is no file, undefined for "it has
+ * A message's statement about a path: the beginning of the hash of its text; null without a file, undefined for "it has
  * changed".
  */
 interface Says {

@@ -68,7 +68,7 @@ test.skipIf(missing)('a session opened through two journals has all of its past 
   await two.exportSession(join(folder, 'two.jsonl'))
   expect(exported(join(folder, 'two.jsonl'))).toEqual(exported(join(folder, 'one.jsonl')))
 
-  // A third machine learns of the file, and then there is no node: it reports this, and denies nothing.
+  // A third machine learns of the file, and then the node is away: it reports this, and denies nothing.
   const three = await open('three', 's3')
   await three.get(file)
   await node.kill9()

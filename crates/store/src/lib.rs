@@ -191,8 +191,8 @@ pub trait Store: Send + Sync {
     /// answers come from a copy on this machine asks its database once here, so that not every read has to; all
     /// others have nothing to do.
     ///
+    /// # Errors
     /// `STORE_FULL`, `STORE_CORRUPT`, `CLOSED`. A database that does not answer is not an error: the copy is used.
-    /// `STORE_FULL`, `STORE_CORRUPT`, `CLOSED`. A database that does not answer is no error: the copy is used.
     async fn pull(&self) -> Result<()> {
         Ok(())
     }

@@ -34,10 +34,9 @@ use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Write as StoreWrite}
 
 /// The objects of a session in the order of an export: its prompt, its index, its chat and itself.
 ///
+/// # Errors
 /// Errors of the store, and `INVALID_ARGUMENT` for a session document that contradicts itself. A session that does not
 /// exist is not an error: the list is then empty.
-/// Errors of the store, and `INVALID_ARGUMENT` for a session document that contradicts itself. A session that does not
-/// exist is no error: the list is then empty.
 pub async fn session_objects(store: &dyn Store, session: &SessionId) -> Result<Vec<ObjectId>> {
     let Some(version) = store.get(&ObjectId::session(session), AsOf::default()).await? else {
         return Ok(Vec::new());

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::given::{file_in, put, put_at, session, turn, unique, write};
 use crate::{Change, Store, Write};
 
-/// In whatever order versions arrive, a transaction's number stands for its writes, and a history is oldest first.
+/// In whatever order versions arrive, a transaction's number identifies its writes, and a history is oldest first.
 pub async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
     for order in [[1, 2, 3], [3, 1, 2], [3, 2, 1], [2, 3, 1], [2, 1, 3], [1, 3, 2]] {
         let filesystem = unique("f");
