@@ -19,9 +19,10 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use context_store::clock::{self, Clock};
 use context_store::sessions::Limits;
-use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
+use context_store::{Erased, Receipt, Result, StoreError, Transaction};
 
 use self::core::Core;
+pub use self::page::VersionAt;
 use self::prepare::Prepared;
 pub use self::settle::Durability;
 use self::shared::Seat;
@@ -163,11 +164,10 @@ impl SqliteStore {
         self.pool()?.away(move |connection| brought::between(connection, after, until)).await
     }
 
-    /// Number of versions of an object, up to this transaction, that have the same valid time and content as this one.
-    pub async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
-        let (id, valid_time) = (version.document.id().clone(), version.valid_time);
-        let mark = (version.document.content_hash(), version.document.source_hash());
-        self.pool()?.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
+    /// The versions of an object that hold from this moment on, in the order in which they were written.
+    pub async fn versions_at(&self, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<VersionAt>> {
+        let id = id.clone();
+        self.pool()?.away(move |connection| page::at(connection, &id, valid_time)).await
     }
 }
 

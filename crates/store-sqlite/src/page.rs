@@ -131,31 +131,48 @@ pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> R
     Ok(written)
 }
 
-/// Number of versions of an object, up to this transaction, that have this valid time and content.
-pub(super) fn count_at(
-    connection: &Connection,
-    id: &ObjectId,
-    valid_time: Timestamp,
-    mark: (Digest, Option<Digest>),
-    until: TxId,
-) -> Result<usize> {
+/// A version among those of its object that hold from the same moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionAt {
+    /// The transaction that wrote it.
+    pub tx_id: TxId,
+    /// What it says.
+    pub content_hash: Digest,
+    /// What it was read from.
+    pub source_hash: Option<Digest>,
+    /// True if its owner has erased something of it.
+    pub is_erased: bool,
+}
+
+impl VersionAt {
+    /// Returns whether it says the same as this version.
+    #[must_use]
+    pub fn is_like(&self, version: &Version) -> bool {
+        let document = &version.document;
+        (self.content_hash, self.source_hash) == (document.content_hash(), document.source_hash())
+    }
+}
+
+/// The versions of an object that hold from this moment on, in the order in which they were written.
+pub(super) fn at(connection: &Connection, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<VersionAt>> {
     let moment = connection.unchecked_transaction()?;
-    let rest = "WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from = ? AND v.tx_id <= ?";
+    let rest = "WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from = ? ORDER BY v.seq";
     let mut find = moment.prepare_cached(&select(TextColumn::Fetched, rest))?;
-    let mut rows = find.query(params![id.as_str(), valid_time.millis(), number(until)])?;
-    let mut count = 0;
+    let mut rows = find.query(params![id.as_str(), valid_time.millis()])?;
+    let mut found = Vec::new();
     while let Some(sql) = rows.next()? {
         let row = Row::read(&moment, sql)?;
-        let found = match row.digest(row.content_hash)? {
+        let (tx_id, is_erased) = (row.tx(), row.erased()?.is_some());
+        let (content_hash, source_hash) = match row.digest(row.content_hash)? {
             Some(content) => (content, row.digest(row.source_hash)?),
             None => {
                 let document = read::version(&moment, row, sql)?.document;
                 (document.content_hash(), document.source_hash())
             }
         };
-        count += usize::from(found == mark);
+        found.push(VersionAt { tx_id, content_hash, source_hash, is_erased });
     }
-    Ok(count)
+    Ok(found)
 }
 
 fn number(tx: TxId) -> i64 {

@@ -55,12 +55,13 @@ mod resolve;
 mod steps;
 mod wire;
 mod write;
+mod writer;
 
 pub use queue::{QueueOptions, QueueState, QueuedStore};
 
 use http::{Format, NodeRequest, Nodes};
 use inner::XtdbClient;
-use write::NodeWriter;
+use writer::NodeWriter;
 
 /// The way to reach a database. Its text for developers has no user name and no password.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use super::http::Format;
 use super::inner::XtdbClient;
 use super::read::at_place;
 use super::wire::{FOREVER, is_of};
-use super::write::NodeWriter;
+use super::writer::NodeWriter;
 use context_model::time::TxId;
 use context_store::{Result, StoreError};
 use serde_json::Value;

@@ -218,6 +218,19 @@ impl XtdbClient {
         Ok(Some(Head { version, form, bytes: 0 }))
     }
 
+    /// The versions of an object that hold from this moment on, in the order of their transactions.
+    pub(super) async fn versions_at(&self, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<Version>> {
+        let mut versions = Vec::new();
+        for place in self.places_of(id).await? {
+            if place.valid_time == valid_time
+                && let Some(head) = self.at(id, place).await?
+            {
+                versions.push((*head.version).clone());
+            }
+        }
+        Ok(versions)
+    }
+
     /// Number of versions of an object that have the same valid time and content as this one. The second part says whether
     /// it was erased.
     pub(super) async fn count_like(

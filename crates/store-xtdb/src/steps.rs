@@ -10,7 +10,8 @@ use super::areas::{Area, listed};
 use super::http::Format;
 use super::inner::XtdbClient;
 use super::wire::{FOREVER, Ops};
-use super::write::{MARK_TIME, NodeWriter};
+use super::write::MARK_TIME;
+use super::writer::NodeWriter;
 use context_store::{Result, StoreError};
 
 /// The field of a step with the object's ID.

@@ -9,16 +9,17 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
-use super::areas::{Area, Lister, listed};
+use super::areas::{Area, listed};
 use super::cache::Head;
 use super::erasures::ERASURES;
 use super::http::{Format, NodeRequest};
-use super::inner::{WRITERS, XtdbClient};
+use super::inner::XtdbClient;
 use super::mark::Marks;
 use super::parallel::in_parallel;
 use super::plan::{BeforeWrite, PartialWrite, id_of, is_equal, plan};
 use super::read::version;
 use super::wire::{Coordinates, FOREVER, Ops, Tx, check, xtdb_number};
+use super::writer::NodeWriter;
 use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
 /// Number of times that a transaction is planned again because others wrote in the meantime.
@@ -26,54 +27,6 @@ const MOST_PLANS: u32 = 24;
 
 /// The valid time of all marks and notices, so that the newest transaction's mark is the valid one.
 pub(super) const MARK_TIME: i64 = 0;
-
-/// This client's mark in the database: a document that each of its transactions replaces.
-pub(crate) struct NodeWriter {
-    id: ObjectId,
-    /// The mark in XTDB, as far as known.
-    mark: Option<Value>,
-    /// True if it is known: not after a submission without an answer.
-    is_known: bool,
-    next: u64,
-    /// The random name of the sender's run, where a journal sends (see `queue`).
-    run: Option<String>,
-    /// The notice that its next transaction writes, where it erases (see `erasures`).
-    pub(super) notice: Option<Value>,
-    /// The name that it uses in the notice while it erases.
-    pub(super) erasing: Option<String>,
-}
-
-impl NodeWriter {
-    /// A writer with this name, or with a new one if `None`.
-    pub fn new(name: Option<String>) -> Result<Self> {
-        let is_known = name.is_none();
-        let name = name.map_or_else(random_name, Ok)?;
-        Ok(Self {
-            id: ObjectId::new(format!("{WRITERS}{name}")),
-            mark: None,
-            is_known,
-            next: 1,
-            run: None,
-            notice: None,
-            erasing: None,
-        })
-    }
-
-    /// Has the next marks carry the name of a run.
-    pub fn set_run(&mut self, run: Option<String>) {
-        self.run = run;
-    }
-
-    /// The number of the mark; `None` before the first one.
-    pub fn number(&self) -> Option<u64> {
-        self.mark.as_ref().and_then(|mark| mark["number"].as_u64())
-    }
-
-    /// Tells the next transaction's changes from those of others.
-    pub fn lister(&self) -> Lister<'_> {
-        Lister { by: &self.id, run: self.run.as_deref(), number: self.next }
-    }
-}
 
 /// A name that no other client has: 128 random bits from the system.
 ///
@@ -199,24 +152,6 @@ impl XtdbClient {
             None => self.latest().await?.unwrap_or(Tx { id: TxId(0), time: Timestamp::from_millis(0) }),
         };
         Ok(Receipt { tx_id: tx.id, tx_time: tx.time, written })
-    }
-
-    /// This writer's mark as it is now.
-    pub(super) async fn mark(&self, writer: &mut NodeWriter) -> Result<Option<Value>> {
-        writer.is_known = false;
-        self.settle(writer).await?;
-        Ok(writer.mark.clone())
-    }
-
-    /// Writes a mark with this note, and nothing else. Returns its number.
-    pub(super) async fn write_note(self: &Arc<Self>, writer: &mut NodeWriter, note: &Value) -> Result<u64> {
-        loop {
-            match self.submit(writer, &PartialWrite::default(), Some(note)).await? {
-                Submitted::Committed(_) => return Ok(writer.number().unwrap_or_default()),
-                Submitted::Refused => return Err(StoreError::Conflict(writer.id.clone())),
-                Submitted::Erasing => {}
-            }
-        }
     }
 
     /// The versions that the writes and expectations are about, from this client's memory or else from the node.
@@ -365,19 +300,7 @@ impl XtdbClient {
             .ok_or_else(|| answer.strange("it does not say whether the transaction was committed"))
     }
 
-    /// Reads the writer's mark after a submission without an answer.
-    async fn settle(&self, writer: &mut NodeWriter) -> Result<()> {
-        if writer.is_known {
-            return Ok(());
-        }
-        writer.mark = self.newest(writer.id.as_str()).await?;
-        let number = writer.mark.as_ref().and_then(|mark| mark["number"].as_u64()).unwrap_or(0);
-        writer.next = writer.next.max(number + 1);
-        writer.is_known = true;
-        Ok(())
-    }
-
-    /// Remembers the written version, if it is now the latest one.
+    /// Remembers what was written, if it is now the latest version.
     fn remember(&self, part: &PartialWrite, bases: &HashMap<ObjectId, BeforeWrite>, tx: Tx) {
         self.cache(|cache| {
             for draft in &part.drafts {

@@ -15,9 +15,9 @@ use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::session::Sets;
 use context_store::conformance::given::put;
-use context_store::{AsOf, Store};
+use context_store::{AsOf, Store, clock};
 use fleet::gate::{Act, Gate};
-use fleet::{Machine, PATIENCE, assert_once, file, open, text, there};
+use fleet::{Machine, PATIENCE, assert_once, file, open, open_with, text, there};
 use node::{Node, Port};
 use tokio::sync::{Notify, mpsc};
 
@@ -35,9 +35,10 @@ impl Pair {
         let place = tempfile::tempdir().unwrap();
         let port = Port::open(Arc::clone(&node)).await;
         let gate = Gate::start(&port.url).await;
-        let store = open(place.path(), &gate.url).await;
+        let clock = clock::system();
+        let store = open_with(place.path(), &gate.url, &clock).await;
         let other = Machine::start(&node).await;
-        Self { node, gate, one: Machine { place, port, store }, other }
+        Self { node, gate, one: Machine { place, port, store, clock }, other }
     }
 }
 

@@ -13,11 +13,14 @@ mod fleet;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use context_store::Store as _;
-use fleet::{Machine, copy_files, open, text, there};
-use node::{Node, Way};
+use context_model::time::Timestamp;
+use context_store::clock::Clock;
+use context_store::{Store as _, Version};
+use context_store_sqlite::{Durability, SqliteStore};
+use fleet::{Machine, copy_files, direct, file, text, there};
+use node::{Node, Port, Way};
 
 /// Number of files that the machines share.
 const SHARED: u64 = 3;
@@ -68,6 +71,11 @@ enum Step {
     Rewind {
         lost: usize,
     },
+    /// A machine's clock goes wrong by so much, or is right again.
+    Clock {
+        machine: usize,
+        millis: i64,
+    },
 }
 
 /// Numbers that depend on a seed only.
@@ -83,7 +91,12 @@ impl Drawn {
 
     fn step(&mut self) -> Step {
         let machine = usize::try_from(self.below(MOST_MACHINES as u64)).unwrap();
-        match self.below(20) {
+        match self.below(21) {
+            20 => {
+                let hours = 3 * 3_600_000;
+                let millis = [0, 1, -1, hours, -hours, 0][usize::try_from(self.below(6)).unwrap()];
+                Step::Clock { machine, millis }
+            }
             0..=6 => Step::Write { machine, shared: self.below(2) == 0, file: self.below(SHARED) },
             7..=9 => Step::Pull { machine },
             10 | 11 => Step::Flush { machine },
@@ -115,8 +128,30 @@ fn schedule(seed: u64) -> Vec<Step> {
     std::iter::repeat_with(|| drawn.step()).filter(is_apart).take(STEPS).collect()
 }
 
+/// The time of all machines. It passes only now and then, so that many writes share a millisecond.
+#[derive(Default)]
+struct Time {
+    now: AtomicI64,
+    /// How far each machine's clock is ahead.
+    ahead: [AtomicI64; MOST_MACHINES],
+}
+
+impl Time {
+    /// 2026 and later.
+    const START: i64 = 1_767_225_600_000;
+
+    fn clock(self: &Arc<Self>, machine: usize) -> Clock {
+        let time = Arc::clone(self);
+        Arc::new(move || {
+            let millis = time.now.load(Ordering::Relaxed) + time.ahead[machine].load(Ordering::Relaxed);
+            Timestamp::from_millis(Self::START + millis)
+        })
+    }
+}
+
 struct World {
     node: Arc<Node>,
+    time: Arc<Time>,
     machines: Vec<Machine>,
     backups: Vec<Option<tempfile::TempDir>>,
     acknowledged: BTreeSet<(String, String)>,
@@ -125,14 +160,30 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let node = Arc::new(Node::default());
-        let machines = vec![Machine::start(&node).await, Machine::start(&node).await];
-        Self { node, machines, backups: vec![None, None], acknowledged: BTreeSet::new(), count: 0 }
+        let mut world = Self {
+            node: Arc::new(Node::default()),
+            time: Arc::default(),
+            machines: Vec::new(),
+            backups: Vec::new(),
+            acknowledged: BTreeSet::new(),
+            count: 0,
+        };
+        for _ in 0..2 {
+            world.add(tempfile::tempdir().unwrap()).await;
+        }
+        world
     }
 
-    async fn reopen(&mut self, machine: usize) {
-        let one = &mut self.machines[machine];
-        one.store = open(one.place.path(), &one.port.url).await;
+    async fn add(&mut self, place: tempfile::TempDir) {
+        let clock = self.time.clock(self.machines.len());
+        self.machines.push(Machine::with_clock(&self.node, place, clock).await);
+        self.backups.push(None);
+    }
+
+    /// Ends a machine's process, with the network.
+    async fn end(&self, machine: usize) {
+        self.machines[machine].port.set(Way::Open);
+        self.machines[machine].store.close().await.unwrap();
     }
 
     async fn take(&mut self, step: Step) {
@@ -141,6 +192,8 @@ impl World {
             Step::Write { machine, shared, file } => {
                 let machine = machine % number;
                 self.count += 1;
+                // A third of the writes begin another millisecond.
+                self.time.now.fetch_add(i64::from(self.count.is_multiple_of(3)), Ordering::Relaxed);
                 let path = if shared { format!("/{file}") } else { format!("/own/{}", self.count) };
                 let text = self.count.to_string();
                 self.machines[machine].put(&path, &text).await;
@@ -154,32 +207,25 @@ impl World {
             }
             Step::Network { machine, way } => self.machines[machine % number].port.set(way),
             Step::Restart { machine } => {
-                let machine = machine % number;
-                self.machines[machine].port.set(Way::Open);
-                self.machines[machine].store.close().await.unwrap();
-                self.reopen(machine).await;
+                self.end(machine % number).await;
+                self.machines[machine % number].start_again().await;
             }
             Step::Copy { machine } if number < MOST_MACHINES => {
-                let one = &self.machines[machine % number];
                 // At rest, as a copied folder is: a copy of a file that is being written is none.
-                one.port.set(Way::Open);
-                one.store.close().await.unwrap();
-                let copy = one.copied();
-                self.machines.push(Machine::in_place(&self.node, copy).await);
-                self.backups.push(None);
-                self.reopen(machine % number).await;
+                self.end(machine % number).await;
+                self.add(self.machines[machine % number].copied()).await;
+                self.machines[machine % number].start_again().await;
             }
             Step::Backup { machine } => {
                 let machine = machine % number;
-                self.machines[machine].port.set(Way::Open);
-                self.machines[machine].store.close().await.unwrap();
+                self.end(machine).await;
                 self.backups[machine] = Some(self.machines[machine].copied());
-                self.reopen(machine).await;
+                self.machines[machine].start_again().await;
             }
             Step::Restore { machine } => {
                 let machine = machine % number;
                 let Some(backup) = &self.backups[machine] else { return };
-                let one = &self.machines[machine];
+                let one = &mut self.machines[machine];
                 one.port.set(Way::Open);
                 one.store.flush().await.unwrap();
                 one.store.close().await.unwrap();
@@ -187,34 +233,57 @@ impl World {
                     std::fs::remove_file(entry.unwrap().path()).unwrap();
                 }
                 copy_files(backup.path(), one.place.path());
-                self.reopen(machine).await;
+                one.start_again().await;
             }
             Step::Hint { machine } => {
                 let machine = machine % number;
-                self.machines[machine].port.set(Way::Open);
-                self.machines[machine].store.close().await.unwrap();
+                self.end(machine).await;
                 let _ = std::fs::remove_file(self.machines[machine].place.path().join("journal.db.progress"));
-                self.reopen(machine).await;
+                self.machines[machine].start_again().await;
             }
             Step::Rewind { lost } => {
                 // A node is stopped for that, for longer than anything here lasts: the machines notice it.
-                for one in &self.machines {
-                    one.port.set(Way::Open);
-                    one.store.close().await.unwrap();
+                for machine in 0..number {
+                    self.end(machine).await;
                 }
                 self.node.rewind(self.node.count().saturating_sub(lost));
-                for machine in 0..number {
-                    self.reopen(machine).await;
+                for one in &mut self.machines {
+                    one.start_again().await;
                 }
+            }
+            Step::Clock { machine, millis } => {
+                self.time.ahead[machine].store(millis, Ordering::Relaxed);
             }
             Step::Copy { .. } => {}
         }
     }
 
-    /// Lets everything arrive, and returns the faults found then.
+    /// The versions of a file, oldest first, in the database and on each machine.
+    async fn versions(&self, path: &str) -> String {
+        let id = file(path, "").id().clone();
+        let line = |versions: Vec<Version>| {
+            let one = |version: &Version| {
+                let (time, text) = (version.valid_time.millis() % 100_000, version.document.content());
+                format!("{}@{} at {time}", text.unwrap_or_default(), version.tx_id.0)
+            };
+            versions.iter().map(one).collect::<Vec<_>>().join(", ") + "\n"
+        };
+        let port = Port::open(Arc::clone(&self.node)).await;
+        let mut lines = line(direct(&port).await.history(&id).await.unwrap());
+        for one in &self.machines {
+            let path = one.place.path().join("journal.db");
+            let journal = SqliteStore::open_shared(path, Durability::default()).unwrap();
+            lines += &line(journal.history(&id).await.unwrap());
+        }
+        lines
+    }
+
+    /// Lets everything arrive, and returns what is wrong then.
     async fn settle(&mut self) -> Result<(), String> {
         for one in &self.machines {
             one.port.set(Way::Open);
+            // Without a node, a machine goes on with its journal, and so its checks and sendings end at once.
+            one.reconnects().await;
         }
         // A machine that finds that the database has lost something sends it again, and the others learn of it then.
         for _ in 0..3 {
@@ -246,7 +315,7 @@ impl World {
                 texts.insert(text(&*one.store, &path).await);
             }
             if texts.len() > 1 {
-                return Err(format!("{path} is {texts:?}"));
+                return Err(format!("{path} is {texts:?}\n{}", self.versions(&path).await));
             }
         }
         Ok(())
@@ -279,18 +348,20 @@ async fn whatever_happens_to_machines_and_database_each_write_is_there_once_and_
         _ => 40,
     };
     let next = Arc::new(AtomicU64::new(0));
+    let has_failed = Arc::new(AtomicBool::new(false));
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..8 {
-        let next = Arc::clone(&next);
+        let (next, has_failed) = (Arc::clone(&next), Arc::clone(&has_failed));
         workers.spawn(async move {
             let mut failures = Vec::new();
-            while failures.is_empty() {
+            while failures.is_empty() && !has_failed.load(Ordering::Relaxed) {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if seed >= count {
                     break;
                 }
                 failures.extend(failure(seed).await);
             }
+            has_failed.fetch_or(!failures.is_empty(), Ordering::Relaxed);
             failures
         });
     }

@@ -108,7 +108,7 @@ impl Shared {
             // Of chats and sessions only the latest version comes.
             let growing = versions.iter().flatten();
             self.lacks_past(growing.filter(|version| !version.document.object_type().is_content())).await?;
-            self.bring_in(versions).await?;
+            self.bring_in(remote, versions).await?;
             self.went_well();
             // Everything that is left was changed only by this transaction or later ones.
             if let Some((next, ..)) = wanted.get(done + batch.len()) {
@@ -178,7 +178,7 @@ impl Shared {
                     let versions = remote.get_many(&other, AsOf::default()).await?.into_iter().flatten();
                     let latest: Vec<Version> = versions.collect();
                     self.lacks_past(latest.iter()).await?;
-                    self.bring_in(latest.into_iter().map(|version| vec![version]).collect()).await
+                    self.bring_in(&remote, latest.into_iter().map(|version| vec![version]).collect()).await
                 })
                 .await;
             self.tolerate(done)?;

@@ -10,8 +10,10 @@ use context_model::time::TxId;
 
 use super::shared::Shared;
 use super::status::QueueStatus;
+use super::ties::Ties;
 use crate::XtdbStore;
 use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write};
+use context_store_sqlite::VersionAt;
 
 /// The pause between two attempts to read the list of objects.
 const LIST_PAUSE: Duration = Duration::from_millis(500);
@@ -117,7 +119,7 @@ impl Shared {
                 .collect();
             let latest: Vec<Version> = versions.into_iter().flatten().collect();
             self.lacks_past(latest.iter()).await?;
-            self.bring_in(latest.into_iter().map(|version| vec![version]).collect()).await?;
+            self.bring_in(remote, latest.into_iter().map(|version| vec![version]).collect()).await?;
             let mut status = self.status();
             ids = way.end(&mut status);
             let absent = absent.into_iter().filter(|id| !ids.contains(id));
@@ -143,9 +145,11 @@ impl Shared {
         Ok(ids)
     }
 
-    /// Writes those versions of some objects that the journal lacks, in order for each object.
-    pub(super) async fn bring_in(&self, objects: Vec<Vec<Version>>) -> Result<()> {
+    /// Writes those versions of some objects that the journal lacks, in order for each object. Where several hold from the
+    /// same moment on, the last one is the one that is the last in XTDB.
+    pub(super) async fn bring_in(&self, remote: &XtdbStore, objects: Vec<Vec<Version>>) -> Result<()> {
         let _one = self.contact.lock().await;
+        let mut ties = Ties::new();
         let longest = objects.iter().map(Vec::len).max().unwrap_or(0);
         // One version of each object per transaction, so that a transaction number identifies one version.
         for place in 0..longest {
@@ -161,13 +165,13 @@ impl Shared {
                 wanted.push((version, n));
             }
             for part in wanted.chunks(OBJECTS) {
-                self.bring_in_some(part).await?;
+                self.bring_in_some(part, &mut ties).await?;
             }
         }
-        Ok(())
+        self.settle(remote, ties).await
     }
 
-    async fn bring_in_some(&self, wanted: &[(&Version, usize)]) -> Result<()> {
+    async fn bring_in_some(&self, wanted: &[(&Version, usize)], ties: &mut Ties) -> Result<()> {
         for attempt in 0.. {
             let ids: Vec<ObjectId> =
                 wanted.iter().map(|(version, _)| version.document.id().clone()).collect();
@@ -179,10 +183,16 @@ impl Shared {
             let mut marks = Vec::new();
             for (version, n) in wanted {
                 let id = version.document.id();
-                if latest.contains_key(id) && self.has(version, *n).await? {
-                    continue;
-                }
                 let valid_time = version.valid_time;
+                if latest.contains_key(id) {
+                    let here = self.journal.versions_at(id, valid_time).await?;
+                    if !here.iter().all(|one| one.is_like(version)) {
+                        ties.insert((id.clone(), valid_time));
+                    }
+                    if has(&here, version, *n) {
+                        continue;
+                    }
+                }
                 marks.push(version.erased.clone());
                 writes.push(Write::Put { document: version.document.clone(), valid_time: Some(valid_time) });
                 expected.push((id.clone(), latest.get(id).copied()));
@@ -192,11 +202,7 @@ impl Shared {
             }
             match self.journal.bring_in(Transaction { writes, expected }, &marks).await {
                 Ok(receipt) => {
-                    let mut status = self.status();
-                    status.latest = status.latest.max(receipt.tx_id);
-                    if receipt.written.contains(&true) {
-                        status.brought_in.insert(receipt.tx_id);
-                    }
+                    self.wrote_for_others(&receipt);
                     return Ok(());
                 }
                 Err(StoreError::Conflict(_)) if attempt < MOST_ATTEMPTS => {}
@@ -204,7 +210,7 @@ impl Shared {
                 Err(error @ StoreError::Invalid(_)) => {
                     let [_] = wanted else {
                         for one in wanted.chunks(1) {
-                            Box::pin(self.bring_in_some(one)).await?;
+                            Box::pin(self.bring_in_some(one, ties)).await?;
                         }
                         return Ok(());
                     };
@@ -217,15 +223,10 @@ impl Shared {
         Ok(())
     }
 
-    /// True if the journal has the n-th version like this one. If that version was erased, the journal may have the
-    /// original, or one that it has erased itself; both stay as they are.
+    /// As [`has`], given what the journal has now.
     pub(super) async fn has(&self, version: &Version, n: usize) -> Result<bool> {
-        if version.erased.is_none() {
-            return Ok(self.journal.count_like(version, TxId(u64::MAX)).await? >= n);
-        }
-        let at = AsOf { valid_time: Some(version.valid_time), known: None };
-        let there = self.journal.get(version.document.id(), at).await?;
-        Ok(there.is_some_and(|there| there.valid_time == version.valid_time))
+        let here = self.journal.versions_at(version.document.id(), version.valid_time).await?;
+        Ok(has(&here, version, n))
     }
 
     pub(super) fn reachable(&self) -> Option<Arc<XtdbStore>> {
@@ -258,6 +259,15 @@ impl Shared {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// True if the n-th version like this one is among those that the journal has from that moment on. If that version was
+/// erased, the journal may have the original, or one that it has erased itself; both stay as they are.
+fn has(here: &[VersionAt], version: &Version, n: usize) -> bool {
+    match version.erased {
+        Some(_) => !here.is_empty(),
+        None => here.iter().filter(|one| one.is_like(version)).count() >= n,
     }
 }
 

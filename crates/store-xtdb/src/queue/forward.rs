@@ -69,7 +69,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             Err(error) => {
                 shared.failed(&error);
-                tokio::time::sleep(pause).await;
+                let _ = tokio::time::timeout(pause, next_caller(&shared)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
@@ -113,23 +113,26 @@ async fn send_all(shared: &Shared) -> Result<()> {
     let (standing, mark) = shared.standing(&remote).await?;
     let mut position = match standing {
         Standing::At(position) => position,
-        Standing::Taken(position) => {
+        Standing::Taken(sent) => {
             if mark.is_some_and(|mark| mark["run"].as_str() == shared.writer().run()) {
                 // The copy was made while this process was running, which may have taken the other's changes for its own.
                 shared.progress.forget_positions()?;
             }
-            return shared.rename(position).await;
+            return shared.rename(sent).await;
         }
-        Standing::Lost(position) => {
-            shared.lost(position).await?;
+        Standing::Lost(sent) => {
+            shared.lost(sent).await?;
             return shared.forget(&remote, LOST);
         }
     };
     remote.sends_as(shared.writer().run()).await;
-    let mut sender =
-        Sender { remote, number: mark.and_then(|mark| mark["number"].as_u64()), is_unnoted: false };
-    sent(shared, position, sender.number)?;
-    shared.is_compared.send_replace(true);
+    let mark = match mark.and_then(|mark| mark["number"].as_u64()) {
+        Some(number) => Some((number, shared.mark_tx(&remote, number).await?)),
+        None => None,
+    };
+    let mut sender = Sender { remote, mark, is_unnoted: false };
+    sent(shared, position, sender.mark)?;
+    shared.compared(&sender.remote);
     let mut ahead = Ahead::new();
     loop {
         let latest = shared.journal.latest_tx().await?;
@@ -139,7 +142,7 @@ async fn send_all(shared: &Shared) -> Result<()> {
                 // All of it was there. Without a note, nothing would tell that the database has lost it.
                 sender.note(shared, position).await?;
             }
-            sent(shared, position, sender.number)?;
+            sent(shared, position, sender.mark)?;
             tokio::select! {
                 () = shared.work.notified() => {}
                 () = tokio::time::sleep(LOOK) => {}
@@ -155,7 +158,7 @@ async fn send_all(shared: &Shared) -> Result<()> {
         }
         let pending = pending(shared, position, latest).await?;
         position = sender.send(shared, position, pending, &mut ahead).await?;
-        sent(shared, position, sender.number)?;
+        sent(shared, position, sender.mark)?;
         shared.went_well();
     }
 }
@@ -163,10 +166,16 @@ async fn send_all(shared: &Shared) -> Result<()> {
 /// The connection of a sender, and its mark there.
 struct Sender {
     remote: Arc<XtdbStore>,
-    /// The number of the mark; `None` before the first one.
-    number: Option<u64>,
+    /// The number of the mark and the transaction that wrote it; `None` before the first one.
+    mark: Option<(u64, TxId)>,
     /// Something of this machine was found there after the mark was written.
     is_unnoted: bool,
+}
+
+/// Waits for a caller that begins to wait for everything to be sent: maybe it knows that the node is back.
+async fn next_caller(shared: &Shared) {
+    let mut turn = shared.turn.subscribe();
+    while turn.changed().await.is_ok() && shared.waiting.load(Ordering::Acquire) == 0 {}
 }
 
 /// Waits for the next check for others' writes and for the turn's writes after it, or for a request to send now.
@@ -181,14 +190,16 @@ async fn turn_end(shared: &Shared) {
     }
 }
 
-fn sent(shared: &Shared, position: JournalPosition, number: Option<u64>) -> Result<()> {
+fn sent(shared: &Shared, position: JournalPosition, mark: Option<(u64, TxId)>) -> Result<()> {
     advance(shared, TxId(position.tx));
     let noted = shared.progress.sent();
-    let mark = number.map(|number| (shared.writer().name, number));
-    if noted.place.tx == position.tx && noted.mark == mark && noted.place.millis.is_some() {
+    let mark_tx = mark.map(|(_, tx)| tx.0);
+    let mark = mark.map(|(number, _)| (shared.writer().name, number));
+    let is_noted = (&noted.mark, noted.mark_tx) == (&mark, mark_tx);
+    if noted.place.tx == position.tx && is_noted && noted.place.millis.is_some() {
         return Ok(());
     }
-    shared.progress.note_sent(Sent { place: shared.place(position.tx)?, mark })
+    shared.progress.note_sent(Sent { place: shared.place(position.tx)?, mark, mark_tx })
 }
 
 /// Notes that XTDB has everything up to this transaction of the journal.
@@ -269,9 +280,9 @@ impl Sender {
         let writes = writes.collect();
         let note = end.note(shared.place(end.tx)?);
         match self.remote.forward(writes, &Late { note, marks, absent }).await {
-            Ok(Some(number)) => {
+            Ok(Some(mark)) => {
                 shared.status().names.add(&ids);
-                (self.number, self.is_unnoted) = (Some(number), false);
+                (self.mark, self.is_unnoted) = (Some(mark), false);
                 Ok(end)
             }
             Ok(None) => {
@@ -291,8 +302,8 @@ impl Sender {
 
     /// Notes the position in the mark, with nothing else.
     async fn note(&mut self, shared: &Shared, position: JournalPosition) -> Result<()> {
-        let number = self.remote.note(position.note(shared.place(position.tx)?)).await?;
-        (self.number, self.is_unnoted) = (Some(number), false);
+        let mark = self.remote.note(position.note(shared.place(position.tx)?)).await?;
+        (self.mark, self.is_unnoted) = (Some(mark), false);
         Ok(())
     }
 }
@@ -315,7 +326,9 @@ async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)
     let mut there = HashSet::new();
     for (place, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         let (version, _) = &batch[place];
-        if count >= shared.journal.count_like(version, version.tx_id).await? {
+        let here = shared.journal.versions_at(version.document.id(), version.valid_time).await?;
+        let alike = here.iter().filter(|one| one.tx_id <= version.tx_id && one.is_like(version));
+        if count >= alike.count() {
             there.insert(place);
         }
     }

@@ -33,20 +33,22 @@ use context_model::time::{Timestamp, TxId};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use super::XtdbStore;
 use super::areas::Area;
 use super::connection::shown_url;
 use super::plan::{area_of, id_of};
 use super::wire::check;
-use super::{XtdbOptions, XtdbStore};
+use context_store::clock::Clock;
 use context_store::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
     Version, Write,
 };
-use context_store_sqlite::{Durability, SqliteStore};
+use context_store_sqlite::SqliteStore;
 
 mod catch_up;
 mod contact;
 mod forward;
+mod options;
 mod owner;
 mod past;
 mod pending;
@@ -56,46 +58,15 @@ mod remote;
 mod shared;
 mod standing;
 mod status;
+mod ties;
 
+pub use options::QueueOptions;
 pub use status::QueueState;
 
 use progress::Progress;
 use shared::{Shared, WaitingCaller, silent};
 use standing::JournalWriter;
 use status::{JournalWrite, QueueStatus};
-
-/// The settings of a queued store.
-#[derive(Clone, Debug)]
-pub struct QueueOptions {
-    /// The journal's file. `{file}.progress` and `{file}.lock` are next to it.
-    pub journal: PathBuf,
-    /// The failures that an acknowledged write survives on this machine.
-    pub durability: Durability,
-    /// The database.
-    pub xtdb: XtdbOptions,
-    /// Time that a read may wait for XTDB, in milliseconds, before the journal alone answers.
-    pub read_timeout_ms: u64,
-    /// Time that [`Store::pull`] waits for others' writes, in milliseconds. If fetching them takes longer, it continues in
-    /// the background, and no later call waits for it.
-    pub pull_wait_ms: u64,
-    /// Time that [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
-    pub close_timeout_ms: u64,
-}
-
-impl QueueOptions {
-    /// The defaults: reads wait for at most 2 seconds, turns half a second, closing 10 seconds.
-    #[must_use]
-    pub fn new(journal: impl Into<PathBuf>, xtdb: XtdbOptions) -> Self {
-        Self {
-            journal: journal.into(),
-            durability: Durability::default(),
-            xtdb,
-            read_timeout_ms: 2_000,
-            pull_wait_ms: 500,
-            close_timeout_ms: 10_000,
-        }
-    }
-}
 
 /// A store on XTDB that keeps working while no node can be reached; see the module's documentation.
 ///
@@ -116,6 +87,20 @@ impl QueuedStore {
     /// Those of the journal. `INVALID_ARGUMENT` for malformed URLs. `STORE_UNAVAILABLE` if the journal has
     /// never reached its database and can't reach it now, because the URL may be wrong.
     pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
+        let (journal, durability) = (options.journal.clone(), options.durability);
+        Self::open_journal(options, || SqliteStore::open_shared(journal, durability)).await
+    }
+
+    /// As [`QueuedStore::open`], with the given clock. The journal is not shared with other stores of this process.
+    pub async fn open_with(options: QueueOptions, clock: Clock) -> Result<Arc<Self>> {
+        let (journal, durability) = (options.journal.clone(), options.durability);
+        Self::open_journal(options, || SqliteStore::open_with(journal, durability, clock)).await
+    }
+
+    async fn open_journal(
+        options: QueueOptions,
+        journal: impl FnOnce() -> Result<Arc<SqliteStore>>,
+    ) -> Result<Arc<Self>> {
         let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
         let progress = Progress::open(beside(&options.journal, "progress"))?;
         if !progress.was_connected() && !options.journal.exists() {
@@ -124,7 +109,7 @@ impl QueuedStore {
                 tokio::time::timeout(read_timeout * 2, XtdbStore::connect(options.xtdb.clone())).await;
             reached.unwrap_or_else(|_| Err(silent(&options.xtdb)))?;
         }
-        let journal = SqliteStore::open_shared(&options.journal, options.durability)?;
+        let journal = journal()?;
         let xtdb = options.xtdb;
         let writer = JournalWriter::of(&journal).await?;
         let latest = journal.latest_tx().await?;
@@ -134,6 +119,7 @@ impl QueuedStore {
             options: xtdb,
             read_timeout,
             pull_wait: Duration::from_millis(options.pull_wait_ms),
+            lag: Duration::from_millis(options.lag_ms),
             lock_file: beside(&options.journal, "lock"),
             progress,
             writer: Mutex::new(writer),

@@ -4,7 +4,7 @@
 //! `part`), until the whole history has been fetched (`whole`). An object without a note is one that this machine wrote
 //! itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -12,6 +12,8 @@ use context_model::time::{Timestamp, TxId};
 
 use super::contact::InTransit;
 use super::shared::Shared;
+use super::ties::Ties;
+use crate::XtdbStore;
 use crate::form::between;
 use crate::resolve::Past;
 use context_store::{AsOf, KnownAt, Receipt, Result, Store, StoreError, Transaction, Version, Write};
@@ -61,10 +63,10 @@ impl Shared {
             return Ok(answers);
         }
         let there = match self.reachable() {
-            Some(remote) => self.bounded(remote.get_many(&asked, at)).await,
+            Some(remote) => self.bounded(remote.get_many(&asked, at)).await.map(|there| (remote, there)),
             None => Err(self.unreachable()),
         };
-        let there = match there {
+        let (remote, there) = match there {
             Ok(there) => there,
             Err(StoreError::Unavailable(why)) => {
                 self.tolerate(Err(StoreError::Unavailable(why.clone())))?;
@@ -78,7 +80,7 @@ impl Shared {
         let new: Vec<Version> = there.into_iter().flatten().collect();
         let times: HashMap<ObjectId, Timestamp> =
             new.iter().map(|version| (version.document.id().clone(), version.valid_time)).collect();
-        self.bring_in(new.into_iter().map(|version| vec![version]).collect()).await?;
+        self.bring_in(&remote, new.into_iter().map(|version| vec![version]).collect()).await?;
         for (id, answer) in ids.iter().zip(&mut answers) {
             let Some(time) = times.get(id) else { continue };
             let found = AsOf { valid_time: at.known.map_or(at.valid_time, |_| Some(*time)), known: None };
@@ -126,7 +128,7 @@ impl Shared {
             if !has_all(&here, &there) || self.has_unsent() {
                 let past = tokio::time::timeout(self.read_timeout * PATIENCE, remote.past(id)).await;
                 let past = past.unwrap_or_else(|_| Err(self.unreachable()))?;
-                self.write_past(id, past, here).await?;
+                self.write_past(&remote, id, past, here, &there).await?;
             }
             if way.end(&mut self.status()).is_empty() {
                 break;
@@ -141,11 +143,22 @@ impl Shared {
 
     /// Writes those versions of a past that the journal lacks. A version of a growing document that follows one of them is
     /// written as the change that made it.
-    async fn write_past(&self, id: &ObjectId, mut past: Past, here: Vec<Timestamp>) -> Result<()> {
+    ///
+    /// `there`: from when on each of them holds.
+    async fn write_past(
+        &self,
+        remote: &XtdbStore,
+        id: &ObjectId,
+        mut past: Past,
+        here: Vec<Timestamp>,
+        there: &[Timestamp],
+    ) -> Result<()> {
+        let shared: HashSet<Timestamp> = [&here, there].into_iter().flat_map(twice).collect();
         let mut stored: HashMap<Timestamp, usize> = HashMap::new();
         here.into_iter().for_each(|time| *stored.entry(time).or_default() += 1);
         let unsent = self.unsent_since();
         let _one = self.contact.lock().await;
+        let mut ties = Ties::new();
         let mut before: Option<(Version, TxId)> = None;
         let mut alike: HashMap<Timestamp, Vec<Digest>> = HashMap::new();
         while let Some((version, _)) = past.next()? {
@@ -154,8 +167,12 @@ impl Shared {
             same.push(hash);
             let n = same.iter().filter(|other| **other == hash).count();
             let is_stored = match stored.get_mut(&version.valid_time).filter(|count| **count > 0) {
-                // A version that waits to be sent may share the moment with another machine's version.
-                Some(_) if unsent.is_some_and(|since| version.valid_time >= since) => {
+                // Another machine's version may share the moment with one that waits to be sent, or with any other.
+                Some(_)
+                    if shared.contains(&version.valid_time)
+                        || unsent.is_some_and(|since| version.valid_time >= since) =>
+                {
+                    ties.insert((id.clone(), version.valid_time));
                     self.has(&version, n).await?
                 }
                 Some(count) => {
@@ -172,7 +189,7 @@ impl Shared {
             // Text erased in a version counts as erased in all versions that are stored as changes of it.
             before = written.filter(|_| version.erased.is_none()).map(|tx| (version, tx));
         }
-        Ok(())
+        self.settle(remote, ties).await
     }
 
     /// Writes the n-th version like this one; returns its transaction, and `None` if it is stored meanwhile or refused.
@@ -217,7 +234,7 @@ impl Shared {
     }
 
     /// Notes that a transaction of the journal wrote a version of others. True if it did.
-    fn wrote_for_others(&self, receipt: &Receipt) -> bool {
+    pub(super) fn wrote_for_others(&self, receipt: &Receipt) -> bool {
         let mut status = self.status();
         status.latest = status.latest.max(receipt.tx_id);
         let is_written = receipt.written.contains(&true);
@@ -268,6 +285,11 @@ fn has_all(here: &[Timestamp], there: &[Timestamp]) -> bool {
     here.iter().for_each(|time| *counts.entry(*time).or_default() += 1);
     there.iter().for_each(|time| *counts.entry(*time).or_default() -= 1);
     counts.values().all(|count| *count >= 0)
+}
+
+/// The moments from which several versions hold; both lists are in order.
+fn twice(times: &[Timestamp]) -> impl Iterator<Item = Timestamp> + '_ {
+    times.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 fn note(id: &ObjectId) -> String {

@@ -40,17 +40,22 @@ pub(super) struct Sent {
     /// The writer's name and the number of its mark; `None` if it had none.
     #[serde(default)]
     pub mark: Option<(String, u64)>,
+    /// XTDB's transaction that wrote this mark; `None` where that is not known.
+    #[serde(default)]
+    pub mark_tx: Option<u64>,
 }
 
 /// The file's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ProgressMarks {
-    /// [`Sent::place`], [`Sent::mark`].
+    /// [`Sent`].
     sent: u64,
     #[serde(default)]
     sent_millis: Option<i64>,
     #[serde(default)]
     mark: Option<(String, u64)>,
+    #[serde(default)]
+    mark_tx: Option<u64>,
     /// XTDB's newest transaction at the first contact; `None` before that.
     seen: Option<u64>,
     /// The same for the areas that the journal has read further than that.
@@ -100,7 +105,8 @@ impl Progress {
 
     pub fn sent(&self) -> Sent {
         let marks = self.marks();
-        Sent { place: JournalPlace { tx: marks.sent, millis: marks.sent_millis }, mark: marks.mark }
+        let place = JournalPlace { tx: marks.sent, millis: marks.sent_millis };
+        Sent { place, mark: marks.mark, mark_tx: marks.mark_tx }
     }
 
     /// Notes the first contact. Earlier versions in the database are read when they are needed.
@@ -154,7 +160,8 @@ impl Progress {
 
     pub fn note_sent(&self, sent: Sent) -> Result<()> {
         self.change(|marks| {
-            (marks.sent, marks.sent_millis, marks.mark) = (sent.place.tx, sent.place.millis, sent.mark);
+            (marks.sent, marks.sent_millis) = (sent.place.tx, sent.place.millis);
+            (marks.mark, marks.mark_tx) = (sent.mark, sent.mark_tx);
         })
     }
 

@@ -75,6 +75,11 @@ impl XtdbStore {
         Ok(places.into_iter().map(|place| place.valid_time).collect())
     }
 
+    /// The versions of an object that hold from this moment on, in the order of their transactions.
+    pub(super) async fn versions_at(&self, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<Version>> {
+        self.open()?.versions_at(id, valid_time).await
+    }
+
     /// All versions of an object, oldest first.
     pub(super) async fn past(&self, id: &ObjectId) -> Result<Past> {
         self.open()?.past(id).await
@@ -86,13 +91,24 @@ impl XtdbStore {
         self.open()?.mark(&mut writer).await
     }
 
+    /// The transaction that wrote this writer's mark, as XTDB has it now.
+    pub(super) async fn mark_tx(&self) -> Result<Option<TxId>> {
+        let writer = self.writer.lock().await;
+        self.open()?.mark_tx(&writer).await
+    }
+
+    /// The mark of a writer after a transaction.
+    pub(super) async fn mark_at(&self, name: &str, tx: TxId) -> Result<Option<Value>> {
+        self.open()?.mark_at(name, tx).await
+    }
+
     /// Has the next transactions carry the name of the sender's run.
     pub(super) async fn sends_as(&self, run: Option<&str>) {
         self.writer.lock().await.set_run(run.map(str::to_owned));
     }
 
-    /// Writes this note, and nothing else. Returns the number of the mark.
-    pub(super) async fn note(&self, note: Value) -> Result<u64> {
+    /// Writes this note, and nothing else. Returns the number of the mark, and the transaction.
+    pub(super) async fn note(&self, note: Value) -> Result<(u64, TxId)> {
         let mut writer = self.writer.lock().await;
         self.open()?.write_note(&mut writer, &note).await
     }
@@ -123,14 +139,15 @@ impl XtdbStore {
     }
 
     /// Writes versions with their valid times and marks, and the note with them. Versions that XTDB already has are skipped; if that
-    /// leaves none, the note is not written either. Returns the number of the mark that has the note.
+    /// leaves none, the note is not written either. Returns the number of the mark that has the note, and the transaction.
     ///
     /// # Errors
     /// `CONFLICT` with the ID of the mark if another client has changed it.
-    pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<Option<u64>> {
+    pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<Option<(u64, TxId)>> {
         let mut writer = self.writer.lock().await;
         let transaction = Transaction { writes, expected: Vec::new() };
         let receipt = self.open()?.transact(&mut writer, transaction, Some(late)).await?;
-        Ok(if receipt.written.contains(&true) { writer.number() } else { None })
+        let is_written = receipt.written.contains(&true);
+        Ok(writer.number().filter(|_| is_written).map(|number| (number, receipt.tx_id)))
     }
 }

@@ -16,10 +16,7 @@ use crate::{XtdbOptions, XtdbStore};
 use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
 
-/// Time for which a node that lacks something may read the log without progress, before its database counts as another one.
-const LAG: Duration = Duration::from_secs(3);
-
-/// The pause between two looks meanwhile.
+/// The longest pause between two looks at a node that lacks something.
 const LAG_PAUSE: Duration = Duration::from_millis(100);
 
 /// Notice for users about a database that has fewer transactions than before.
@@ -31,6 +28,8 @@ pub(super) struct Shared {
     pub(super) options: XtdbOptions,
     pub(super) read_timeout: Duration,
     pub(super) pull_wait: Duration,
+    /// Time for which a node that lacks something may read the log without progress, before its database counts as another one.
+    pub(super) lag: Duration,
     pub(super) lock_file: PathBuf,
     pub(super) progress: Progress,
     pub(super) status: Mutex<QueueStatus>,
@@ -112,10 +111,10 @@ impl Shared {
         let mut newest = remote.newest_tx().await?;
         let mut since = Instant::now();
         while newest < wanted {
-            if since.elapsed() >= LAG {
+            if since.elapsed() >= self.lag {
                 return Ok(true);
             }
-            tokio::time::sleep(LAG_PAUSE).await;
+            tokio::time::sleep(LAG_PAUSE.min(self.lag)).await;
             let now = remote.newest_tx().await?;
             if now > newest {
                 (newest, since) = (now, Instant::now());
@@ -130,8 +129,10 @@ impl Shared {
         tracing::warn!(why, "the database was restored, emptied or replaced");
         self.progress.forget_positions()?;
         let mut status = self.status();
-        if status.remote.as_ref().is_some_and(|current| Arc::ptr_eq(current, remote)) {
+        // Behind a connection that was given up since, the sender has looked at the database once more.
+        if is_current(&status, remote) {
             status.remote = None;
+            self.is_compared.send_replace(false);
         }
         status.names = RemoteIds::default();
         status.absent.clear();
@@ -142,10 +143,17 @@ impl Shared {
             remote.current_url()
         ));
         drop(status);
-        self.is_compared.send_replace(false);
         self.list.notify_one();
         self.work.notify_one();
         Ok(())
+    }
+
+    /// Notes that the sender has compared the database behind this connection with what was noted about it.
+    pub(super) fn compared(&self, remote: &Arc<XtdbStore>) {
+        let status = self.status();
+        if is_current(&status, remote) {
+            self.is_compared.send_replace(true);
+        }
     }
 
     /// The writer that this journal sends as.
@@ -178,6 +186,11 @@ impl Shared {
         }
         status.last_error = Some(error.to_string());
     }
+}
+
+/// True if this is the present connection.
+fn is_current(status: &QueueStatus, remote: &Arc<XtdbStore>) -> bool {
+    status.remote.as_ref().is_some_and(|current| Arc::ptr_eq(current, remote))
 }
 
 /// The nodes' URLs, for messages.

@@ -12,7 +12,7 @@ use super::shared::Shared;
 use crate::XtdbStore;
 use crate::write::random_name;
 use context_model::time::TxId;
-use context_store::{Result, Store};
+use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
 
 /// The note of the journal with the writer.
@@ -43,14 +43,14 @@ pub(super) struct JournalPosition {
 }
 
 /// The state in which a sender begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// XTDB has everything up to this position.
     At(JournalPosition),
-    /// Another copy of this journal has sent under this name. XTDB had everything up to this position before.
-    Taken(JournalPosition),
-    /// The database has lost the versions that this writer sent after this position, or is another one.
-    Lost(JournalPosition),
+    /// Another copy of this journal has sent under this name. XTDB had everything up to that position before.
+    Taken(Sent),
+    /// The database has lost the versions that this writer sent after that, or is another one.
+    Lost(Sent),
 }
 
 impl JournalWriter {
@@ -67,6 +67,15 @@ impl JournalWriter {
     /// The current run of the sender, whichever process that is.
     pub fn run(&self) -> Option<&str> {
         self.runs.last().map(String::as_str)
+    }
+
+    /// True if one of the runs that this journal knows has written a mark.
+    fn wrote(&self, mark: &Value) -> bool {
+        match mark["run"].as_str() {
+            Some(run) => self.runs.iter().any(|own| own == run),
+            // Of an earlier version of this library.
+            None => true,
+        }
     }
 
     async fn save(&self, journal: &SqliteStore) -> Result<()> {
@@ -98,10 +107,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes another name, after a copy of this journal has sent under the present one, and continues from this position.
-    pub(super) async fn rename(&self, position: JournalPosition) -> Result<()> {
+    /// Takes another name, after a copy of this journal has sent under the present one, and continues from there.
+    pub(super) async fn rename(&self, sent: Sent) -> Result<()> {
         let before = self.writer();
-        let sent = Sent { place: self.place(position.tx)?, mark: None };
         let runs = before.runs.last().cloned().into_iter().collect();
         let writer = JournalWriter { name: random_name()?, runs, sent: sent.clone() };
         writer.save(&self.journal).await?;
@@ -112,9 +120,9 @@ impl Shared {
     }
 
     /// Forgets the notes about a database that has lost them, or is another one.
-    pub(super) async fn lost(&self, position: JournalPosition) -> Result<()> {
+    pub(super) async fn lost(&self, sent: Sent) -> Result<()> {
         let mut writer = self.writer();
-        writer.sent = Sent { place: self.place(position.tx)?, mark: None };
+        writer.sent = sent;
         writer.save(&self.journal).await?;
         self.progress.note_sent(writer.sent.clone())?;
         self.become_writer(writer);
@@ -122,6 +130,9 @@ impl Shared {
     }
 
     /// Reads how far this journal has come in the database that answers.
+    ///
+    /// The mark's own note tells it only where this run has written the mark: a run before may have gone on in the original
+    /// while this copy was made, and two copies may have a transaction of one number and millisecond.
     pub(super) async fn standing(&self, remote: &XtdbStore) -> Result<(Standing, Option<Value>)> {
         let mark = remote.mark().await?;
         let (writer, hint) = (self.writer(), self.progress.sent());
@@ -129,36 +140,88 @@ impl Shared {
             |sent: &Sent| sent.mark.as_ref().filter(|(name, _)| *name == writer.name).map(|(_, n)| *n);
         let known = number_of(&hint).max(number_of(&writer.sent));
         let number = mark.as_ref().and_then(|mark| mark["number"].as_u64());
+        let run = mark.as_ref().and_then(|mark| mark["run"].as_str());
         let note = mark.as_ref().map(|mark| &mark["note"]);
         let noted = match note.and_then(JournalPosition::from_note) {
             Some((position, place)) if self.fits(place)? => Some(position),
             _ => None,
         };
-        let is_own = mark.as_ref().is_some_and(|mark| match mark["run"].as_str() {
-            Some(run) => writer.runs.iter().any(|own| own == run),
-            // Of an earlier version of this library.
-            None => true,
-        });
+        let is_own = mark.as_ref().is_some_and(|mark| writer.wrote(mark));
         if number < known {
-            return Ok((Standing::Lost(noted.filter(|_| is_own).unwrap_or_default()), mark));
+            let sent = match (noted.filter(|_| is_own), number) {
+                (Some(position), Some(number)) => Sent {
+                    place: self.place(position.tx)?,
+                    mark: Some((writer.name.clone(), number)),
+                    mark_tx: remote.mark_tx().await?.map(|tx| tx.0),
+                },
+                _ => Sent::default(),
+            };
+            return Ok((Standing::Lost(sent), mark));
         }
-        let mut best = JournalPosition::default();
-        for sent in [&hint, &writer.sent] {
-            // A position noted with another mark may be about a state that the database has lost.
-            let is_about_this = mark.is_none() || number_of(sent).is_some() || sent.mark.is_none();
-            if is_about_this && sent.place.millis.is_some() && self.fits(sent.place)? {
-                best = best.max(JournalPosition { tx: sent.place.tx, more: 0 });
+        if let (Some(noted), true) = (noted, is_own) {
+            let is_of_this_run = run.is_none() || run == writer.run();
+            let mut position = if is_of_this_run { noted } else { JournalPosition::default() };
+            if !is_of_this_run || number_of(&hint) == number {
+                for sent in [&hint, &writer.sent] {
+                    if self.is_there(sent)? {
+                        position = position.max(JournalPosition { tx: sent.place.tx, more: 0 });
+                    }
+                }
+            }
+            return Ok((Standing::At(position), mark));
+        }
+        let mut best = Sent::default();
+        for sent in [hint, writer.sent.clone()] {
+            if sent.place.tx > best.place.tx
+                && self.is_there(&sent)?
+                && self.has_kept(remote, &writer, &sent, mark.is_none()).await?
+            {
+                best = sent;
             }
         }
-        let standing = match (&mark, noted) {
-            (None, _) => Standing::At(best),
-            (Some(_), Some(noted)) if is_own => {
-                let is_newest = number.is_some() && number_of(&hint) == number;
-                Standing::At(if is_newest { noted.max(best) } else { noted })
-            }
-            (Some(_), noted) => Standing::Taken(best.max(noted.unwrap_or_default())),
+        let standing = match mark {
+            None => Standing::At(JournalPosition { tx: best.place.tx, more: 0 }),
+            Some(_) => Standing::Taken(best),
         };
         Ok((standing, mark))
+    }
+
+    /// The transaction that wrote the mark with this number, which the database has now.
+    pub(super) async fn mark_tx(&self, remote: &XtdbStore, number: u64) -> Result<TxId> {
+        let Sent { mark, mark_tx, .. } = self.progress.sent();
+        let is_noted = mark.is_some_and(|noted| noted == (self.writer().name, number));
+        match mark_tx.filter(|_| is_noted) {
+            Some(tx) => Ok(TxId(tx)),
+            None => remote.mark_tx().await?.ok_or_else(|| {
+                StoreError::Unavailable(format!(
+                    "XTDB at {} no longer shows this writer's mark",
+                    remote.current_url()
+                ))
+            }),
+        }
+    }
+
+    /// True if this journal has what was noted to be sent.
+    fn is_there(&self, sent: &Sent) -> Result<bool> {
+        Ok(sent.place.millis.is_some() && self.fits(sent.place)?)
+    }
+
+    /// True if the database still has the mark that was noted with this. The present mark does not tell: it is missing
+    /// after this journal took another name, or another copy has written it, maybe after a loss.
+    async fn has_kept(
+        &self,
+        remote: &XtdbStore,
+        writer: &JournalWriter,
+        sent: &Sent,
+        is_unmarked: bool,
+    ) -> Result<bool> {
+        let Some((name, number)) = &sent.mark else { return Ok(true) };
+        let Some(tx) = sent.mark_tx else {
+            // Of an earlier version of this library.
+            return Ok(is_unmarked || *name == writer.name);
+        };
+        let mark = remote.mark_at(name, TxId(tx)).await?;
+        Ok(mark.is_some_and(|mark| mark["number"].as_u64() == Some(*number) && writer.wrote(&mark)))
     }
 
     /// A transaction of the journal, to be noted.

@@ -10,17 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context_model::object::Document;
+use context_store::clock::{self, Clock};
 use context_store::conformance::given::{file_in, put};
 use context_store::{AsOf, Filter, Store, Version};
+use context_store_sqlite::Durability;
 use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 
 use crate::node::{Node, Port, Way};
 
-/// One machine: a folder with a journal, and a port to the node.
+/// One machine: a folder with a journal, a port to the node, and a clock.
 pub struct Machine {
     pub place: tempfile::TempDir,
     pub port: Port,
     pub store: Arc<QueuedStore>,
+    pub clock: Clock,
 }
 
 impl Machine {
@@ -29,15 +32,24 @@ impl Machine {
     }
 
     pub async fn in_place(node: &Arc<Node>, place: tempfile::TempDir) -> Self {
+        Self::with_clock(node, place, clock::system()).await
+    }
+
+    pub async fn with_clock(node: &Arc<Node>, place: tempfile::TempDir, clock: Clock) -> Self {
         let port = Port::open(Arc::clone(node)).await;
-        let store = open(place.path(), &port.url).await;
-        Self { place, port, store }
+        let store = open_with(place.path(), &port.url, &clock).await;
+        Self { place, port, store, clock }
     }
 
     /// Ends the process and starts another one.
     pub async fn restart(&mut self) {
         self.store.close().await.unwrap();
-        self.store = open(self.place.path(), &self.port.url).await;
+        self.start_again().await;
+    }
+
+    /// Starts a process after the last one has ended.
+    pub async fn start_again(&mut self) {
+        self.store = open_with(self.place.path(), &self.port.url, &self.clock).await;
     }
 
     /// A copy of the machine's folder, as it is now.
@@ -64,6 +76,16 @@ impl Machine {
     pub async fn pulled(&self, path: &str) -> Option<String> {
         self.store.pull().await.unwrap();
         text(&*self.store, path).await
+    }
+
+    /// Waits until the machine has noticed that the node answers.
+    pub async fn reconnects(&self) {
+        let noticed = async {
+            while !self.store.state().is_connected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, noticed).await.expect("it never reconnects");
     }
 
     /// Waits until another machine's text has come.
@@ -94,12 +116,19 @@ pub fn options(place: &Path, url: &str) -> QueueOptions {
         read_timeout_ms: 10_000,
         pull_wait_ms: 10_000,
         close_timeout_ms: 60_000,
-        ..QueueOptions::new(place.join("journal.db"), XtdbOptions::new([url]))
+        // The node of these tests has read all of its log at any time.
+        lag_ms: 20,
+        durability: Durability::Process,
+        ..QueueOptions::new(place.join("journal.db"), XtdbOptions { attempts: 2, ..XtdbOptions::new([url]) })
     }
 }
 
 pub async fn open(place: &Path, url: &str) -> Arc<QueuedStore> {
     QueuedStore::open(options(place, url)).await.unwrap()
+}
+
+pub async fn open_with(place: &Path, url: &str, clock: &Clock) -> Arc<QueuedStore> {
+    QueuedStore::open_with(options(place, url), Arc::clone(clock)).await.unwrap()
 }
 
 pub fn file(path: &str, text: &str) -> Document {

@@ -1,0 +1,117 @@
+//! Who writes: the mark that each transaction of a client replaces, so that it takes effect once.
+
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use serde_json::Value;
+
+use super::areas::Lister;
+use super::http::Format;
+use super::inner::{WRITERS, XtdbClient};
+use super::plan::PartialWrite;
+use super::read::at_place;
+use super::wire::is_of;
+use super::write::{Submitted, random_name};
+use context_store::{AsOf, Result, StoreError};
+
+/// This client's mark in the database: a document that each of its transactions replaces.
+pub(crate) struct NodeWriter {
+    pub(super) id: ObjectId,
+    /// The mark in XTDB, as far as known.
+    pub(super) mark: Option<Value>,
+    /// True if it is known: not after a submission without an answer.
+    pub(super) is_known: bool,
+    pub(super) next: u64,
+    /// The random name of the sender's run, where a journal sends (see `queue`).
+    pub(super) run: Option<String>,
+    /// The notice that its next transaction writes, where it erases (see `erasures`).
+    pub(super) notice: Option<Value>,
+    /// The name that it uses in the notice while it erases.
+    pub(super) erasing: Option<String>,
+}
+
+impl NodeWriter {
+    /// A writer with this name, or with a new one if `None`.
+    pub fn new(name: Option<String>) -> Result<Self> {
+        let is_known = name.is_none();
+        let name = name.map_or_else(random_name, Ok)?;
+        Ok(Self {
+            id: ObjectId::new(format!("{WRITERS}{name}")),
+            mark: None,
+            is_known,
+            next: 1,
+            run: None,
+            notice: None,
+            erasing: None,
+        })
+    }
+
+    /// Has the next marks carry the name of a run.
+    pub fn set_run(&mut self, run: Option<String>) {
+        self.run = run;
+    }
+
+    /// The number of the mark; `None` before the first one.
+    pub fn number(&self) -> Option<u64> {
+        self.mark.as_ref().and_then(|mark| mark["number"].as_u64())
+    }
+
+    /// Tells the next transaction's changes from those of others.
+    pub fn lister(&self) -> Lister<'_> {
+        Lister { by: &self.id, run: self.run.as_deref(), number: self.next }
+    }
+}
+
+impl XtdbClient {
+    /// This writer's mark as it is now.
+    pub(super) async fn mark(&self, writer: &mut NodeWriter) -> Result<Option<Value>> {
+        writer.is_known = false;
+        self.settle(writer).await?;
+        Ok(writer.mark.clone())
+    }
+
+    /// Writes a mark with this note, and nothing else. Returns its number and the transaction.
+    pub(super) async fn write_note(
+        self: &Arc<Self>,
+        writer: &mut NodeWriter,
+        note: &Value,
+    ) -> Result<(u64, TxId)> {
+        loop {
+            match self.submit(writer, &PartialWrite::default(), Some(note)).await? {
+                Submitted::Committed(tx) => return Ok((writer.number().unwrap_or_default(), tx.id)),
+                Submitted::Refused => return Err(StoreError::Conflict(writer.id.clone())),
+                Submitted::Erasing => {}
+            }
+        }
+    }
+
+    /// Reads the writer's mark after a submission without an answer.
+    pub(super) async fn settle(&self, writer: &mut NodeWriter) -> Result<()> {
+        if writer.is_known {
+            return Ok(());
+        }
+        writer.mark = self.newest(writer.id.as_str()).await?;
+        let number = writer.mark.as_ref().and_then(|mark| mark["number"].as_u64()).unwrap_or(0);
+        writer.next = writer.next.max(number + 1);
+        writer.is_known = true;
+        Ok(())
+    }
+
+    /// The transaction that wrote this writer's mark, as it is now.
+    pub(super) async fn mark_tx(&self, writer: &NodeWriter) -> Result<Option<TxId>> {
+        Ok(self.place(&writer.id, AsOf::default()).await?.map(|place| place.tx.id))
+    }
+
+    /// The mark of a writer with this name after a transaction; `None` also if there is no such transaction.
+    pub(super) async fn mark_at(&self, name: &str, tx: TxId) -> Result<Option<Value>> {
+        let id = format!("{WRITERS}{name}");
+        let request = at_place(self.read("entity", Format::Json).with("eid", &id), None, tx);
+        let answer = self.nodes.send(&request).await?;
+        if answer.is_missing() || answer.is_out_of_sync() {
+            return Ok(None);
+        }
+        let value = answer.json()?;
+        if is_of(&value, &id) { Ok(Some(value)) } else { Err(answer.strange("a document of something else")) }
+    }
+}
