@@ -23,7 +23,7 @@ export function browserRefusal(headers: IncomingHttpHeaders, port: number, hasTo
   if (value('purpose') !== '' || value('sec-purpose') !== '') return 'the gateway is for programs: nothing is loaded in advance'
   const isApp = hasToken && isAppOrigin(origin)
   if (origin !== '' && !isApp && !isOwnOrigin(origin, port)) return 'this is not for pages of another origin'
-  // A document on the gateway's own origin does not exist either: the page has an origin of its own.
+  // A document on the gateway's own origin does not exist either: the page has its own origin.
   if (site !== '' && site !== 'none' && !isApp) return 'this is not for pages in a browser'
   return undefined
 }
@@ -49,7 +49,7 @@ export function nameOf(host: string): string {
   return host.replace(/:\d+$/, '').toLowerCase()
 }
 
-/** True if an origin is no site's: a scheme of a program's own. A page without an origin says `null`. */
+/** True if an origin belongs to a program and not to a site: its scheme is the program's. A page without an origin says `null`. */
 function isAppOrigin(origin: string): boolean {
   return /^[a-z][a-z\d+.-]*:\/\/[^\s,]*$/.test(origin) && !/^(?:https?|file|ftp|wss?|data|blob):/.test(origin)
 }

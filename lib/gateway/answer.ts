@@ -32,7 +32,7 @@ export interface Answered {
 /** Events without any of these words are not parsed. */
 const WORTH = ['"usage"', '"usageMetadata"', '"functionCall"', '"input_transformations"', 'activate']
 
-/** How many calls of our tool are noted in one answer. */
+/** The largest number of calls of our tool that one answer notes. */
 const MOST_RECALLS = 1_000
 
 /** Reads one answer. Feed it the decoded bytes in order; damaged ones are skipped. */
@@ -102,7 +102,7 @@ export class AnswerReader {
 
   #takeEvent(event: Fields): void {
     this.#isRead = true
-    // Where each format has the answer itself: in its first or last event, or as the whole body.
+    // Each format has the answer itself in its first or last event, or as the whole body.
     for (const one of [event, event['message'], event['response']]) {
       if (!isFields(one)) continue
       if (isFields(one['usage'])) this.#bill(one['usage'])
@@ -150,7 +150,7 @@ export class AnswerReader {
 
 const USAGE = '"usage"'
 
-/** What each format calls its figures. */
+/** The names of the token figures in the formats. */
 const FIGURES = ['input_tokens', 'output_tokens', 'prompt_tokens', 'completion_tokens']
 
 /** In characters, with the space before it. */

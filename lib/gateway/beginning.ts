@@ -1,6 +1,6 @@
 /**
- * The first messages of a conversation in the form in which they were sent, where the projection has another one: somebody
- * has gone back before a roll, another process has rolled, or a roll came too late for its request.
+ * The first messages of a conversation in the form in which they were sent, where the projection has another one: the user
+ * went back before a roll, another process rolled, or a roll came too late for its request.
  */
 import { cutItems, isEqual, placeOf, wholeLength } from '../projection/index.ts'
 import type { EditedItem, Shape } from '../projection/index.ts'

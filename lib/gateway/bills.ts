@@ -25,7 +25,7 @@ export interface BilledCall {
   /** Estimate of the request for a summary that the host itself would have made before this call; absent: none. */
   summary?: Usage
   isHeldOut: boolean
-  /** What its provider had to read again that it had read before, and why; undefined if nothing. */
+  /** The part that the provider had read before and had to read again, with the reason; undefined if nothing. */
   broken?: GatewayBreak
 }
 
@@ -60,7 +60,7 @@ export class GatewayBills {
       const lines = this.#waiting
       this.#waiting = ''
       const write = (): Promise<void> => appendFile(this.#path, lines, { mode: 0o600 })
-      // What can't be written is lost; the request that it belongs to has been answered.
+      // Lines that can't be written are lost; their requests have been answered.
       await write().catch(async () => {
         await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
         await write()

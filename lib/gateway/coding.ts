@@ -2,7 +2,7 @@
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 
-/** What is decoded must not be larger than this, in bytes; otherwise it counts as one that can't be read. */
+/** The largest decoded body, in bytes; the gateway treats a larger one as unreadable. */
 export const LARGEST_DECODED = 256 * 1024 * 1024
 
 /** Bytes that may wait for a decoder while an answer passes. */
@@ -11,7 +11,7 @@ const LARGEST_WAITING = 32 * 1024 * 1024
 type Stream = zlib.Gunzip | zlib.BrotliDecompress
 type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
 
-/** How a coding is undone: at once, or piece by piece. `first` is the first byte. */
+/** The decoders of a coding: for a whole body, or for its pieces as they arrive. `first` is the first byte. */
 interface Coding {
   whole: (first: number) => Decoder
   stream: (first: number) => Stream
@@ -41,7 +41,7 @@ export function codingsOf(header: string | readonly string[] | undefined): strin
   return list.map((name) => name.trim().toLowerCase()).filter((name) => name !== '' && name !== 'identity')
 }
 
-/** True if bodies in these codings can be read. Nobody nests more than a few; each may grow what it is given. */
+/** True if bodies in these codings can be read. Real clients nest only a few; each may enlarge its input. */
 export function canDecode(codings: readonly string[]): boolean {
   return codings.length <= 4 && codings.every((name) => CODINGS.has(name))
 }

@@ -1,18 +1,18 @@
-/** What a conversation needs from its gateway, and how long a request waits for it. */
+/** The options that a conversation gets from its gateway, and the limits of a request's waits. */
 import type { ProjectedModel } from '../projection/index.ts'
 import type { OpenOptions } from '../session/index.ts'
 import type { RollReceipt } from '../../index.js'
 import type { ModelRequest } from './request.ts'
 
-/** How long a request waits for the projection, in milliseconds. */
+/** The longest wait of a request for the projection, in milliseconds. */
 export const LIMIT_MS = 2_000
 
-/** How long a request waits for the file trackers, in milliseconds. */
+/** The longest wait of a request for the file trackers, in milliseconds. */
 export const LOOK_MS = 100
 
 /** The settings and callbacks that a conversation needs from its gateway. */
 export interface ConversationOptions {
-  /** How sessions are opened: store, stay, redact and the like. */
+  /** The options of its sessions: store, stay, redact and the like. */
   open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
   /** The model of a request. */
   modelOf: (request: ModelRequest) => ProjectedModel

@@ -38,7 +38,7 @@ interface Sent {
 export interface KnownRequest {
   /** The hashes of its messages. */
   chain?: readonly string[]
-  /** How many of them are those of the last request. */
+  /** The number of them that the last request had as well. */
   common?: number
   /** The promise that {@link Conversation.look} has returned since it came. */
   looked?: Promise<unknown>
@@ -64,7 +64,7 @@ export class Conversation {
   readonly id: string
   readonly api: Api
   readonly cwd: string
-  /** The session that this one goes on from: the parent agent's, or the one that the host has compacted. */
+  /** The session that this one continues: the parent agent's, or the one that the host compacted. */
   before: Conversation | undefined
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
@@ -77,7 +77,7 @@ export class Conversation {
   /** When a process before this one sent the form that was taken over from it. */
   #sentMs: number | undefined
   #wasEdited = false
-  /** The form of the first messages where the projection has another one: somebody has gone back, or another process sent it. */
+  /** The form of the first messages where the projection has another one: the user went back, or another process sent it. */
   #beginning: Beginning = NO_BEGINNING
   /** A request waits no longer for the projection; it still runs. */
   #isLate = false
@@ -144,7 +144,7 @@ export class Conversation {
     return { chain: [...this.#chain], atMs: this.#now(), items, wasEdited: this.#wasEdited }
   }
 
-  /** From now on it counts as edited: it goes on from one that was. */
+  /** Marks it as edited, because it continues a conversation that was. */
   markEdited(): void {
     this.#wasEdited = true
   }
@@ -153,7 +153,7 @@ export class Conversation {
   takeOver(messages: readonly object[], items: readonly EditedItem[], { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
     const { length } = messages
     const { raw, items: own } = this.#last
-    // What the other one has rolled is in the record, and not in a session that was open meanwhile.
+    // The other one's rolls are in the record, and not in a session that was open meanwhile.
     if (!isEqual(cutItems(items, length, raw.length), own)) this.#isOutdated = this.isOpen
     this.#chain.length = Math.min(this.#chain.length, commonLength(this.#last.raw, messages) + 1)
     this.#beginning = beginningOf(items, length, length)
@@ -233,8 +233,8 @@ export class Conversation {
   }
 
   /**
-   * Closes it and lets go of its messages: its next request comes to another object. What others ask it for, it finds in the
-   * record.
+   * Closes it and lets go of its messages: another object takes its next request. It answers
+   * the questions of others from the record.
    */
   async release(): Promise<void> {
     await this.close()
@@ -249,7 +249,7 @@ export class Conversation {
 
   async #leave(): Promise<void> {
     const opened = await this.#opened?.catch(() => undefined)
-    // Who goes on from it may still ask: then only the record is left.
+    // A conversation that continues it may still ask: then only the record is left.
     this.#opened = undefined
     this.#met = 0
     await opened?.manager.close()
@@ -288,7 +288,7 @@ export class Conversation {
       await this.#leave()
     }
     const { manager, projection } = await this.#open()
-    // What changed on disk before this request is told in it.
+    // This request notifies the model of files that changed on disk before it.
     await within(LOOK_MS, pass.looked ?? manager.look()).catch(() => undefined)
     await meetFiles(manager, { api: this.api, cwd: this.cwd, facts: this.#facts }, messages, Math.min(common, this.#met))
     this.#isOld = false
@@ -312,7 +312,7 @@ export class Conversation {
     const items = itemsOf(messages, shown).map((item) =>
       typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
     )
-    // What others had collapsed in the first messages is not removed again.
+    // Text that others had collapsed in the first messages is not removed again.
     const before = this.#receipts.length === 0 ? [] : appliedItems(messages, this.#oldForm(length, common))
     const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request)
     for (const receipt of this.#receipts.splice(0)) this.#options.onRoll(this.id, actualReceipt(receipt, before, appliedItems(messages, form)))
@@ -320,9 +320,9 @@ export class Conversation {
   }
 
   /**
-   * The projection may have another form of the first messages than the one that was sent: somebody has gone back before a roll,
-   * another process has rolled, or a roll came too late for its request. What was sent is what the provider has cached and what
-   * the model's reasoning may be bound to, so it stays until the projection changes something in it.
+   * The projection may have another form of the first messages than the one that was sent: the user went back before a roll,
+   * another process rolled, or a roll came too late for its request. The provider has cached the form that was sent, and the
+   * model's reasoning may be bound to it, so it stays until the projection changes something in it.
    */
   #behindBeginning(items: readonly EditedItem[], common: number, request: ModelRequest): SentForm {
     const { raw, items: last } = this.#last

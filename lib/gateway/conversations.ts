@@ -36,7 +36,7 @@ export interface ConversationLook {
   done: Promise<unknown>
 }
 
-/** Conversations that are known at a time. The longest unused ones are left; they go on from their form with their next request. */
+/** Conversations that are known at a time. The gateway closes the longest unused ones; their next requests continue from their stored forms. */
 const MOST_OPEN = 64
 
 /** All conversations of a gateway. */
@@ -48,7 +48,7 @@ export class Conversations {
   readonly #groups = new Map<string, Conversation[]>()
   /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
   readonly #branches = new Map<string, (readonly object[])[]>()
-  /** Each conversation as it was before somebody went back in it. If it goes on as well, there are two. */
+  /** Each conversation as it was before its user went back in it. If that one continues as well, there are two. */
   readonly #left = new WeakMap<Conversation, StoredForm[]>()
   /** Conversations with requests that are on their way out, and how many. */
   readonly #placing = new Map<Conversation, number>()
@@ -113,14 +113,14 @@ export class Conversations {
 
   /** Closes all sessions. */
   async close(): Promise<void> {
-    // Those of an earlier process are known only to the ones that go on from them.
+    // Only the conversations that continue those of an earlier process know them.
     const all = new Set([...this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])), ...this.#earlier.values()])
     await Promise.all([...all].map((one) => one.close()))
   }
 
   /**
-   * True if a request goes on with a conversation in its place. Somebody may have gone back a few messages; if
-   * the host has replaced most of it, a new conversation begins, and so it does where nothing but the beginning names a
+   * True if a request continues a conversation in its place. The user may have gone back a few messages; if
+   * the host has replaced most of it, a new conversation begins. The same applies where only the beginning names a
    * session.
    */
   #goesOn(found: Conversation | undefined, common: number, { session }: Sender): boolean {
@@ -129,7 +129,7 @@ export class Conversations {
     return common === length || (session !== undefined && common * 2 >= length)
   }
 
-  /** True if a branch of which one request is known already goes on here. */
+  /** True if a request continues a branch of which one request is known already. */
   #isBranch(key: string, messages: readonly object[], common: number): boolean {
     const branches = this.#branches.get(key) ?? []
     const index = branches.findIndex((branch) => branch.length > common && branch.length < messages.length && commonLength(branch, messages) === branch.length)
@@ -167,8 +167,8 @@ export class Conversations {
   }
 
   /**
-   * The conversation of a named session that a request goes on with although its host has changed something early in it. Another
-   * process decides the same from what is on disk.
+   * The conversation of a named session that a request continues although its host changed something early in it. Another
+   * process decides the same from the files on disk.
    */
   #edited(key: string, { messages, hasTools }: ModelRequest, { session }: Sender): Closest | undefined {
     const group = this.#groups.get(key) ?? []
@@ -179,7 +179,7 @@ export class Conversations {
     return edited === undefined || this.#forms.isForeign(key, edited.found.id) ? undefined : { ...edited, isEdit: true }
   }
 
-  /** Another gateway may have gone on with a conversation. If so, this one goes on with what that one has sent. */
+  /** Another gateway may have continued a conversation. If so, this one continues from the form that the other one sent. */
   #catchUp(key: string, conversation: Conversation, request: ModelRequest, chain: () => string[]): boolean {
     if (!this.#forms.isForeign(key, conversation.id)) return false
     const form = this.#forms.of(key).find(({ id }) => id === conversation.id)?.form
@@ -236,7 +236,7 @@ export class Conversations {
     const continues = beginning?.of !== undefined || (earlier !== undefined && isNamed)
     const id = stored?.id ?? this.#newId(key, sender.session ?? sessionOf(sender.host, randomUUID()))
     const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues }, this.#options)
-    // What the model has thought behind an edit may have come along.
+    // The request may include reasoning that the model wrote after an edit.
     if (isNamed && (closest.found?.wasEdited === true || this.wasEdited(request, sender))) conversation.markEdited()
     if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning.items, beginning.form)
     return conversation
@@ -280,7 +280,7 @@ export class Conversations {
     for (const one of others.slice(0, Math.max(0, others.length - MOST_OPEN))) void this.#leave(one)
   }
 
-  /** Leaves a conversation, with what was known of it. Its next request goes on with its form. */
+  /** Leaves a conversation and drops the facts about it. Its next request continues from its stored form. */
   async #leave(conversation: Conversation): Promise<void> {
     for (const [key, group] of this.#groups) {
       const rest = group.filter((one) => one !== conversation)
@@ -322,7 +322,7 @@ interface Beginning {
   form: StoredForm
   items: readonly EditedItem[]
   common: number
-  /** The other conversation that it goes on from. */
+  /** The other conversation that it continues. */
   of: Conversation | undefined
 }
 
@@ -356,14 +356,14 @@ function storedFor(known: readonly Remembered[], chain: readonly string[]): Near
 }
 
 /**
- * True if a request goes on with a stored conversation of the same name though not all is as it was: somebody may have
- * gone back, or its first messages say another date now. If most of it is missing, the host has compacted it.
+ * True if a request continues a stored conversation of the same name, although parts differ: the user may have
+ * gone back, or its first messages have another date now. If most of it is missing, the host has compacted it.
  */
 function isSame({ stored }: Near, { messages }: ModelRequest): boolean {
   return messages.length > 2 && messages.length * 2 >= stored.form.links.length - 1
 }
 
-/** How many messages a stored form and a chain have in common. */
+/** The number of messages that a stored form and a chain have in common. */
 function commonLinks(links: readonly string[], chain: readonly string[]): number {
   let most = Math.min(links.length, chain.length) - 1
   while (most > 0 && links[most] !== linkOf(chain[most] as string)) most -= 1

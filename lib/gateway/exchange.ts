@@ -16,7 +16,7 @@ export interface Outgoing {
   target: URL
   /** The whole body, or its beginning if `rest` is set. */
   body: Buffer | undefined
-  /** Where the rest of the body comes from. */
+  /** The source of the rest of the body. */
   rest: IncomingMessage | undefined
   /** Headers to send instead of the client's own. */
   headers?: readonly string[]
@@ -24,14 +24,14 @@ export interface Outgoing {
   prefix?: string
 }
 
-/** What is to be read along of an answer. */
+/** The parts of an answer to read while it passes. */
 export interface Watched {
   api: Api
   /** Gets the text of an answer with the status 400, or its beginning, before the client has all of it. */
   onRefusal: (text: string) => void
 }
 
-/** How an exchange ended. */
+/** The end of an exchange. */
 export interface Outcome {
   /** The upstream's status; 0 if there was no answer. */
   status: number
@@ -120,8 +120,8 @@ class Attempt {
   }
 
   /**
-   * True if the upstream can't have seen it: it had closed an idle connection while this was on its way. Then not a
-   * byte comes back, and the end comes at once. What is closed later may have been worked on, and would be billed again.
+   * True if the upstream can't have seen it: it had closed an idle connection while this was on its way. Then no
+   * byte arrives, and the connection ends at once. What is closed later may have been worked on, and would be billed again.
    */
   wasInVain(error: unknown): boolean {
     const { code } = error as { code?: string }
@@ -152,7 +152,7 @@ function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (
     const read = watched !== undefined && answer.statusCode === 200 ? watch(answer, watched.api) : undefined
     let isComplete = false
     answer.once('end', () => (isComplete = answer.complete))
-    // What breaks off must not look complete: the client gets a broken connection, as it would have.
+    // An answer that breaks off must not look complete: the client gets a broken connection, as without the gateway.
     const broken = (): void => {
       if (!isComplete) response.destroy()
     }
@@ -194,7 +194,7 @@ function untilHeard(answer: IncomingMessage, hear: (text: string) => void): Tran
   })
 }
 
-/** What was read along of an answer. */
+/** The parts read from an answer while it passed. */
 type Read = Pick<Outcome, 'answered' | 'unread'>
 
 /** Reads along what was billed. Returns a function that tells it once everything has come. */
@@ -210,7 +210,7 @@ function watch(answer: IncomingMessage, api: Api): () => Promise<Read> {
   return async () => {
     const isSound = await decoding.end()
     const answered = reader.end()
-    // An answer that broke off, or that has said what it cost, is no riddle.
+    // An answer that broke off, or that has its figures, needs no explanation.
     const isUnread = size > 0 && answer.complete && answered.usage === undefined && !(isSound && reader.isRead)
     return { answered, unread: isUnread ? (isSound ? 'it is no stream of events and no JSON' : `it is not in the coding "${named}" that it names`) : undefined }
   }

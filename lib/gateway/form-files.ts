@@ -13,7 +13,7 @@ import type { Sealed } from './seal.ts'
 /** The folder beside a store in which each store has its forms. */
 export const FORMS_FOLDER = 'gateway-forms'
 
-/** How many conversations are remembered. The longest unused ones are forgotten. */
+/** The number of remembered conversations. The longest unused ones are forgotten. */
 const MOST = 500
 
 /** Larger files are not ours, in bytes. */
@@ -21,11 +21,11 @@ const LARGEST = 64 * 1024 * 1024
 
 const VERSION = 3
 
-/** Which conversation a form is of. */
+/** The names of a form's conversation. */
 export interface Named {
   id: string
   cwd: string
-  /** The session that it goes on from. */
+  /** The session that it continues. */
   before?: string | undefined
 }
 
@@ -48,19 +48,19 @@ export interface Remembered extends Named {
 export interface Line {
   /** The process that wrote it. Its first line does not build on another one. */
   run: string
-  /** How many items of the line before are the first ones of this form. */
+  /** The number of items that it takes from the line before, as its first ones. */
   kept: number
   /** The same for the links. */
   linked: number
   items: readonly Sealed[]
-  /** Parts of the hashes of the messages that it stands for: entry n stands for the first n of them. */
+  /** Parts of the hashes of the messages that it replaces: entry n represents the first n of them. */
   links: readonly string[]
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
   wasEdited: boolean
 }
 
-/** Where the gateway keeps what belongs to a store. */
+/** The folder for the gateway's files about a store. */
 export function folderBeside(options: StoreOptions): string {
   return options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
 }
@@ -109,11 +109,11 @@ export function readForm(path: string, key?: string): Remembered | undefined {
     const runs = new Map<string, Line>()
     let last: Line | undefined
     for (const line of lines) {
-      // What a kill has torn was its process's last line.
+      // A line that a kill tore was its process's last.
       if (line === undefined) continue
       const one = isLine(line) ? joined(line.kept === 0 && line.linked === 0 ? undefined : runs.get(line.run), line) : undefined
       if (one === undefined) {
-        // What builds on a damaged line is of no use either.
+        // Lines that build on a damaged one are useless as well.
         runs.clear()
         continue
       }
@@ -131,7 +131,7 @@ export function readForm(path: string, key?: string): Remembered | undefined {
   }
 }
 
-/** True if a value from a file has the fields of a line. Somebody may have changed it by hand. */
+/** True if a value from a file has the fields of a line. A user may have changed the file by hand. */
 function isLine(value: unknown): value is Line {
   if (!isFields(value)) return false
   const { run, kept, linked, items, links, atMs, wasEdited } = value
@@ -139,7 +139,7 @@ function isLine(value: unknown): value is Line {
   return typeof run === 'string' && isCount(kept) && isCount(linked) && Array.isArray(items) && Array.isArray(links) && Number.isFinite(atMs) && typeof wasEdited === 'boolean'
 }
 
-/** The form of a line behind another one; undefined if somebody has damaged it. */
+/** The form of a line that follows another one; undefined if the line is corrupt. */
 function joined(before: Line | undefined, line: Line): Line | undefined {
   const { kept, linked } = line
   if (kept > (before?.items.length ?? 0) || linked > (before?.links.length ?? 0)) return undefined
@@ -182,7 +182,7 @@ function wrong(path: string, stat: Stats, sessions: ReadonlySet<string> | undefi
   return sessions?.has(form.id) !== false ? undefined : `of a session that the store does not have (${form.id}); delete it`
 }
 
-/** Removes what killed gateways left unfinished and the longest unused forms, and lets nobody else read the others. */
+/** Removes the unfinished files of killed gateways and the longest unused forms, and makes the others readable only by the user. */
 export function tidyForms(folder: string): void {
   for (const name of names(folder)) {
     const path = join(folder, name)

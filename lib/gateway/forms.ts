@@ -14,9 +14,9 @@ import type { Line, Named, Remembered, StoredForm } from './form-files.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { sealed } from './seal.ts'
 
-/** How a conversation went out last. */
+/** The form in which a conversation was last sent. */
 export interface LastForm {
-  /** Which messages of the host the request had: entry n is the hash of the first n of them. */
+  /** The host's messages in the request: entry n is the hash of the first n of them. */
   chain: readonly string[]
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
@@ -35,10 +35,10 @@ interface Known {
   own?: { form: LastForm; count: number }
 }
 
-/** How many names and files are known at a time. */
+/** The number of names and files known at a time. */
 const MOST = 500
 
-/** How many conversations of one name: where a host gives no IDs, all its conversations have the same. */
+/** The number of conversations of one name: where a host gives no IDs, all its conversations have the same name. */
 const MOST_OF_ONE = 20
 
 /** A file is written anew once it has this many times the items of its form. */
@@ -138,10 +138,10 @@ export function inMemory({ chain, items, atMs, wasEdited }: LastForm): StoredFor
   return { links: chain.map(linkOf), atMs, wasEdited, open: (_, length) => cutItems(items, count, length) }
 }
 
-/** How many entries two chains have in common. */
+/** The number of entries that two chains have in common. */
 function sameLinks(one: readonly string[], other: readonly string[]): number {
   let length = Math.min(one.length, other.length)
-  // Each entry stands for all before it.
+  // Each entry includes all entries before it.
   while (length > 0 && one[length - 1] !== other[length - 1]) length -= 1
   return length
 }
@@ -152,8 +152,8 @@ function dropFirst(map: Map<string, unknown>): void {
 }
 
 /**
- * Appends a line to a file that is as this process knows it. Returns its new state; undefined if somebody has erased it, or
- * written to it.
+ * Appends a line to a file that is as this process knows it. Returns its new state; undefined if another process erased it or
+ * wrote to it.
  */
 function appended(path: string, state: string, line: Line): string | undefined {
   let file: number

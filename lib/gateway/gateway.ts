@@ -47,9 +47,9 @@ import { GatewayTools } from './tools.ts'
 import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
 import type { Environment } from './upstream.ts'
 
-/** How a gateway is set up. */
+/** The options of a gateway. */
 export interface GatewayOptions {
-  /** How sessions are opened. */
+  /** The options of its sessions. */
   open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
   /** Default 127.0.0.1. Any other address than loopback needs a token. */
   host?: string
@@ -66,7 +66,7 @@ export interface GatewayOptions {
   cwd?: string
   /** The folder in which to remember how each conversation went out last; default: only in memory. */
   formsPath?: string
-  /** Where to note what was billed; default: nowhere. */
+  /** The file for the bills of calls; default: none. */
   billsPath?: string
   /** The share of sessions that go out unedited, from 0 to 1, so that the saving can be measured. Default 0. */
   holdout?: number
@@ -74,7 +74,7 @@ export interface GatewayOptions {
   models?: ModelOverrides
   /** Proxies and certificates. Default: the environment of the process. */
   env?: Environment
-  /** How long the provider keeps what it caches: by the rule (default), as the client asks, or always the same. */
+  /** The lifetime that requests ask of the provider's cache: by the rule (default), as the client asks, or always the same. */
   cacheLifetime?: LifetimeOption
   /** Called once for each kind of trouble with a sentence for the user. */
   onWarning?: (sentence: string) => void
@@ -85,7 +85,7 @@ export interface GatewayOptions {
   now?: () => number
 }
 
-/** How long a provider keeps a prompt of which nothing else is known, in milliseconds. */
+/** The lifetime of a cached prompt where nothing else is known, in milliseconds. */
 const USUAL_LIFETIME_MS = 300_000
 
 /** The time for the last notes of a gateway that is closed, in milliseconds. */
@@ -153,7 +153,7 @@ export class Gateway {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
-    // Codex then uses plain requests at once. A socket that nobody can read can't be edited.
+    // Codex then uses plain requests at once. The gateway can't edit the messages of a socket.
     this.#server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'))
   }
 
@@ -175,7 +175,7 @@ export class Gateway {
     return `${this.url}/_context/mcp`
   }
 
-  /** The address of the page, with its key. It has an origin of its own, on loopback; undefined if it could not listen there. */
+  /** The address of the page, with its key. It has its own origin, on loopback; undefined if it could not listen there. */
   get pageUrl(): string | undefined {
     const address = this.#pageAddress
     return address === undefined ? undefined : `${address}?key=${this.page.key}`
@@ -208,7 +208,7 @@ export class Gateway {
     for (const socket of this.#sockets) socket.destroy()
     this.page.close()
     await Promise.all([closed, this.#pageServer.close()])
-    // What has been billed is noted only once an answer has been read to its end.
+    // A bill is noted only once its answer has been read to the end.
     await Promise.race([Promise.all(this.#serving), new Promise((resolve) => setTimeout(resolve, LAST_NOTES_MS).unref())])
     await this.conversations.close()
     await this.#bills?.flush()
@@ -294,7 +294,7 @@ export class Gateway {
     if (outcome.failure !== undefined) throw outcome.failure
   }
 
-  /** Returns what goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
+  /** Returns the replacement of a body; undefined if the body itself is sent and there is nothing to note about it. */
   async #edited(client: IncomingMessage, body: Body, { api, target }: { api: Api; target: URL }, look: ConversationLook | undefined): Promise<Edited | undefined> {
     const codings = codingsOf(client.headers['content-encoding'])
     if (!canDecode(codings)) {
@@ -325,13 +325,13 @@ export class Gateway {
   async #formed(client: IncomingMessage, request: ModelRequest, plain: Plain, look: ConversationLook | undefined): Promise<Edited> {
     const sender = senderOf(client.headers, request, this.#options.program)
     const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.bytes }
-    // What was edited goes on so: its model has seen the edits, and may have bound its reasoning to them.
+    // An edited conversation stays edited: its model has seen the edits, and may have bound its reasoning to them.
     if (this.#holdout.has(sender.session) && !this.conversations.wasEdited(request, sender)) return { ...own, placed: undefined }
     const placed = await this.conversations.place(request, sender, look)
     const { form, conversation } = placed
     const list = form === undefined || isWhole(form, request.messages.length) ? undefined : listEdit(request, form)
     const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
-    // What the model has thought behind an edit is bound to it, also where nothing is edited any more.
+    // Reasoning that the model wrote after an edit is bound to it, even where nothing is edited any longer.
     const isBare = list === undefined && conversation?.wasEdited !== true
     const { body, headers } = isBare ? { body: request.body, headers: uncoded } : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
@@ -351,7 +351,7 @@ export class Gateway {
     const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = modelOf(request, this.#options.models)
     const usages = this.ledger.note({ window, lifetimeMs, request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome, lifetime: this.#lifetimes.told(conversation) })
     if (outcome.unread !== undefined) this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
-    // What has been answered was billed, also where nothing says how much; and perhaps what has left and was never answered.
+    // An answered request was billed, even where no figure says how much. A request that was sent and never answered may have been.
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)

@@ -5,7 +5,7 @@ export class Gathered {
   #bytes: Buffer = EMPTY
   #size = 0
 
-  /** How many bytes there are. */
+  /** The number of bytes. */
   get size(): number {
     return this.#size
   }

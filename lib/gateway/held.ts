@@ -1,4 +1,4 @@
-/** What is held back in a gateway's conversations. */
+/** Removals that a gateway's conversations hold back. */
 import type { Held } from '../ui/index.ts'
 import type { Conversation } from './conversation.ts'
 

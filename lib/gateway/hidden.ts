@@ -1,4 +1,4 @@
-/** What a form hides of a call: its arguments come back together with its output. */
+/** The part of a call that a form hides: its arguments return together with its output. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { callsOf, isEqual, objectsOf } from '../projection/index.ts'
 import type { Projection, Shape } from '../projection/index.ts'

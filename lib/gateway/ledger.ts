@@ -33,7 +33,7 @@ export interface LedgerEntry {
   window: number
   lifetimeMs: number
   outcome: Outcome
-  /** How long the provider is asked to keep the cache, and what that has saved in fresh tokens; undefined: as the client asks. */
+  /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
   lifetime?: { why: string; savedTokens: number } | undefined
 }
 
@@ -78,7 +78,7 @@ export interface SessionSums {
   answers: number
   /** The prices of all models that were called are known, so that costs are in dollars. */
   isPriced: boolean
-  /** How long the provider is asked to keep the cache, and what that has saved in fresh tokens; undefined: as the client asks. */
+  /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
   lifetime: { why: string; savedTokens: number } | undefined
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
@@ -100,10 +100,10 @@ interface State extends SessionSums {
   rolling: RollReceipt | undefined
 }
 
-/** How many sessions' last messages are remembered. */
+/** The number of sessions whose last messages are remembered. */
 const MOST_FRESH = 64
 
-/** How many calls of a session are remembered. Sums have all of them. */
+/** The number of remembered calls of a session. Sums include all calls. */
 export const MOST_CALLS = 1_000
 
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
@@ -131,7 +131,7 @@ export class BillLedger {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** What the calls of a session have cost, and would have cost without us; undefined before the first. */
+  /** The costs of a session's calls, with us and without; undefined before the first. */
   costOf(session: string): { billed: number; plain: number } | undefined {
     return this.#sessions.get(session)?.cost
   }
@@ -209,7 +209,7 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 function plainBill({ request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry, usage: Usage, { account, host, rolling, lastAt }: State): PlainBill {
   if (isAside) return isEdited ? account.aside({ plainBytes, sentBytes }, usage) : { plain: usage }
   const { messages, model, systemTokens, body } = request
-  // Where its lifetimes were left alone, the host's markers are those of the request that went out.
+  // If its lifetimes were left alone, the request that was sent has the host's markers.
   const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
   const findsHead = modelNamed(model).lookbackEndings === undefined
   return account.next({ messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead }, usage, compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window))

@@ -1,13 +1,13 @@
 /**
- * The lines of an answer as they come: each byte is looked at once, and what is held has a limit. Of a line that exceeds it,
- * only the end is kept: formats have their figures there.
+ * The lines of an answer as they come: each byte is read once, and the held text has a limit. If a line exceeds it,
+ * only its end is kept: formats have their figures there.
  */
 import { Gathered } from './gather.ts'
 
 /** The longest line that is kept whole, in bytes. */
 export const LONGEST_LINE = 8 * 1024 * 1024
 
-/** What is kept of the end of a longer one, in bytes. */
+/** The size of the kept end of a longer line, in bytes. */
 export const KEPT_END = 64 * 1024
 
 /** One line, without its end. */
@@ -20,7 +20,7 @@ export interface StreamLine {
   beginning: string
 }
 
-/** What is kept of the beginning of a line, in bytes. */
+/** The size of the kept beginning of a line, in bytes. */
 const KEPT_BEGINNING = 8
 
 /** Cuts bytes into lines. */

@@ -1,4 +1,4 @@
-/** Whether a form keeps calls and results together: a provider refuses a request in which one of them is missing. */
+/** Checks that a form keeps calls and results together: a provider refuses a request in which one of them is missing. */
 import type { Shape } from '../projection/index.ts'
 
 /** True if calls and results pair in messages that go out as they do in the host's own. */

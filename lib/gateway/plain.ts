@@ -25,13 +25,13 @@ export interface PlainRequest {
   ofHour: number
   /** When it was answered, in milliseconds since the epoch. */
   at: number
-  /** How long the provider keeps a prompt, in milliseconds. */
+  /** The lifetime of a prompt in the provider's cache, in milliseconds. */
   lifetimeMs: number
   /** The provider finds the system part in its cache where everything behind it is new. */
   findsHead: boolean
 }
 
-/** What a call would have been billed. */
+/** The bill of a call without us. */
 export interface PlainBill {
   plain: Usage
   /** The request for a summary that the host would have made before it. */
@@ -55,9 +55,9 @@ interface Last {
   plainBytes: number
 }
 
-/** What stands instead of the first messages. */
+/** The text that replaces the first messages. */
 interface Summary {
-  /** How many messages it stands for. */
+  /** The number of messages that it replaces. */
   from: number
   /** By how many bytes it is shorter than those. */
   less: number
@@ -129,7 +129,7 @@ export class PlainAccount {
     return (own * bytes) / Math.max(1, sentBytes)
   }
 
-  /** How many tokens of the host's request the provider would have read from its cache. */
+  /** The number of tokens of the host's request that the provider would have read from its cache. */
   #cached(last: Last, { messages, at, lifetimeMs, hasRolled, systemTokens, findsHead }: PlainRequest, { cacheRead }: Usage, rate: number, isNew: boolean): number {
     const isFound = cacheRead >= FOUND * last.own
     const isAlive = isFound || (hasRolled && at - last.at < lifetimeMs)
@@ -185,13 +185,13 @@ export class PlainAccount {
   }
 }
 
-/** From so many bytes on, growth says what a byte takes; before, the request as a whole does. */
+/** Above this number of bytes, the growth gives the tokens of a byte; below it, the whole request does. */
 const ENOUGH = 2_000
 
 /** No text has fewer tokens for a byte. */
 const LEAST_RATE = 0.05
 
-/** True if the host compacts before a request of so many tokens. */
+/** True if the host compacts before a request of `tokens` tokens. */
 function isDue({ window, limit, counts }: CompactionRule, tokens: number, last: Last | undefined): boolean {
   if (tokens > window) return true
   return counts === 'answer' ? last !== undefined && last.plain + last.output > limit : tokens > limit

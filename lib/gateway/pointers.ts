@@ -1,6 +1,6 @@
 /**
- * Results in which a host says that an earlier one has the same ("file unchanged since your last Read"). Where that one has
- * collapsed, they point to nothing: then its reference stands behind the host's sentence.
+ * Results in which a host says that an earlier one has the same ("file unchanged since your last Read"). If that one has
+ * collapsed, they point to nothing: then its reference follows the host's sentence.
  */
 import { placeholderOf } from '../host-tools/index.ts'
 import type { EngineMessage } from '../core/index.ts'

@@ -1,9 +1,9 @@
-/** How much of a conversation is the beginning of another one. */
+/** The part of a conversation that is the beginning of another one. */
 import { createHash } from 'node:crypto'
 import { fingerprint, isEqual, nextsOf } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
 
-/** How many messages two conversations have in common from the start, or elements two lists; cache markers don't count. */
+/** The number of messages that two conversations have in common from the start, or of elements of two lists; cache markers don't count. */
 export function commonLength(one: readonly unknown[], other: readonly unknown[]): number {
   const most = Math.min(one.length, other.length)
   let at = 0

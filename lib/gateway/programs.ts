@@ -39,7 +39,7 @@ export interface Program {
   launch(gateway: Addresses, folder: string): Launch
 }
 
-/** Where a program reads its configuration. */
+/** The place from which a program reads its configuration. */
 export interface Place {
   cwd: string
   env: Environment
@@ -114,7 +114,7 @@ const CLAUDE_COMMANDS: ReadonlySet<string> = new Set(['mcp', 'update', 'upgrade'
 const FOUNDRY = 'CLAUDE_CODE_USE_FOUNDRY'
 const CLOUDS = ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_MANTLE', 'CLAUDE_CODE_USE_VERTEX', FOUNDRY, 'CLAUDE_CODE_USE_ANTHROPIC_AWS', 'CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD']
 
-/** Foundry speaks Anthropic's format; with an address of its own, it is led through. */
+/** Foundry speaks Anthropic's format; if it has its own address, its requests go through the gateway. */
 const FOUNDRY_URL = 'ANTHROPIC_FOUNDRY_BASE_URL'
 
 /** Switches off the line of Claude Code's system prompt that names the request, which changes with each of them. */
@@ -216,7 +216,7 @@ function qwen(args: readonly string[], { env }: Place): Program {
   }
 }
 
-/** Where Gemini CLI finds settings that go before a user's. */
+/** The variable by which Gemini CLI finds settings that override a user's. */
 const GEMINI_SETTINGS = 'GEMINI_CLI_SYSTEM_SETTINGS_PATH'
 
 /** With one of these, its requests go to Google's own login or to Vertex. */

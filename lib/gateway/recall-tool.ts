@@ -27,7 +27,7 @@ const LISTED = new RegExp(`(?<![\\w-])mcp__${SERVER_NAME}(?:__(?:${RECALL}|searc
 /** The same where Codex lists the servers themselves. */
 const SOURCE = new RegExp(`^- ${SERVER_NAME}(?::|$)`, 'm')
 
-/** What a request says about our tool. */
+/** A request's facts about our tool. */
 export interface RecallFacts {
   /** The model can call it now. */
   isDeclared: boolean

@@ -26,11 +26,11 @@ export interface ModelRequest {
   canRecall: boolean
   /** True if a tool that is called `activate` and nothing else is ours. */
   isPlainRecall: boolean
-  /** How long the provider will keep the conversation, if that is not what its markers ask for. */
+  /** The lifetime of the conversation at the provider, if its markers ask for another one. */
   lifetime?: CacheLifetime
 }
 
-/** The format that the path of a request stands for. */
+/** The format of a request with this path. */
 export function apiOf(path: string): Api | undefined {
   const route = path.split('?')[0] ?? ''
   if (/(?:^|\/)v1\/messages$/.test(route)) return 'messages'
@@ -81,8 +81,8 @@ function inBlocks(message: Fields): Fields {
 }
 
 /**
- * Lets messages that are as they were in an earlier request be the same objects: they are held once, the collector of garbage
- * need not copy them, and whoever compares them sees at once that they are the same.
+ * Lets messages that are as they were in an earlier request be the same objects: they are held once, the garbage
+ * collector need not copy them, and a comparison sees at once that they are the same.
  */
 export function share({ api, body, messages }: ModelRequest, before: readonly object[], common: number): void {
   const own = body[listOfApi(api)] as unknown[]
@@ -115,7 +115,7 @@ function beforeAnswers(body: Fields, messages: readonly Fields[]): string[] {
   return [...systemsOf(body), ...first.map(({ content, parts }) => content ?? parts)].flatMap(textsIn)
 }
 
-/** At most so many messages of a host stand before the first answer. */
+/** The largest number of a host's messages before the first answer. */
 const MOST_FIRST = 16
 
 /** The texts of a content, without those of results. */

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { timingSafeEqual } from 'node:crypto'
 
-/** Where requests go that name no address of their own. */
+/** The upstreams for requests that name no address. */
 export interface Upstreams {
   /** Without `/v1`, as in `ANTHROPIC_BASE_URL`. */
   anthropic: string
@@ -12,9 +12,9 @@ export interface Upstreams {
   gemini?: string
 }
 
-/** Where a request goes. */
+/** The destination of a request. */
 export type GatewayRoute =
-  | { kind: 'own'; /** What follows our own prefix, such as `/mcp`. */ path: string }
+  | { kind: 'own'; /** The path after our own prefix, such as `/mcp`. */ path: string }
   | { kind: 'upstream'; target: URL }
   | { kind: 'refused'; status: number; sentence: string }
 
@@ -51,8 +51,8 @@ export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Up
 }
 
 /**
- * The `Location` of an answer, for a client that believes the gateway to be the upstream: what leads to the upstream itself
- * leads through the gateway, so that the client goes on as it would have, with its credentials. The rest stays as it is.
+ * The `Location` of an answer, for a client that believes the gateway to be the upstream: an address at the upstream itself
+ * leads through the gateway, so that the client continues as without it, with its credentials. Other addresses stay as they are.
  */
 export function redirectFor(location: string, target: URL, prefix: string): string {
   const to = URL.canParse(location, target.href) ? new URL(location, target) : undefined

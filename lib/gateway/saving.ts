@@ -41,10 +41,10 @@ export function summaryCost(usage: Usage, model: string): number {
   return inputCost(usage, model) + answerCost(usage, model)
 }
 
-/** What an answer costs relative to a fresh input token where prices are unknown. */
+/** The price of an answer's token in fresh input tokens, where prices are unknown. */
 const OUTPUT = 5
 
-/** What sessions have cost and would have cost, each in dollars or, without known prices, in millions of fresh input tokens. */
+/** The costs of sessions with us and without, each in dollars or, without known prices, in millions of fresh input tokens. */
 export function accountOf(sessions: readonly { cost: Costs; answers: number }[]): Savings {
   const account = { paid: 0, without: 0 }
   for (const { cost, answers } of sessions) {

@@ -1,6 +1,6 @@
 /**
- * The items that stand in a form in place of messages, as they are on disk: readable only with the messages themselves, up
- * to there. A host that goes on sends them; nobody else can read a text that has been forgotten out of a form.
+ * The items that replace messages in a form, as they are on disk: readable only with the messages themselves, up
+ * to there. A host that continues the conversation sends them; no other program can read a forgotten text in a form.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { isEdited, nextsOf, placeOf, wholeLength } from '../projection/index.ts'
@@ -45,7 +45,7 @@ export function opened(items: readonly Sealed[], count: number, chain: readonly 
   }
 }
 
-/** True if a value from a file can be an item of a form for so many messages. */
+/** True if a value from a file can be an item of a form for `count` messages. */
 export function isSealed(item: unknown, count: number): item is Sealed {
   const [place, text] = Array.isArray(item) ? (item as unknown[]) : [item, '']
   if (typeof place === 'number') return Number.isInteger(place) && place >= 0 && place < count && typeof text === 'string'

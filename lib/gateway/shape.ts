@@ -48,7 +48,7 @@ export function hostShape(api: Api, facts: CallFacts): Shape {
   })
   return {
     ...base,
-    // The endpoint says what the messages are, also if they hold blocks that nobody knew when this was written.
+    // The endpoint says what the messages are, even if they hold blocks that were unknown when this was written.
     judge: () => 'own',
     read(messages, at) {
       const { size, parts } = base.read(messages, at)

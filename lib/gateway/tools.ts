@@ -5,7 +5,7 @@ import type { Conversation } from './conversation.ts'
 import type { Conversations } from './conversations.ts'
 import type { ToolCall, Tools } from './mcp.ts'
 
-/** How many calls are remembered. */
+/** The number of remembered calls. */
 const MOST_CALLS = 1_000
 
 /** The most hits of a search. */
@@ -14,7 +14,7 @@ const MOST_HITS = 20
 /** Our tools, for all conversations of a gateway. */
 export class GatewayTools implements Tools {
   readonly #conversations: Conversations
-  /** Which conversation has called, by the ID of the call. Answers name it while they stream by. */
+  /** The conversation that made a call, by the ID of the call. Answers name the ID while they stream by. */
   readonly #callers = new Map<string, Conversation>()
   #isConnected = false
 
@@ -71,7 +71,7 @@ export class GatewayTools implements Tools {
   }
 
   /**
-   * The conversations that may answer, the most likely one first: the caller and those that it goes on from. If the host
+   * The conversations that may answer, the most likely one first: the caller and those that it continues. If the host
    * does not say who is calling, all of them in this way, the latest used first.
    */
   #askers({ callId, session }: ToolCall): Conversation[] {

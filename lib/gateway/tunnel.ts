@@ -4,7 +4,7 @@ import * as https from 'node:https'
 import * as net from 'node:net'
 import * as tls from 'node:tls'
 
-/** How an agent is told to connect. */
+/** The address and options with which an agent connects. */
 interface Target {
   host?: string
   port?: number | string

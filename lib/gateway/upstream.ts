@@ -1,4 +1,4 @@
-/** Where requests go, and how: directly or through the environment's proxies, with the environment's certificates. */
+/** The connections to upstreams: directly or through the environment's proxies, with the environment's certificates. */
 import { readFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'

@@ -8,7 +8,7 @@ import { askedIn, lifetimeEdit } from './markers.ts'
 import { ConversationLifetimes } from './rule.ts'
 import type { Chosen, LifetimeOption } from './rule.ts'
 
-/** How a gateway chooses. */
+/** The settings by which a gateway chooses. */
 export interface LifetimesOptions {
   option: LifetimeOption
   /** True if an address is Anthropic's own API: others refuse a lifetime, or take it for theirs. */
@@ -23,7 +23,7 @@ export interface LifetimeOwner {
   readonly raw: readonly object[]
 }
 
-/** What a roll may cost beyond what was saved, in fresh tokens, and as a share of what the client would have paid. */
+/** The amount by which a roll's cost may exceed the savings, in fresh tokens, and as a share of the client's own cost. */
 const SLACK_TOKENS = 5_000
 const SLACK_SHARE = 0.03
 

@@ -6,7 +6,7 @@ import type { JsonEdit } from '../../projection/index.ts'
 import { isFields, textOf } from '../../core/index.ts'
 import type { Fields } from '../../core/index.ts'
 
-/** How long a written prefix is kept after its last use: Anthropic's two choices. */
+/** The lifetime of a written prefix after its last use: Anthropic's two choices. */
 export type CacheLifetime = '5m' | '1h'
 
 /** The longest lifetime that markers ask for, by their part of a request; undefined where there is no marker. */
@@ -21,7 +21,7 @@ export interface Asked {
 export interface Choice {
   head: CacheLifetime
   conversation: CacheLifetime
-  /** Markers on the first so many messages keep the hour on which these were written. */
+  /** Markers on this number of first messages keep the hour with which the messages were written. */
   hourUntil: number
 }
 
@@ -47,7 +47,7 @@ export function lifetimeEdit(body: Fields, { head, conversation, hourUntil }: Ch
 
 function messageEdit(message: Fields, lifetime: CacheLifetime): JsonEdit | undefined {
   return contentEdit(message, (block) => {
-    // A result has blocks of its own.
+    // A result has its own blocks.
     const inner = contentEdit(block, (one) => markerEdit(one, lifetime))
     return merged(markerEdit(block, lifetime), inner)
   })
@@ -70,7 +70,7 @@ function ttlEdit(marker: unknown, lifetime: CacheLifetime): JsonEdit | undefined
   return { fields: { ttl: lifetime === '1h' ? { is: '1h' } : null } }
 }
 
-/** What one marker asks for; undefined for a marker that we don't know, and for none. */
+/** The lifetime that a marker asks for; undefined for an unknown marker, and without one. */
 export function lifetimeOf(marker: unknown): CacheLifetime | undefined {
   if (!isFields(marker) || marker['type'] !== 'ephemeral') return undefined
   const ttl = textOf(marker['ttl'])

@@ -26,7 +26,7 @@ export interface LifetimeMoment {
   systemTokens: number
   /** Price of a cached token, in fresh ones. */
   read: number
-  /** What the rolls have saved so far and the bound leaves over, in fresh tokens. */
+  /** The rolls' savings so far that the bound leaves over, in fresh tokens. */
   slackTokens: number
 }
 
@@ -45,13 +45,13 @@ export interface Chosen extends Choice {
 const FIVE_MINUTES_MS = 5 * 60_000
 const HOUR_MS = 60 * 60_000
 
-/** What an hour costs more to write than five minutes, in fresh tokens. */
+/** The price of writing for an hour above that of five minutes, in fresh tokens. */
 const HOUR_PREMIUM = 0.75
 
-/** What five minutes cost to write, in fresh tokens. */
+/** The price of writing for five minutes, in fresh tokens. */
 const SHORT_WRITE = 1.25
 
-/** On bound models, a client on an hour stays there until five minutes would have been cheaper by so many fresh tokens. */
+/** On bound models, a client on an hour stays there until five minutes would have been cheaper by this number of fresh tokens. */
 const LEAD_TOKENS = 20_000
 
 /** The lifetimes of one conversation. */
@@ -63,20 +63,20 @@ export class ConversationLifetimes {
   #pauses = 0
   /** By how much five minutes would have been cheaper for the conversation, in fresh tokens. */
   #lead = 0
-  /** What the choices have saved against the client's own markers, in fresh tokens. */
+  /** The savings of the choices against the client's own markers, in fresh tokens. */
   #saved = 0
-  /** What the provider gives, whatever it is asked for. */
+  /** The lifetime that the provider gives, whatever the markers ask for. */
   #given: CacheLifetime | undefined
 
   constructor(option: LifetimeOption) {
     this.#option = option
   }
 
-  /** The lifetimes for a request of so many messages; undefined: the client's own. */
+  /** The lifetimes for a request with this number of messages; undefined: the client's own. */
   next(moment: LifetimeMoment, messages: number): Chosen | undefined {
     const { asked, at, isNew } = moment
     if (this.#option === 'client' || this.#given !== undefined || (asked.head === undefined && asked.conversation === undefined)) return undefined
-    // What another process has written is still there, on lifetimes that we don't know.
+    // Prefixes that another process wrote are still cached, with lifetimes that we don't know.
     if (this.#last === undefined && !isNew && !this.#hasExpired(at)) return undefined
     const choice = this.#option === 'auto' ? this.#chosen(moment) : fixed(this.#option)
     const isHeadNew = this.#last?.choice.head !== choice.head
@@ -114,7 +114,7 @@ export class ConversationLifetimes {
     if (this.#given !== undefined) this.#last = undefined
   }
 
-  /** What the last choice has saved or lost by the pause before this request, and what a new one costs. */
+  /** Counts the savings or losses of the last choice in the pause before this request, and the cost of a new choice. */
   #count({ at, systemTokens, read }: LifetimeMoment, choice: Chosen): void {
     const last = this.#last
     if (last === undefined) return

@@ -18,7 +18,7 @@ export interface PageView {
   lists: Record<string, [key: string, html: string][]>
 }
 
-/** How many breaks are listed, the newest ones. */
+/** The number of listed breaks, the newest ones. */
 const MOST_BREAKS = 30
 
 /** Draws everything. `selected` is undefined before the first request, `look` if no conversation of the session is open. */
@@ -136,7 +136,7 @@ function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, rea
   return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed: costs ${tokens(cost)} fresh input tokens once, and each later call saves ${tokens(gain)} of them${back}${lost} (${ROLL_REASONS[reason]})`
 }
 
-/** How long the cache is kept, where that was chosen. */
+/** The lifetime of the cache, if the gateway chose one. */
 function lifetimeText({ lifetime }: SessionSums): string {
   if (lifetime === undefined) return ''
   const { why, savedTokens } = lifetime

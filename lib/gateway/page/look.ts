@@ -14,7 +14,7 @@ export interface PromptShare {
   tokens: number
 }
 
-/** How much of an output the model sees; `line`: its whole call is one line of a list, or is gone. */
+/** The part of an output that the model sees; `line`: its whole call is one line of a list, or was removed. */
 export type ShownForm = 'full' | 'excerpt' | 'reference' | 'line'
 
 /** A tool output of a conversation. */
@@ -44,7 +44,7 @@ export interface Look {
   contextTokens: number
   /** The model's window in tokens; 0 if unknown. */
   contextWindow: number
-  /** What could leave and has not, and why; undefined if nothing could. */
+  /** The text that could leave and has not, with the reason; undefined if none could. */
   held: Held | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
  * The page of a gateway: what goes through it, live. It is for the user at this machine: only over loopback, under the
- * gateway's own name, for pages of its own origin, and for who has the key that the terminal shows. Nothing on it comes from
- * elsewhere, and it asks nobody else.
+ * gateway's own name, for pages of its own origin, and with the key that the terminal shows. The page loads nothing from
+ * elsewhere and sends no other requests.
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -29,7 +29,7 @@ export interface PageShown {
 /** The least time between two updates, in milliseconds. */
 const PAUSE_MS = 250
 
-/** How often a line goes out that keeps the connection open, in milliseconds. */
+/** The interval of the lines that keep the connection open, in milliseconds. */
 const BEAT_MS = 15_000
 
 /** The largest body of a request to the page, in bytes. */

@@ -76,7 +76,7 @@ function patch(list, { order, rows }) {
   if (list === outputs && list.querySelector('[tabindex="0"]:not([hidden])') === null) choose(visible()[0], false)
 }
 
-/** Where the focus is, so that it can return there after a row was replaced. */
+/** The place of the focus, so that it can return there after a row was replaced. */
 function place(element) {
   const row = element?.closest?.('[data-key]')
   return row ? { list: row.parentElement.id, name: row.dataset.key, act: element.dataset.act } : undefined

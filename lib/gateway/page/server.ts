@@ -1,6 +1,6 @@
 /**
- * The server of the page, on an origin of its own: nothing that an upstream has answered is ever served there, so no site can
- * bring anything of its own into the page's origin, whatever it makes a browser send to the gateway.
+ * The server of the page, on an origin of its own: it never serves an upstream's answer, so a site can't
+ * bring its own content into the page's origin, whatever it makes a browser send to the gateway.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
