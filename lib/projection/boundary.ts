@@ -8,13 +8,13 @@ import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turn
 import type { TurnMessage } from './recorded.ts'
 import type { Part, Unit } from './unit.ts'
 
-/** How many objects are fetched at once. */
+/** The number of objects that are fetched at once. */
 const AT_ONCE = 64
 
 /** The boundary in a conversation between what is in the session's record and what is not. */
 export class CallBoundary {
   readonly #manager: ContextManager
-  /** How many messages the record had when this process went on with a conversation that has none of them. */
+  /** Lengths of the record at which this process continued with a conversation that has none of its messages. */
   #starts: number[] = []
 
   constructor(manager: ContextManager) {
@@ -23,7 +23,7 @@ export class CallBoundary {
 
   /**
    * Returns how many units are in the record. If the record diverges from the conversation, it is restored to the last
-   * common point; a conversation that has nothing in common with it goes on after it.
+   * common point; a conversation that has nothing in common with it continues after it.
    *
    * Throws `INVALID_ARGUMENT` if the conversation is one that another has followed in the record.
    */
@@ -50,7 +50,7 @@ export class CallBoundary {
     if (end === undefined || places === undefined) return undefined
     const point = await lastCommon(manager, record.slice(0, end))
     const { length } = await recordOf(manager, point)
-    // What the point does not have yet is handed over again.
+    // Units that the point does not have yet are handed over again.
     let missing = places.filter((place) => place >= length).length
     let boundary = kept.length
     while (missing > 0) missing -= turnMessages(kept[(boundary -= 1)] as Unit).length
@@ -86,12 +86,12 @@ export class CallBoundary {
     return found
   }
 
-  /** How many messages of a conversation are in the record, after the record was made to agree with it. */
+  /** The number of a conversation's messages in the record, after the record was made to agree with it. */
   async #diverged(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Promise<number> {
     const manager = this.#manager
     const point = await lastCommon(manager, messages)
     const common = (await recordOf(manager, point)).length
-    // A record of which nothing is left is not what another conversation goes on after: each restart would make it longer.
+    // Another conversation does not continue after an emptied record: each restart would make the record longer.
     const isLeft = record.some(({ isErased, calls }) => isErased !== true || calls.length > 0)
     if (common === 0 && isLeft && messages.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
       this.#starts.push(record.length)
@@ -99,7 +99,7 @@ export class CallBoundary {
     }
     if (this.#starts.some((start) => common <= start)) {
       throw invalid(
-        'these messages are of a conversation that another one has followed in this session; a session records one conversation at a time. Open a session of its own for each, with ContextManager.open and another sessionId',
+        'these messages are of a conversation that another one has followed in this session; a session records one conversation at a time. Open a separate session for each, with ContextManager.open and another sessionId',
       )
     }
     await manager.goBack(point)

@@ -4,10 +4,10 @@ import type { Moment } from './driver/port.ts'
 import type { Binding } from '../models/index.ts'
 import type { ProjectedModel } from './options.ts'
 
-/** What is known beside the model. */
+/** The facts beside the model. */
 interface Facts {
   moment: Moment
-  /** What the provider does with reasoning after a change. */
+  /** The provider's treatment of reasoning after a change. */
   binding: Binding
   /** The host's clock, in milliseconds since the epoch. */
   nowMs: number

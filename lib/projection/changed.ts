@@ -1,4 +1,4 @@
-/** Which calls a host has changed: their arguments are no longer those that were recorded. */
+/** The calls that a host has changed: their arguments differ from the recorded ones. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { handed, isFields, recordable } from '../core/index.ts'
 import type { EngineMessage, ToolCallBlock } from '../core/index.ts'
@@ -10,7 +10,7 @@ import type { Unit } from './unit.ts'
 /** A mark of ours in place of a long argument. It names the call that brings it back. */
 const MARKER = /^\s*\[collapsed #([\w:~.-]+): \d+ chars(?:, [^\n]*)?\]\s*$/
 
-/** What stands in the record for a secret, with the line breaks that were in it. */
+/** The record's text in place of a secret, with the line breaks that were in it. */
 const REDACTED = /\[redacted: [^\]\n]*\]\n*/
 
 /**
@@ -68,7 +68,7 @@ function isFormOf(kept: unknown, now: unknown, isRedacted: boolean, names: Set<s
     if (name !== undefined) names.add(name)
     return name !== undefined || isErasedForm(kept, now) || (isRedacted && isErasedForm(kept, now, REDACTED))
   }
-  // What was nested too deeply was recorded as its JSON text.
+  // A value that was nested too deeply was recorded as its JSON text.
   if (typeof kept === 'string' && typeof now === 'object') return kept === JSON.stringify(now)
   if (typeof kept !== 'object' || typeof now !== 'object' || kept === null || now === null) return kept === now
   const [old, other] = [Object.entries(kept), new Map(Object.entries(now).filter(([, value]) => value !== undefined))]

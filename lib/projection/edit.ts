@@ -63,7 +63,7 @@ export function itemsOf(before: readonly unknown[], after: readonly unknown[]): 
   })
 }
 
-/** What is in no list. */
+/** An element that no list has. */
 const NOWHERE = {}
 
 /** The value with an edit. Parts that stay are the same objects. */
@@ -87,7 +87,7 @@ export function appliedItems<T>(list: readonly T[], items: readonly EditedItem[]
   })
 }
 
-/** True if a list of so many elements goes out as it is. */
+/** True if a list of `count` elements is sent as it is. */
 export function isWhole(items: readonly EditedItem[], count: number): boolean {
   return items.length === count && items.every((item, at) => item === at)
 }
@@ -125,7 +125,7 @@ function lacksParts(item: EditedItem): boolean {
   return Object.values(item[1].fields).some((edit) => edit !== null && 'items' in edit && edit.items.some((part, at) => (placeOf(part) ?? at) > at))
 }
 
-/** For each item, the index of the first element of a list of `count` that stands there or behind. */
+/** For each item, the index of the first element of a list of `count` that is at its place or after it. */
 export function nextsOf(items: readonly EditedItem[], count: number): number[] {
   const nexts = new Array<number>(items.length)
   for (let n = items.length - 1, next = count; n >= 0; n -= 1) {
@@ -135,7 +135,7 @@ export function nextsOf(items: readonly EditedItem[], count: number): number[] {
   return nexts
 }
 
-/** The index of the element that an item stands for; undefined if it is added. */
+/** The index of the element that an item represents; undefined if it is added. */
 export function placeOf(item: EditedItem): number | undefined {
   return typeof item === 'number' ? item : isEdited(item) ? item[0] : undefined
 }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { fieldOf, invalid, setField } from '../core/index.ts'
 
-/** How a message compares with the copy kept of it. `marked`: only its cache markers differ. */
+/** The likeness of a message to the copy kept of it. `marked`: only its cache markers differ. */
 export type Likeness = 'same' | 'marked' | 'different'
 
 /** Fields that hosts move from message to message between calls; they are not content. */

@@ -25,7 +25,7 @@ export class HostMessages {
   readonly #objects: object[] = []
   readonly #values: unknown[] = []
 
-  /** How many messages there are. */
+  /** The number of messages. */
   get length(): number {
     return this.#structures.length
   }

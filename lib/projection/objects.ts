@@ -1,4 +1,4 @@
-/** Finds the object that a tool result in the host's conversation stands for. */
+/** Finds the object of a tool result in the host's conversation. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { placeholderOf } from '../host-tools/index.ts'
 import { resultText, wasBorn } from '../core/index.ts'
@@ -16,7 +16,7 @@ export async function* objectsOf(manager: ContextManager, callId: string, index:
   }
 }
 
-/** The object that a result stands for. */
+/** The object of a result. */
 export async function objectFor(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<string | undefined> {
   for await (const document of objectsOf(manager, message.toolCallId ?? '', index)) {
     if (await standsFor(manager, resultText(message), document)) return document['xt/id']
@@ -94,8 +94,9 @@ function namedBy(text: string): string | undefined {
 }
 
 /**
- * True if a text stands for an object: it is its whole content as it was recorded, starts with our line that names it,
- * or is what a host writes where it has cleared an output. What was forgotten of a call is whatever the host still has of it.
+ * True if a text represents an object: it is its whole content as it was recorded, starts with our line that names it,
+ * or is the text that a host writes where it has cleared an output. A forgotten output is represented by any text that the
+ * host still has of the call.
  */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
   const { content } = document
@@ -111,7 +112,7 @@ function isForgotten(document: ObjectDocument): boolean {
   return document.type === 'toolcall' && document['status'] !== undefined
 }
 
-/** A text as `redact` stores it. Importing the addon fails where there is none, and the host goes on without it. */
+/** A text as `redact` stores it. Importing the addon fails where there is none, and the host continues without it. */
 async function asRedacted(text: string): Promise<string | undefined> {
   const { native } = await import('../native/index.ts')
   return (await native.redactedText(text)) ?? undefined

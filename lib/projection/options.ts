@@ -1,4 +1,4 @@
-/** How a projection is set up. */
+/** The options of a projection. */
 import type { ContextManager, ModelPrices, RollReceipt } from '../../index.js'
 import { invalid, shown } from '../core/index.ts'
 import type { Shape } from './shape.ts'
@@ -8,13 +8,13 @@ import type { ShapeName } from './shapes.ts'
 export interface ProjectedModel extends ModelPrices {
   /** The context window in tokens; 0 when unknown. */
   contextWindow: number
-  /** How long the provider keeps a prompt prefix, in milliseconds. Default 300,000. */
+  /** The lifetime of a prompt prefix at the provider, in milliseconds. Default 300,000. */
   cacheTtlMs?: number
   /** The model's name, as `provider/model` if the messages name both. After a change, the cache is cold. */
   name?: string
-  /** How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API. */
+  /** The number of content blocks that the provider looks back for a cached prefix: 20 for Anthropic's API. */
   lookbackBlocks?: number
-  /** How many earlier endings of a user's message or a group of outputs it looks back: 20 for OpenAI's from GPT-5.6 on. */
+  /** The number of earlier endings of a user's message or a group of outputs that it looks back: 20 for OpenAI's from GPT-5.6 on. */
   lookbackEndings?: number
   /**
    * The provider's handling of the model's reasoning once something before it has changed: it does not check (`none`), the

@@ -4,7 +4,7 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 /** After this time the event loop gets a turn, in milliseconds. */
 const PIECE_MS = 10
 
-/** How many elements are processed between two looks at the clock. */
+/** The number of elements that are processed between two looks at the clock. */
 const LOOK_EVERY = 16
 
 /** Maps elements one after the other. Work shorter than a piece is done synchronously. */

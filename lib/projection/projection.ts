@@ -47,7 +47,7 @@ interface Pass {
   isRepeated: boolean
   /** Results that the host has reworded. */
   reworded: ReadonlySet<Part>
-  /** What the host has put into the past, or changed there: no request had it. */
+  /** Parts that the host has put into the past, or changed there: no request had them. */
   unsent: ReadonlySet<Part>
   /** The names of the places behind the units of `table` and `fresh`. */
   places: readonly string[]
@@ -112,7 +112,7 @@ export class Projection {
    * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, or with what
    * {@link ProjectionOptions.fallback} gives, and {@link ProjectionOptions.onWarning} says so once. The next call records what is missing.
    *
-   * Rejects with `INVALID_ARGUMENT` for what is no array, for messages of an unknown shape or with an object of more than
+   * Rejects with `INVALID_ARGUMENT` for anything but an array, for messages of an unknown shape or with an object of more than
    * 100,000 fields, for messages of a conversation that another has followed in this session, and if another projection
    * already has this session. Nothing has then changed here.
    */
@@ -184,7 +184,7 @@ export class Projection {
     return this.#reasoning.refused(error)
   }
 
-  /** How many blocks of reasoning are kept back because the provider has refused them. */
+  /** The number of blocks of reasoning that are kept back because the provider has refused them. */
   get withheldReasoning(): number {
     return this.#reasoning.withheld
   }

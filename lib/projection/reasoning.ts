@@ -44,7 +44,7 @@ export class Reasoning {
    */
   binding({ name = this.#route.name ?? '', binding }: KnownModel): Binding {
     this.#model = name
-    // What was seen before the first call, of a conversation that goes on, has no name yet.
+    // Messages of a continued conversation that were seen before the first call have no name yet.
     const { binding: unasked, askedBinding } = rulesOf(name, this.#route)
     const table = this.#observed.binding('', this.#asksForDrops ? askedBinding : unasked)
     return this.#observed.binding(name, table, binding)
@@ -78,7 +78,7 @@ export class Reasoning {
     this.#removed = Withheld.between(from, now)
   }
 
-  /** How many blocks of reasoning are kept back because the provider has refused them. */
+  /** The number of blocks of reasoning that are kept back because the provider has refused them. */
   get withheld(): number {
     return this.#withheld.size
   }
@@ -96,7 +96,7 @@ export class Reasoning {
   }
 }
 
-/** True if a model that answers in Anthropic's format is somebody else's. */
+/** True for a non-Anthropic model that answers in Anthropic's format. */
 export function isCopy(name: string): boolean {
   const { family } = rulesOf(name)
   return family !== undefined && family !== 'claude'

@@ -13,7 +13,7 @@ export interface TurnMessage {
   words: unknown
   /** The calls in it; in the record, those of its turn. */
   calls: readonly string[]
-  /** In the record: all of it was forgotten, and nobody can say what it was. */
+  /** In the record: all of it was forgotten, and its text is unknown. */
   isErased?: true
 }
 
@@ -115,7 +115,7 @@ export function isPrefix(record: readonly TurnMessage[], messages: readonly Turn
   return record.length <= messages.length && record.every((one, index) => isSame(one, messages[index]))
 }
 
-/** Where some messages are in the record, in this order and as late as possible; undefined if it does not have them all. */
+/** The places of some messages in the record, in this order and as late as possible; undefined if it does not have them all. */
 export function placesOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number[] | undefined {
   const places: number[] = []
   let place = record.length
@@ -128,7 +128,7 @@ export function placesOf(record: readonly TurnMessage[], messages: readonly Turn
   return places.reverse()
 }
 
-/** How many versions of the record are read at most to find the point where this branch left the conversation. */
+/** The largest number of the record's versions that are read to find the point where this branch left the conversation. */
 const MOST_READS = 64
 
 /** A transaction, and how many messages the record had then. */
@@ -187,7 +187,7 @@ async function prefixOnBranch(at: (tx: number) => Promise<Point>, newest: number
   return undefined
 }
 
-/** How many messages two lists have in common at their beginnings. */
+/** The number of messages that two lists have in common at their beginnings. */
 function commonOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number {
   const different = record.findIndex((one, index) => !isSame(one, messages[index]))
   return different < 0 ? record.length : different

@@ -32,7 +32,7 @@ export class Results {
    */
   named(message: EngineMessage, model: string): EngineMessage {
     const { role, toolCallId = '', toolName = '' } = message
-    // What the last answer has left without a result will have none.
+    // Calls of the last answer that are still without a result will never get one.
     if (role === 'assistant' && !this.#isInAnswer) this.#waiting.clear()
     this.#isInAnswer = role === 'assistant'
     if (role === 'assistant') this.#await(message)
@@ -49,7 +49,7 @@ export class Results {
     return message
   }
 
-  /** What is read next stands behind these units, which were read before. */
+  /** The units read next follow these, which were read before. */
   goOnAfter(units: readonly Unit[]): void {
     const isAnswer = ({ parts }: Unit): boolean => parts.some(({ message }) => message.role === 'assistant')
     let from = units.findLastIndex(isAnswer)
@@ -103,7 +103,7 @@ export class Results {
   isTranslated(message: EngineMessage): boolean {
     const { role, toolCallId = '', lines } = message
     if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
-    // What a host says in place of an output is recorded nowhere.
+    // A host's text in place of an output is not recorded.
     if (placeholderOf(resultText(message)) !== undefined) return false
     const call = this.#callOf.get(message)
     return lines !== undefined || (call !== undefined && isTranslated(call))
@@ -115,7 +115,7 @@ export class Results {
     forgetBirth(this.#manager, message.toolCallId ?? '')
   }
 
-  /** Records a result that its host has reworded, as an object of its own. */
+  /** Records a result that its host has reworded, as a separate object. */
   async record(message: EngineMessage): Promise<void> {
     await this.#manager.recordToolcall(this.#toolcall(message))
     forgetBirth(this.#manager, message.toolCallId ?? '')

@@ -5,7 +5,7 @@ import type { EngineMessage } from '../core/index.ts'
 
 /** Some of the host's messages, read for the engine. */
 export interface Reading {
-  /** How many of the host's messages belong together. */
+  /** The number of the host's messages that belong together. */
   size: number
   /** The engine's messages for them, in order. */
   parts: readonly EngineMessage[]
@@ -28,7 +28,7 @@ export interface Shape {
   notice(text: string, timestamp: number): object
   /**
    * True if the messages end within a turn of the model in which nothing that was sent may change and nothing may be
-   * added. Without it: there is no such turn.
+   * added. Without it: such turns do not exist.
    */
   isHeld?(messages: readonly object[]): boolean
   /** The part of a message that counts as its content, if not all of it does. */

@@ -88,7 +88,7 @@ function elementsOf(text: string, start: number): Span[] {
   return elements
 }
 
-/** Where the next element or field begins, or the end of all. */
+/** The index at which the next element or field begins, or the end of all. */
 function next(text: string, end: number): number {
   const at = blankEnd(text, end)
   return text[at] === ',' ? blankEnd(text, at + 1) : at
@@ -118,7 +118,7 @@ function valueAt(text: string, start: number): Span {
   }
 }
 
-/** Where the string that begins here ends: behind its closing quote. */
+/** The end of the string that begins here: after its closing quote. */
 function stringEnd(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); ; at = text.indexOf('"', at + 1)) {
     let escapes = 0

@@ -13,9 +13,9 @@ import { inPieces } from './pieces.ts'
 import { contentOf, formAt, isEdited, likenessOf, sizeAt, wordsOf, write } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
-/** How much of a conversation matches the table. */
+/** The part of a conversation that matches the table. */
 interface Match {
-  /** How many units from the start are the same. */
+  /** The number of units from the start that are the same. */
   units: number
   /** The index of the first message after them. */
   next: number
@@ -36,7 +36,7 @@ export class Table {
   #isCarried = false
 
   /**
-   * True if the host returns what it was sent instead of its own messages. Dropped messages are then missing.
+   * True if the host returns the messages that were sent instead of its own. Dropped messages are then missing.
    */
   get isCarried(): boolean {
     return this.#isCarried
@@ -162,9 +162,9 @@ export class Table {
   }
 
   /**
-   * A conversation in the form in which the table was last sent, as far as it goes on where the table began or was cut off
-   * at the front; everything after that as it is. Units that are removed are summarized in the one before them: where one of
-   * them is missing, all of these go out as they are. Changes nothing.
+   * A conversation in the form in which the table was last sent, as far as it continues where the table began or was cut off
+   * at the front; everything after that as it is. Units that are removed are summarized in the one before them: if one of
+   * them is missing, all of these are sent as they are. Changes nothing.
    */
   lastForm(messages: readonly object[]): object[] {
     const first = messages.length === 0 ? -1 : this.units.findIndex((unit) => sizeAt(unit, messages, 0) !== undefined)
@@ -173,7 +173,7 @@ export class Table {
     const isRemoved = (unit: Unit | undefined): boolean => unit !== undefined && isEdited(unit) && (unit.written ?? write(unit)).length === 0
     // The line for a removed unit was in one that was cut off.
     let isFirst = first > 0
-    /** Where the last unit is that goes out: the one with the lines of those behind it. */
+    /** The index of the last unit that is sent: the one with the lines of the units after it. */
     let place = 0
     for (; number < this.units.length; number += 1) {
       const unit = this.units[number] as Unit
@@ -206,7 +206,7 @@ export class Table {
     return found
   }
 
-  /** How many messages at an index of a conversation are this unit, in the host's wording or as it was sent. */
+  /** The number of messages at an index of a conversation that are this unit, in the host's wording or as it was sent. */
   #match(number: number, messages: readonly object[], at: number): number | undefined {
     const unit = this.units[number] as Unit
     const like = likenessOf(unit, messages, at)
@@ -256,7 +256,7 @@ export class Table {
   #replace(at: number, before: object, message: object): void {
     const number = this.#ledger.unitAt(at)
     const index = at - (this.#firsts[number] as number)
-    // What we sent, and the host returned, does not replace the host's own message.
+    // A message that we sent and the host returned does not replace the host's own.
     if ((this.units[number] as Unit).raw[index] === before) this.#take(number, index, message)
   }
 

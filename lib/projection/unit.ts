@@ -87,7 +87,7 @@ export function contentOf(shape: Shape, message: object): unknown {
   return shape.content?.(message) ?? message
 }
 
-/** How many messages at an index are a unit in the host's wording; undefined if they are not. */
+/** The number of messages at an index that are a unit in the host's wording; undefined if they are not. */
 export function sizeAt(unit: Unit, messages: readonly object[], at: number): number | undefined {
   return likenessOf(unit, messages, at) === 'different' ? undefined : unit.raw.length
 }
@@ -97,7 +97,7 @@ export function isEdited(unit: Unit): boolean {
   return unit.parts.some((part) => part.edit !== undefined)
 }
 
-/** How the messages at an index compare with a unit in the host's wording. */
+/** The likeness of the messages at an index to a unit in the host's wording. */
 export function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at: number): Likeness {
   if (at + raw.length > messages.length) return 'different'
   let result: Likeness = 'same'
@@ -109,7 +109,7 @@ export function likenessOf({ raw, kept, shape }: Unit, messages: readonly object
   return result
 }
 
-/** How many messages at an index are what was sent instead of a unit; the latest form is tried first. */
+/** The number of messages at an index that were sent instead of a unit; the latest form is tried first. */
 export function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
   const form = forms.findLast(
     (one) =>

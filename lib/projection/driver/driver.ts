@@ -53,7 +53,7 @@ export function after(state: State, event: Event): State {
 /** The driver of each session that has one. */
 const owners = shared('owners', () => new WeakMap<ContextManager, unknown>())
 
-/** How many landmarks of a branch are looked up in the store. */
+/** The number of a branch's landmarks that are looked up in the store. */
 const LOST_POINTS = 20
 
 /** Hands over the messages of one session. Only {@link Driver.exclusive} and the properties may be used concurrently. */
@@ -82,7 +82,7 @@ export class Driver<L extends Landmark = Landmark> {
     if (owner === undefined) owners.set(this.manager, this)
     else if (owner !== this) {
       throw invalid(
-        'this session already has a projection, and a second one would record everything again; use that one (transformContext has one of its own), or open another session for another conversation',
+        'this session already has a projection, and a second one would record everything again; use that one (transformContext has its own), or open another session for another conversation',
       )
     }
   }

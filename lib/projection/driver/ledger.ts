@@ -10,7 +10,7 @@ import type { CompactionRule, PriceFactor } from '../../models/index.ts'
 import { PlainConversation } from './plain.ts'
 import type { PlainMessage, PlainSummary, RealCompaction } from './plain.ts'
 
-/** How large a part of the request is, in characters. */
+/** The size of a part of the request, in characters. */
 export interface Size {
   /** As it is sent. */
   own: number
@@ -32,7 +32,7 @@ export interface PromptUsage {
 export interface PromptPrices extends PromptUsage {
   /** Sizes above which the whole prompt costs more. */
   tiers?: readonly PriceFactor[]
-  /** The price of the answer to a prompt of so many tokens, where that depends on them. */
+  /** The price of the answer to a prompt of `promptTokens` tokens, where it depends on them. */
   outputAbove?(promptTokens: number): number
 }
 
@@ -54,16 +54,16 @@ export type Prefix = 'kept' | 'edited' | 'rewritten'
 /** The share of the last prompt from which on a call counts as having found it in the cache. */
 const FOUND = 0.9
 
-/** From so many characters on, growth says what a character takes; before, the last request as a whole does. */
+/** Above this number of characters, the growth gives the tokens of a character; below it, the whole last request does. */
 const ENOUGH = 2000
 
-/** How much a count may differ from what the characters say, as a share of it, and still be of the same model. */
+/** The difference that a count of the same model may have from the characters' estimate, as a share of it. */
 const SAME = 0.05
 
 /** The share of its limit from which on a plain conversation counts as having been compacted together with ours. */
 const NEAR = 0.9
 
-/** What a compaction has cost the plain conversation, in fresh tokens and dollars; and whether it had none of its own before. */
+/** The cost of a compaction to the plain conversation, in fresh tokens and dollars; and whether that one had none itself before. */
 interface Charged {
   tokens: number
   dollars: number
@@ -146,7 +146,7 @@ export class SavingLedger {
   }
 
   /**
-   * The host has compacted the conversation. `isAsked`: the user wanted it, so that it would have happened without us, too.
+   * The host has compacted the conversation. `isAsked`: the user wanted it, so that it would also have happened without us.
    * {@link SavingLedger.reset} has to follow.
    */
   compacted(real: RealCompaction, isAsked: boolean, usage: PromptUsage | undefined, prices: PromptPrices, rule: CompactionRule): void {
@@ -268,19 +268,19 @@ export class SavingLedger {
     return { tokens: before.tokens + by, characters: before.characters + characters }
   }
 
-  /** How many tokens of the prompt without us the provider would have read from its cache. */
+  /** The number of tokens of the prompt without us that the provider would have read from its cache. */
   #cached({ head, prefix, isAlive }: { head: number; prefix: Prefix; isAlive: boolean }, { cacheRead }: PromptUsage): number {
     const { last } = this
     if (last === undefined || prefix === 'rewritten') return cacheRead
     const found = FOUND * last.own
-    // Behind a summary of its own, everything is new.
+    // After its own summary, everything is new.
     if (this.#plain.summary?.isNew === true) return isAlive && (prefix === 'edited' || cacheRead >= found) ? head * this.#perCharacter : Math.min(cacheRead, head * this.#perCharacter)
     if (prefix === 'edited') return isAlive ? last.plain : 0
     return cacheRead >= found ? Math.max(0, cacheRead + last.plain - last.own) : cacheRead
   }
 }
 
-/** What an answer costs relative to a fresh input token where prices are unknown. */
+/** The price of an answer's token in fresh input tokens, where prices are unknown. */
 const OUTPUT = 5
 
 /** The cost of a call, in the prices' unit for a million tokens. */

@@ -8,7 +8,7 @@ import type { CompactionRule } from '../../models/index.ts'
 /** A message as the agent would send it. */
 export interface PlainMessage {
   key: string
-  /** The speaker: the user, the model, a tool, or somebody else, such as a command that the user has run. */
+  /** The speaker: the user, the model, a tool, or another source, such as a command that the user has run. */
   kind: 'user' | 'answer' | 'result' | 'other'
   /** Its characters in a request. */
   size: number
@@ -20,7 +20,7 @@ export interface PlainMessage {
 
 /** A summary that stands before the messages. Points keep it. */
 export interface PlainSummary {
-  /** The first message that stands behind it. */
+  /** The first message after it. */
   kept: string
   /** Its characters. */
   size: number
@@ -46,7 +46,7 @@ export interface RealCompaction {
 
 /** The requests of one compaction, in characters. */
 export interface Compacted {
-  /** What is sent for each summary, where it is asked for apart. */
+  /** The text sent for each summary, where a separate request asks for it. */
   asked: number[]
   /** The summaries that come back. */
   answered: number[]
@@ -137,7 +137,7 @@ export class PlainConversation {
     const all = this.#messages
     const kept = firstKept(all.length, keep, (at) => Math.ceil((all[at] as PlainMessage).size / 4), (at) => all[at]?.kind === 'result')
     if (kept <= 0) return undefined
-    // Where a turn is cut in two, its first part gets a summary of its own.
+    // If a turn is cut in two, its first part gets a separate summary.
     const turn = startsTurn(all[kept]) ? -1 : all.findLastIndex((one, at) => at < kept && startsTurn(one))
     const before = this.#summary?.size ?? 0
     const usual = this.#usual ?? 4 * summary

@@ -16,7 +16,7 @@ export interface Keyed extends IncomingMessage {
 export type News =
   /** Messages were added at the end. */
   | { is: 'new'; messages: readonly Keyed[] }
-  /** The host no longer shows what was handed over: after a compaction, or after somebody's edit. */
+  /** The host no longer shows what was handed over: after a compaction, or after an edit by another program. */
   | { is: 'changed' }
   /** The host is on another branch of its conversation. */
   | { is: 'elsewhere' }
@@ -25,7 +25,7 @@ export type News =
 export interface Visible {
   /** The messages with the edits in force, the oldest first. */
   messages: IncomingMessage[]
-  /** How many of them, from the start, are in the record. */
+  /** The number of them, from the start, that are in the record. */
   recorded: number
   /** Messages that are neither shown nor in the record, the oldest first; they are recorded first. */
   lost?: IncomingMessage[]
