@@ -72,7 +72,7 @@ describe('the same outcome has the same exit code in every command', () => {
 
   test('wrong options are named, with the right ones', async () => {
     for (const [args, words] of [
-      [['serach', 'x'], 'there is no command "serach"; did you mean "search"?'],
+      [['serach', 'x'], 'unknown command "serach"; did you mean "search"?'],
       [['search', '--jsno', 'x'], 'search has no option --jsno; did you mean "--json"?'],
       [['search', '--none', 'x'], 'search has no option --none; "pi-context-manager search --help" lists them'],
       [['help', 'shwo'], 'did you mean "show"?'],

@@ -16,7 +16,7 @@ test('every mistake has its sentence', async () => {
   await manager.appendTurn({ role: 'user', content: 'mend it' })
   await manager.close()
   const cases: [args: string[], code: number, sentence: string][] = [
-    [['sesions'], 2, 'there is no command "sesions"; did you mean "sessions"?'],
+    [['sesions'], 2, 'unknown command "sesions"; did you mean "sessions"?'],
     [['sessions', '--stor', store], 2, 'sessions has no option --stor; did you mean "--store"?'],
     [['gateway', '--port', '1'], 2, 'gateway has no option --port; did you mean "--listen"?'],
     [['prune', '--preview'], 2, 'prune has no option --preview; did you mean "--dry-run"?'],
@@ -38,7 +38,7 @@ test('every mistake has its sentence', async () => {
     [['gateway', '--store', store, '--models', nowhere], 2, `${nowhere} can't be read: no such file or directory`],
     [['gateway', '--store', store, '--listen', '0.0.0.0:1'], 2, 'listening on 0.0.0.0 lets others use the gateway; give it a secret token (--token)'],
     [['export', '--store', store], 2, 'export needs the name of one file to write, or "-" for standard output; none was given'],
-    [['export', '--store', store, nowhere], 2, `${nowhere} can't be written: there is no folder ${join(folder, 'no')}`],
+    [['export', '--store', store, nowhere], 2, `${nowhere} can't be written: the folder ${join(folder, 'no')} does not exist`],
     [['export', '--store', store, junk], 2, `${junk} already exists; use --force to replace it`],
     [['inspect', '--store', store, '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
     [['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],

@@ -8,10 +8,10 @@ afterEach(cleanUp)
 
 describe('help and wrong use', () => {
   test.each([
-    [['nonsense'], 'there is no command "nonsense"'],
+    [['nonsense'], 'unknown command "nonsense"'],
     [['replay'], 'needs a session file'],
     [['replay', '--nonsense', 'x'], '--nonsense'],
-    [['replay', '--policies', 'pi,magic', 'x'], 'no policy "magic"'],
+    [['replay', '--policies', 'pi,magic', 'x'], 'unknown policy "magic"'],
     [['replay', '--cache', 'huge', 'x'], 'no cache rules "huge"'],
     [['replay', '--window', 'wide', 'x'], '--window needs a number'],
     [['replay', '--check', '/nonexistent.json', 'x'], '/nonexistent.json'],
@@ -75,7 +75,7 @@ describe('replay', () => {
     expect(lines).toEqual([
       expect.stringMatching(/cut\.jsonl, line \d+: the last line is cut off/),
       expect.stringMatching(/future\.jsonl: a session of Pi in version 9/),
-      expect.stringMatching(/missing\.jsonl: there is no such file/),
+      expect.stringMatching(/missing\.jsonl: it does not exist/),
       expect.stringMatching(/other\.jsonl: neither/),
     ])
     expect(stdout).toMatch(/01a1fe24 [\s\S]*all 2 sessions[\s\S]*\nYou would have paid \$/)
@@ -156,10 +156,10 @@ describe('replay', () => {
     expect(other.code).toBe(1)
   })
 
-  test('--all reads Pi’s own folder, and an empty one is told', async () => {
-    const { code, stderr } = await cli(['replay', '--all'], { PI_CODING_AGENT_DIR: temporaryFolder() })
-    expect(code).toBe(1)
-    expect(stderr).toContain('there is no such file or folder')
+  test('--all without any agent’s folder says which ones it tried', async () => {
+    const { code, stderr } = await cli(['replay', '--all'], { HOME: temporaryFolder(), PI_CODING_AGENT_DIR: temporaryFolder() })
+    expect(code).toBe(2)
+    expect(stderr).toContain('there are no sessions in ')
   })
 
   test('--store keeps the store, and is never written over', async () => {

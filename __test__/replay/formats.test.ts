@@ -250,7 +250,7 @@ describe('gzip', () => {
 
   test.each([
     ['cut off', gzipSync(readFileSync(fixture('pi-version-3.jsonl'))).subarray(0, 9000), 'cut off'],
-    ['no gzip file', Buffer.from('plain text'), 'no gzip file'],
+    ['not a gzip file', Buffer.from('plain text'), 'not a gzip file'],
   ])('one that is %s is told', async (_, bytes, reason) => {
     const file = join(temporaryFolder(), 's.jsonl.gz')
     writeFileSync(file, bytes)

@@ -96,7 +96,7 @@ describe('export, import, doctor', () => {
   test.each([
     [['export'], 'needs the name of one file to write'],
     [['import', 'a', 'b'], 'needs the name of one file to read'],
-    [['import', '/nonexistent/file'], 'there is no file'],
+    [['import', '/nonexistent/file'], '/nonexistent/file does not exist'],
     [['doctor', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--call', '3'], '--call needs'],

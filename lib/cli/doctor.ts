@@ -126,7 +126,7 @@ async function secrets(options: StoreOptions, store: string, isJson: boolean): P
   return places.length === 0 ? 0 : 1
 }
 
-/** Where secrets are, as a line for people. */
+/** The place of a secret, as a line for people. */
 export function secretLine({ id, path, tool, txId, line, rule, count }: SecretPlace): string {
   const where = line === undefined ? 'outside the content' : `line ${line}`
   const many = count === 1 ? '' : `, ${count} different ones`

@@ -45,7 +45,7 @@ ${STORE_HELP}
 Each of --id, --path, --session, --text and --text-file can be given several
 times.
 
-${exitHelp('no text matched, or there is no such object or session')}`
+${exitHelp('no text matched, or the object or session does not exist')}`
 
 const MANY = { type: 'string', multiple: true } as const
 
@@ -93,7 +93,7 @@ export async function forget(args: string[]): Promise<number> {
   return versions === 0 ? NONE : DONE
 }
 
-/** What would be erased: it is erased from a copy. */
+/** Finds the text that would be erased by erasing it from a copy. */
 function tried({ options, name }: NamedStore, wanted: Forgetting[], why: string): Promise<Forgotten> {
   if (options.kind !== 'sqlite') throw new UsageError(`--dry-run works on a database file, and ${name} is none`)
   const { path } = options
@@ -124,7 +124,7 @@ function realPath(path: string): string {
 }
 
 function linesOf(file: string): string[] {
-  // Editors on Windows begin a file with a byte order mark, which is no part of the first line.
+  // Editors on Windows begin a file with a byte order mark, which does not belong to the first line.
   const text = read(file).replace(/^\ufeff/, '')
   return text.split(/\r?\n/).filter((line) => line !== '')
 }

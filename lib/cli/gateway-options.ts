@@ -70,5 +70,5 @@ function modelsIn(file: string): ModelOverrides {
   } catch (error) {
     throw new UsageError(`${file} can't be read: ${reasonOf(error)}`)
   }
-  throw new UsageError(`${file} is no JSON object of models`)
+  throw new UsageError(`${file} is not a JSON object of models`)
 }

@@ -1,4 +1,4 @@
-/** The command `gateway`: a gateway of its own, for editors and several programs. */
+/** The command `gateway`: a separate gateway, for editors and several programs. */
 import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/index.ts'
 import { mostHeld } from '../gateway/index.ts'

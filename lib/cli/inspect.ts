@@ -35,7 +35,7 @@ What the model was sent
   --pi-session FILE     Pi's session file (default: the one of --session in Pi's
                         own folder)
 
-${exitHelp('there is no such session')}`
+${exitHelp('the session does not exist')}`
 
 export const INSPECT_OPTIONS = {
   store: { type: 'string' },
@@ -116,10 +116,10 @@ function list(sessions: readonly SessionSummary[], store: string): void {
 
 async function showCall(call: number, session: string | undefined, given: string | undefined): Promise<number> {
   const file = given ?? (await piFileOf(session))
-  if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
+  if (!existsSync(file)) throw new UsageError(`${file} does not exist`)
   const { calls, request } = await rebuild(file, call)
   if (request === undefined)
-    throw new UsageError(`${file} has ${calls} calls, counted from 0, so there is no call ${call}`)
+    throw new UsageError(`${file} has ${calls} calls, counted from 0, so call ${call} does not exist`)
   out(JSON.stringify(request, null, 2))
   return 0
 }

@@ -12,8 +12,8 @@ import { reading, STORE_HELP } from './store.ts'
 export const LOG_HELP = `pi-context-manager log [options] ID|PATH
 
 Lists the versions of an object, newest first, each with what it changed, like
-"git log -p", after its agent and its session. Of a long change or line only the
-beginning is shown; "show ID@TX" prints all of a version. ID is an object's ID
+"git log -p", after its agent and its session. A long change or line shows only
+its beginning; "show ID@TX" prints all of a version. ID is an object's ID
 or its short name (673a446c), or a beginning of either that no other object has
 (four digits of a short name at least).
 
@@ -22,7 +22,7 @@ ${STORE_HELP}
   --no-patch            without the differences
   --json                the versions as JSON, one in a line
 
-${exitHelp('there is no such object')}`
+${exitHelp('the object does not exist')}`
 
 export const LOG_OPTIONS = {
   store: { type: 'string' },

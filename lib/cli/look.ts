@@ -54,7 +54,7 @@ ${STORE_HELP}
                         look-around, no back-references)
   --json                the whole version as JSON
 
-${exitHelp('there is no such object, it has no text, or no line matches')}`
+${exitHelp('the object does not exist, it has no text, or no line matches')}`
 
 const STORE = { store: { type: 'string' }, json: { type: 'boolean' } } as const
 
@@ -109,7 +109,7 @@ function sessionLines(
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
 }
 
-/** How wide most agents' names are. */
+/** The width of most agents' names. */
 const HOST = 11
 
 /** True if a folder is the requested one or below it; true for every folder if none is requested. */
@@ -206,7 +206,7 @@ export async function show(args: string[]): Promise<number> {
   })
 }
 
-/** Returns what people see of a version: a chat or session has no text of its own, and shows its fields. */
+/** Returns the text of a version for people: a chat or session has no text itself, and shows its fields. */
 export function textOf({ document }: Version): string | undefined {
   if (typeof document.content === 'string') return document.content
   if (document.type !== 'chat' && document.type !== 'session') return undefined

@@ -38,7 +38,7 @@ async function commandOf(name: string): Promise<Command> {
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (entry !== undefined) return entry.load()
   const near = suggestion(name, Object.keys(COMMANDS))
-  throw new UsageError(`there is no command "${name}"${near === '' ? '; these are the commands:' : near}`, near === '' ? overview() : undefined)
+  throw new UsageError(`unknown command "${name}"${near === '' ? '; these are the commands:' : near}`, near === '' ? overview() : undefined)
 }
 
 /** Returns what `parseArgs` refuses, as a sentence. */

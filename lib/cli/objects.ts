@@ -7,7 +7,7 @@ import { asStored, inStore } from '../native/index.ts'
 import type { NamedStore } from './store.ts'
 import { NotFound, UsageError } from '../ui/index.ts'
 
-/** The object that an ID, its beginning, a short name or a file's path stands for. Throws {@link NotFound}, {@link UsageError}. */
+/** The object with an ID, the beginning of an ID, a short name or a file's path. Throws {@link NotFound}, {@link UsageError}. */
 export async function objectOf({ options, name: store }: NamedStore, name: string): Promise<string> {
   const found = await named(options, name)
   const [id] = found
@@ -35,7 +35,7 @@ export async function sessionOf({ options, name: store }: NamedStore, given: str
   return id
 }
 
-/** True if a session's ID goes on so behind the name of its agent. Subagents' conversations are not meant. */
+/** True if a session's ID continues with `given` after the name of its agent. Subagents' conversations do not match. */
 export function isBehindAgent(id: string, given: string): boolean {
   const own = /^[a-z-]+:([^:]*)$/.exec(id)?.[1]
   return given !== '' && own?.startsWith(given) === true
@@ -64,7 +64,7 @@ export function ownerLine({ session, host, folder }: Owner): string {
 
 const SESSION = 'session:'
 
-/** How many candidates an error names. */
+/** The number of candidates that an error names. */
 const NAMED = 5
 
 /** Says that a name may be any of several, and names them. */

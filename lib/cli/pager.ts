@@ -25,7 +25,7 @@ const NO_PAGER = new Set<number | null>([126, 127])
 
 /**
  * Runs the work with a place to write to: `$PAGER` (else `less`) if standard output is a terminal. Ends quietly if the
- * reader stops reading. If there is no such pager, the work runs again without one.
+ * reader stops reading. If the pager does not exist, the work runs again without one.
  */
 export async function paged(work: (write: Write, paint: Paint) => Promise<void>): Promise<void> {
   const paint = paints(showsColours(process.stdout), showsLinks(process.stdout))
@@ -39,7 +39,7 @@ export async function paged(work: (write: Write, paint: Paint) => Promise<void>)
   const stops = (): void => void (isRead = false)
   child.stdin.on('error', stops)
   const write = writer(child.stdin)
-  // Ctrl-C is for the pager, which stops what it does and goes on.
+  // Ctrl-C is for the pager, which stops its current work and continues.
   const released = ignoreInterrupts()
   await work(async (line) => {
     if (isRead) await Promise.race([write(line).catch(stops), ended])

@@ -16,7 +16,7 @@ sessions, next to other policies, on the cache that each session had: its
 lifetime, its window, and where its provider lost it. Reads session files of Pi
 (versions 1 to 3), transcripts of Claude Code, rollouts of Codex, sessions of
 Gemini CLI, exports of OpenCode and trajectories of mini-swe-agent, also
-gzipped; a folder stands for all session files in it. No model is called,
+gzipped; a folder means all session files in it. No model is called,
 nothing is sent anywhere, and no file is changed.
 
 What to read
@@ -119,7 +119,7 @@ export function parse(args: string[]) {
   return parseArgs({ args, options: REPLAY_OPTIONS, allowPositionals: true })
 }
 
-/** How to replay. Throws a {@link UsageError} for values that can't be used. */
+/** The options of a replay. Throws a {@link UsageError} for values that can't be used. */
 export function optionsOf(values: Values): ReplayOptions {
   const { store } = values
   if (store !== undefined && existsSync(store))
@@ -153,7 +153,7 @@ function policiesOf(text: string | undefined): PolicyName[] {
   if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
-  if (wrong.length > 0) throw new UsageError(`there is no policy "${wrong[0]}"${suggestion(wrong[0] ?? '', POLICY_NAMES) || `; known are ${POLICY_NAMES.join(', ')}`}`)
+  if (wrong.length > 0) throw new UsageError(`unknown policy "${wrong[0]}"${suggestion(wrong[0] ?? '', POLICY_NAMES) || `; known are ${POLICY_NAMES.join(', ')}`}`)
   return POLICY_NAMES.filter((name) => names.includes(name))
 }
 
@@ -175,7 +175,7 @@ function cacheOf(values: Values): CacheRules {
   }
 }
 
-/** What of the record counts: everything that no option names. Rules for the cache stand for another provider, who lost nothing. */
+/** The parts of the record that count: everything that no option names. Rules for the cache mean another provider, who lost nothing. */
 function recordOf({ cache, lookback, minimum, granularity, lifetime, window, losses = cache === undefined ? 'record' : 'none' }: Values): RecordUse {
   if (losses !== 'record' && losses !== 'none') throw new UsageError(`--losses is record or none, not "${losses}"`)
   const isOwn = [cache, lookback, minimum, granularity].every((given) => given === undefined)

@@ -88,7 +88,7 @@ class Run {
     this.#holds = holds
   }
 
-  /** How many sessions were replayed. */
+  /** The number of replayed sessions. */
   get sessions(): number {
     return this.#sums.sessions
   }
@@ -210,7 +210,7 @@ function filesOf(paths: readonly string[], used: readonly string[], report: (pro
 /** The share of the work that goes into learning phrases, before the replay. */
 const LEARNING = 0.15
 
-/** How much of the work is done, by file size. */
+/** The finished part of the work, by file size. */
 class Work {
   /** Bytes before each file, and all. */
   readonly #before: number[]
@@ -253,7 +253,7 @@ async function phrasesOf(files: readonly string[], progress: (index: number) => 
   return phrases
 }
 
-/** What is known about a conversation that is left out: it was paid for all the same. */
+/** The facts about a conversation that is left out but was paid for. */
 async function leftOutOf(file: string, { message, recording }: LeftOut, charged: Charged): Promise<JsonReport['leftOut'][number]> {
   if (recording === undefined) return { file, message }
   const paid = { calls: 0, cost: 0 }
@@ -268,7 +268,7 @@ async function leftOutOf(file: string, { message, recording }: LeftOut, charged:
 function reason(error: unknown): string {
   if (error instanceof NotReplayable) return error.message
   const { code, message } = error as { code?: string; message?: string }
-  if (code === 'ENOENT') return 'there is no such file or folder'
+  if (code === 'ENOENT') return 'it does not exist'
   if (code === 'EACCES') return 'it may not be read (permission denied)'
   return `it could not be replayed: ${message ?? String(error)}`
 }

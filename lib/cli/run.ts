@@ -1,4 +1,4 @@
-/** The command `run`: an agent whose requests go through a gateway of its own. */
+/** The command `run`: an agent whose requests go through its own gateway. */
 import { spawn } from 'node:child_process'
 import { accessSync, constants as fsConstants, mkdtempSync, rmSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
@@ -63,7 +63,7 @@ export async function run(args: string[]): Promise<number> {
     for (const warning of warnings) tell(plain(warning))
     for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
     const resume = resumeOf(gateway, command)
-    if (resume !== undefined) tell(`pi-context-manager: this goes on with it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`)
+    if (resume !== undefined) tell(`pi-context-manager: to continue it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`)
     await gateway.close()
   }
 }
@@ -87,7 +87,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** The command that goes on with the last session that went through: the agent's own last words name it without the gateway. */
+/** The command that continues the last session that went through: the agent's own last words name it without the gateway. */
 function resumeOf({ ledger }: Gateway, command: string): string[] | undefined {
   const last = ledger.sessions.at(-1)
   if (last === undefined) return undefined
@@ -97,7 +97,7 @@ function resumeOf({ ledger }: Gateway, command: string): string[] | undefined {
   return last.host === 'codex' ? [command, 'resume', id] : undefined
 }
 
-/** Where the program's name stands if there is no `--`. */
+/** The index of the program's name without a `--`. */
 function firstWord(args: readonly string[]): number {
   const at = args.findIndex((one, index) => !one.startsWith('-') && !/^--(?:store|holdout|models|cache-lifetime)$/.test(args[index - 1] ?? ''))
   return at < 0 ? args.length : at

@@ -1,4 +1,4 @@
-/** A secret that stays the same from start to start, so that a program's configuration goes on working. */
+/** A secret that stays the same from start to start, so that a program's configuration continues to work. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
 import { writePrivateFile } from '../core/index.ts'

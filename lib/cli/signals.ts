@@ -1,4 +1,4 @@
-/** Handling of signals that tell a command to end, and of output that nobody reads. */
+/** Handling of signals that tell a command to end, and of output without a reader. */
 import { FAILED } from './exit.ts'
 import { plain, tell } from '../ui/index.ts'
 import { removeUnfinished } from '../core/index.ts'
@@ -6,7 +6,7 @@ import { removeUnfinished } from '../core/index.ts'
 /** Signals that end a command, with their numbers. */
 const ENDING = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
-/** How many parts of the program ignore Ctrl-C now. */
+/** The number of parts of the program that ignore Ctrl-C now. */
 let ignoring = 0
 
 /** From now on a signal removes what is unfinished and ends the process, with 128 and the signal's number as shells expect. */

@@ -1,4 +1,4 @@
-/** Which store a command uses. */
+/** The store that a command uses. */
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
@@ -24,7 +24,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
     const [url = node, ...urls] = addressesIn(node)
     return { options: { kind: 'xtdb', url, urls }, name: shownUrl(url) }
   }
-  // What is meant as an address may have a password, so it is not shown.
+  // A text that is meant as an address may have a password, so it is not shown.
   if (node !== undefined && (text === undefined || isAddress(node))) {
     const name = text === undefined ? 'CONTEXT_XTDB_URL' : '--store'
     throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
@@ -50,7 +50,7 @@ export function journalFor({ url, urls }: { url: string; urls?: string[] }): str
   return process.env['CONTEXT_XTDB_JOURNAL'] || journalOf(url, dirname(defaultStorePath()), urls)
 }
 
-/** The gateway's file beside a store; undefined if there is no store. */
+/** The gateway's file beside a store; undefined without a store. */
 export function billsBeside(store: string | undefined): string | undefined {
   try {
     return billsFile(storeOf(store, true).options)

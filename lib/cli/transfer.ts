@@ -24,7 +24,7 @@ ${STORE_HELP}
   --force               replace FILE if it exists
   --json                what was written as JSON (not with "-")
 
-${exitHelp('there is no such session')}`
+${exitHelp('the session does not exist')}`
 
 export const IMPORT_HELP = `pi-context-manager import [options] FILE
 
@@ -57,7 +57,7 @@ export async function exportCommand(args: string[]): Promise<number> {
   return reading(values.store, async (store) => {
     const session = values.session === undefined ? undefined : await sessionOf(store, values.session)
     if (file === STANDARD_OUTPUT) {
-      // What is cut off is no export.
+      // A truncated export is useless.
       needReader()
       await withFolder(async (folder) => {
         const whole = join(folder, 'export.jsonl')
@@ -68,7 +68,7 @@ export async function exportCommand(args: string[]): Promise<number> {
     }
     if (existsSync(file) && values.force !== true) throw new UsageError(`${file} already exists; use --force to replace it`)
     const folder = dirname(resolve(file))
-    if (!existsSync(folder)) throw new UsageError(`${file} can't be written: there is no folder ${folder}`)
+    if (!existsSync(folder)) throw new UsageError(`${file} can't be written: the folder ${folder} does not exist`)
     const written = await whileUnfinished(file, () => inStore(store.options, (opened) => opened.export(file, session)))
     const { objects, versions } = written
     out(values.json === true ? JSON.stringify({ file, ...written }) : plain(`${file}: ${objects} objects in ${versions} versions of ${store.name}`))
@@ -80,7 +80,7 @@ export async function exportCommand(args: string[]): Promise<number> {
 export async function importCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: IMPORT_OPTIONS, allowPositionals: true })
   const file = only(positionals, 'import needs the name of one file to read')
-  if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
+  if (!existsSync(file)) throw new UsageError(`${file} does not exist`)
   const { options, name } = storeOf(values.store, true)
   // A file that can't be imported leaves no empty store behind.
   if (options.kind === 'sqlite' && !existsSync(options.path)) await Store.checkExport(file)

@@ -119,7 +119,7 @@ export async function usage(args: string[]): Promise<number> {
 
 async function filesOf(paths: readonly string[]): Promise<string[]> {
   for (const path of paths) {
-    if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}`)
+    if (!existsSync(path)) throw new UsageError(`the session file or folder ${path} does not exist`)
   }
   return allSessionFiles(paths, (path, error) => {
     if (error !== undefined && paths.includes(path)) throw error
@@ -146,7 +146,7 @@ async function addFile(file: string, charged: Charged, repeated: Repeated, add: 
   }
 }
 
-/** How many sessions of the store no file has the bill of; undefined if there is no store. */
+/** The number of the store's sessions without a bill in any file; undefined without a store. */
 async function unbilledIn(
   store: string | undefined,
   billed: ReadonlySet<string>,

@@ -24,7 +24,7 @@ FILE is any session file that "replay" reads.
 ${STORE_HELP}; the
                         gateway's figures are beside it
 
-${exitHelp('there is no such session')}`
+${exitHelp('the session does not exist')}`
 
 export const WHY_OPTIONS = { store: { type: 'string' }, limit: { type: 'string' }, json: { type: 'boolean' } } as const
 
@@ -55,7 +55,7 @@ function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
   return plain(`${ago} (${when(new Date(at).toISOString())}), ${short(tokens)} tokens written again${price}: ${causes.join(' ')}`)
 }
 
-/** The history of what a name stands for: a session file, a session of Pi's, of the gateway's, or of another agent's. */
+/** The history that a name means: a session file, a session of Pi's, of the gateway's, or of another agent's. */
 async function historyOf(given: string, store: string | undefined): Promise<CacheHistory> {
   const found = statSync(given, { throwIfNoEntry: false })
   if (found?.isDirectory() === true) throw new UsageError(`${given} is a folder; name one session file in it`)
@@ -68,7 +68,7 @@ async function historyOf(given: string, store: string | undefined): Promise<Cach
   if (ofGateway !== undefined) return ofGateway
   const ofOthers = only(given, await filesOfSession(others, given))
   if (ofOthers !== undefined) return cacheHistory(await openAny(ofOthers))
-  throw new NotFound(`there is no session file ${given}, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex and Gemini CLI have a session of that ID; "sessions" and "usage --by session" list them`)
+  throw new NotFound(`no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex and Gemini CLI have a session of that ID; "sessions" and "usage --by session" list them`)
 }
 
 /** The only one, or the one that has exactly this ID. */

@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { unavailable } from './errors.ts'
 
-/** How often a copy is made again because the file was being written. */
+/** The number of times that a copy is made again because the file was being written. */
 const COPIES = 5
 
 /** A store that is open for reading only. */
 export interface ReadOnly {
-  /** Where it is read. */
+  /** The store to read from. */
   store: StoreOptions
   /** Removes what is left of it. Doing so twice is fine. */
   remove: () => void
@@ -49,7 +49,7 @@ function mayWrite(path: string): boolean {
 
 /** Copies a store with its log. Another user's process may be writing it, so the copy counts only if nothing changed. */
 export function copied(path: string, folder: string): string {
-  if (!existsSync(path)) throw unavailable(`the store's path can't be used: there is no file ${path}`)
+  if (!existsSync(path)) throw unavailable(`the store's path can't be used: the file ${path} does not exist`)
   const copy = join(folder, 'context.db')
   const state = (): string => [path, `${path}-wal`].map(stamp).join(' ')
   for (let attempt = 0; attempt < COPIES; attempt += 1) {

@@ -1,4 +1,4 @@
-/** Which sessions go out unedited, so that the saving is measured and not computed. */
+/** Chooses the sessions that stay unedited, so that the saving is measured and not computed. */
 import { createHash } from 'node:crypto'
 
 /**

@@ -14,10 +14,10 @@ const TOO_WIDE = `an object has more than ${FIELDS_MAX} fields; make a list of t
 const wide = new WeakSet<object>()
 
 /**
- * A value as its JSON text, typed as the value that it stands for, because that is what the signatures of the native half
- * say. `what` begins the sentence of an error.
+ * A value as its JSON text, typed as the value itself, because the signatures of the native half
+ * say so. `what` begins the sentence of an error.
  *
- * Throws `INVALID_ARGUMENT` for what JSON has no name for, and for values that are too large.
+ * Throws `INVALID_ARGUMENT` for values that JSON can't write, and for values that are too large.
  */
 export function crossing<T>(value: T, what: string): T {
   let count = 0
@@ -48,14 +48,14 @@ export function crossing<T>(value: T, what: string): T {
   }
 }
 
-/** The value of a text that the native half gave where its signature says what the text stands for. */
+/** The value of a text that the native half gave where its signature has the value's type. */
 export function crossed<T>(text: T): T {
   return typeof text === 'string' ? (JSON.parse(text) as T) : text
 }
 
 /**
- * A version, or a step to it from the one before: lists that begin with so many elements of the list that the one before
- * has, and fields that are the same there.
+ * A version, or a step to it from the one before: lists that begin with `count` elements of the list in the one
+ * before, and fields that are the same there.
  */
 type Step<V> = [version: V, lists: [name: string, count: number][], kept: string[]]
 
@@ -64,7 +64,7 @@ const UNHASHED = ['xt/id', 'type', 'source', 'identity_hash', 'content_hash', 's
 
 /**
  * Reads a history from the texts of its pages. Its documents share what they have in common. The content hash of a growing
- * document covers all of it, so it is computed when somebody asks for it, by `hash` of the payload in JSON.
+ * document covers all of it, so it is computed on the first read of it, by `hash` of the payload in JSON.
  */
 export function crossedHistory<V extends { document: object }>(pages: V[], hash: (payload: string) => string): V[] {
   let before: Record<string, unknown> = {}
@@ -109,11 +109,11 @@ function isWide(value: object): boolean {
   return false
 }
 
-/** How many levels stay of what is part of a message; the engine accepts 100, counted from the whole message. */
+/** The number of levels that stay of a part of a message; the engine accepts 100, counted from the whole message. */
 const LEVELS = 60
 
 /**
- * `value`, with everything below so many levels of lists and objects as JSON text, so nothing is lost; the same value if it is
+ * `value`, with everything below `levels` levels of lists and objects as JSON text, so nothing is lost; the same value if it is
  * not that deep.
  *
  * Throws `INVALID_ARGUMENT` for a value that contains itself.

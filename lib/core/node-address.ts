@@ -8,7 +8,7 @@ export function addressesIn(text: string): string[] {
     .filter((part) => part !== '')
 }
 
-/** Whether a text is meant as an address, however it is written, and not as the path of a file. */
+/** True if a text is meant as an address, in any notation, and not as the path of a file. */
 export function isAddress(text: string): boolean {
   return /^\s*(?:https?:|[a-z][a-z0-9+.-]+:\/\/)/i.test(text)
 }

@@ -60,7 +60,7 @@ export const checkForgetting = (wanted: Forgetting[]): void => {
 /** SQLite would make something else of these than a file with this name. */
 function checkPath(path: unknown): void {
   if (typeof path !== 'string' || path === '') throw invalid(`store.path must be the path of the database file, and it is ${path === undefined ? 'missing' : shown(path)}`)
-  if (path.startsWith(':')) throw invalid(`${path} is no file; for a store in memory, pass { kind: 'memory' }`)
+  if (path.startsWith(':')) throw invalid(`${path} is not a file; for a store in memory, pass { kind: 'memory' }`)
   if (/^file:/i.test(path)) throw invalid(`store.path must be a plain path and no URL: pass ${shown(path.replace(/^file:(\/\/)?/i, ''))}`)
   if (path.includes('\0')) throw invalid('store.path must not contain a NUL character')
 }
@@ -91,7 +91,7 @@ export function listed(names: string[], conjunction: string): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`
 }
 
-/** What was passed, for the sentence that refuses it: a text is cut, and the content of an object is left out. */
+/** A passed value, for the sentence that refuses it: a text is cut, and the content of an object is left out. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
   if (Array.isArray(value)) return 'an array'

@@ -1,4 +1,4 @@
-/** Where the embedded store is, and the journal in front of an XTDB database. */
+/** The places of the embedded store, and of the journal in front of an XTDB database. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Which files a call of a host is about to change, and which texts it replaces there. */
+/** The files that a host's call is about to change, and the texts that it replaces there. */
 import type { Fields } from '../core/index.ts'
 import { engineCall } from './tools.ts'
 

@@ -10,7 +10,7 @@ export type Placeholder = 'cleared' | 'unchanged'
 /** Longer texts are outputs, in UTF-16 units. */
 const LONGEST = 20_000
 
-/** What hosts append to an output for the model alone. */
+/** The text that hosts append to an output for the model alone. */
 const APPENDED = /(?<=\S)\s*<system-reminder>[^]*?<\/system-reminder>\s*$/
 
 const CLEARED: readonly RegExp[] = [
@@ -29,7 +29,7 @@ const UNCHANGED: readonly RegExp[] = [
   /^\[File [^\n]+ unchanged since last read in this session [^\n]*\]$/,
 ]
 
-/** What a whole output says in place of one; undefined if it is an output. */
+/** The placeholder that a whole output consists of; undefined if it is a real output. */
 export function placeholderOf(output: string): Placeholder | undefined {
   if (output.length > LONGEST) return undefined
   const text = output.trim()

@@ -26,7 +26,7 @@ export interface AiSdkContext extends AsyncDisposable {
   readonly tools: { activate: Tool<RecallInput, string> }
   /**
    * Returns your tools with a guard before those that change files (`edit`, `write` and their like): a call that would
-   * overwrite what somebody else has changed unseen fails once, with the difference. Pass these to the agent.
+   * overwrite a change that the model has not seen fails once, with the difference. Pass these to the agent.
    */
   guard<T extends ToolSet>(tools: T): T
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */

@@ -55,7 +55,7 @@ export class HostContext {
   /** Names from prompts that have been processed. */
   readonly #adopted = new Set<string>()
   #isClosed = false
-  /** How many calls had no tool to bring anything back. */
+  /** The number of calls without a tool to bring text back. */
   #callsWithout = 0
 
   /** `keepsOwn`: the host stores its own messages and not what was sent. */
@@ -122,7 +122,7 @@ export class HostContext {
 
   /**
    * Records the current state of a file that one of the host's tools has shown or written. Returns its text, or undefined
-   * if it has none or can't be recorded. `callId` says whose result that is, so that nobody has to guess.
+   * if it has none or can't be recorded. `callId` names the call of the result, so that the engine need not guess.
    */
   met(path: string, isWritten: boolean, callId?: string): Promise<string | undefined> {
     return this.#about(path, async (manager) => {
@@ -132,7 +132,7 @@ export class HostContext {
   }
 
   /**
-   * Checks a call of one of the host's tools before it changes files: whether somebody else has changed them unseen. Returns
+   * Checks a call of one of the host's tools before it changes files: have they changed unseen by the model? Returns
    * a refusal, or the difference to put after the result. Never rejects; a call that can't be checked may be made.
    */
   async guard({ name, args, callId }: GuardedCall): Promise<EditGuard> {

@@ -56,7 +56,7 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
         throw error
       }
     },
-    // Before a tool changes a file that somebody else has changed unseen.
+    // Before a tool changes a file that has changed unseen by the model.
     wrapToolCall: ({ toolCall, ...request }, handler) => {
       const { id = '', name, args } = toolCall
       const refuse = (refusal: string) => new ToolMessage({ content: refusal, tool_call_id: id, name, status: 'error' })

@@ -22,7 +22,7 @@ export interface AgentsContext extends AsyncDisposable {
   readonly tools: FunctionTool<any, any, any>[]
   /**
    * Returns your tools with a guard before those that change files (`edit`, `write` and their like): a call that would
-   * overwrite what somebody else has changed unseen is refused once, with the difference. Give these to the agent.
+   * overwrite a change that the model has not seen is refused once, with the difference. Give these to the agent.
    */
   guard<T extends Tool<any>>(tools: readonly T[]): T[]
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */

@@ -157,7 +157,7 @@ function modelOf(model: Fields | undefined, told: Binding | undefined): Projecte
   const number = (value: unknown): number => (typeof value === 'number' ? value : 0)
   const api = isFields(model?.['api']) ? textOf(model['api']['npm']) : ''
   const name = `${textOf(model?.['providerID'])}/${textOf(model?.['id'])}`
-  // What the provider does by default is not said here, because answers may report something else.
+  // The provider's default is not stated here, because answers may report something else.
   const { binding: _, cacheWrite: _w, ...known } = modelNamed(name)
   return {
     ...known,

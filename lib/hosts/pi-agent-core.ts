@@ -17,7 +17,7 @@ export interface AgentContext extends AsyncDisposable {
   transformContext: (messages: AgentMessage[], signal?: AbortSignal) => Promise<AgentMessage[]>
   /**
    * Pass this as the agent's option `beforeToolCall`, and the next one as `afterToolCall`: a call of `edit`, `write` or their
-   * like that would overwrite what somebody else has changed unseen is refused once, with the difference.
+   * like that would overwrite a change that the model has not seen is refused once, with the difference.
    */
   beforeToolCall: (call: BeforeToolCallContext) => Promise<BeforeToolCallResult | undefined>
   /** See `beforeToolCall`. */

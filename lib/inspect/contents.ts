@@ -18,7 +18,7 @@ export interface ObjectSummary {
 /** A whole store. */
 export interface Contents {
   objects: ObjectSummary[]
-  /** How many sessions have a document or a chat. */
+  /** The number of sessions that have a document or a chat. */
   sessions: number
   /** Content objects in no session's index. */
   orphans: ObjectSummary[]

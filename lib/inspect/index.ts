@@ -1,4 +1,4 @@
-/** What a store and a session contain, for people. Other folders import only this file. */
+/** The contents of a store and of a session, for people. Other folders import only this file. */
 export { contentsOf } from './contents.ts'
 export type { Contents, ObjectSummary } from './contents.ts'
 export { begin, END, sessionParts } from './page.ts'

@@ -21,7 +21,7 @@ interface Rebuilt {
 
 type Line = Record<string, unknown>
 
-/** The number of calls in a session file, and the call with a given number; undefined if there is no such call. */
+/** The number of calls in a session file, and the call with a given number; undefined if the call does not exist. */
 export async function rebuild(file: string, call: number): Promise<{ calls: number; request: Rebuilt | undefined }> {
   const lines: Line[] = []
   for await (const { value } of jsonLines(file)) lines.push(value)
@@ -44,7 +44,7 @@ export async function rebuild(file: string, call: number): Promise<{ calls: numb
   const branch = branchTo(entries, answer['parentId'] as string | null)
   const recorded = branch.flatMap((entry) => (entry['type'] === 'message' ? [entry['message'] as Message] : []))
   const withheld = withheldOn(recorded)
-  // What the provider has refused is taken out when the request goes, and not by a replacement.
+  // Reasoning that the provider has refused is removed when the request is sent, and not by a replacement.
   const messages = withheld.without(project(branch))
   const whole = project(branch.filter(({ type }) => type !== 'context_edit'))
   return {

@@ -81,7 +81,7 @@ function answer(store: LimitedStore, name: string, input: Record<string, unknown
       return store.read(session, (copies) => (id === undefined ? turnsOf(copies) : versionsOf(store, copies, id)))
     }
     default:
-      throw invalid(`there is no tool "${name}"; there are sessions, search, show and log`)
+      throw invalid(`unknown tool "${name}"; there are sessions, search, show and log`)
   }
 }
 

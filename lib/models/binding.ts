@@ -122,7 +122,7 @@ export class ObservedBinding {
   }
 }
 
-/** A block's or item's identity: its signature, or all of it if it has none. Undefined for what is no reasoning. */
+/** A block's or item's identity: its signature, or all of it if it has none. Undefined for other blocks. */
 function reasoningKey(block: unknown): string | undefined {
   if (typeof block !== 'object' || block === null) return undefined
   const { type, signature, thinkingSignature, data, encrypted_content: encrypted, reasoningContent } = block as Record<string, unknown>
@@ -149,7 +149,7 @@ export class Withheld {
     return withheld
   }
 
-  /** How many blocks are withheld. */
+  /** The number of withheld blocks. */
   get size(): number {
     return this.#keys.size
   }
@@ -201,7 +201,7 @@ export class Withheld {
   }
 }
 
-/** What stands in place of an answer that was nothing but reasoning. */
+/** The text that replaces an answer of reasoning alone. */
 const STAND_IN = '[...]'
 
 /** The fields in which messages have their blocks. */

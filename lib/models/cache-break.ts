@@ -14,10 +14,10 @@ export interface CachedCall {
 const BLOCK_TOKENS = 1024
 const BLOCK_SHARE = 0.02
 
-/** After so many milliseconds without a call, a provider may have dropped a prompt: the shortest usual time. */
+/** The shortest usual time without a call after which a provider may have dropped a prompt, in milliseconds. */
 const SHORTEST_LIFE_MS = 5 * 60_000
 
-/** How many tokens of the call before were processed again; 0 if they are no break. */
+/** The number of tokens of the call before that were processed again; 0 if they are not a break. */
 export function brokenTokens(before: Pick<CachedCall, 'prompt'>, now: Pick<CachedCall, 'prompt' | 'cached'>): number {
   const tokens = Math.min(before.prompt, now.prompt) - now.cached
   return tokens > Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt) ? tokens : 0
@@ -34,7 +34,7 @@ export function pauseCause(before: Pick<CachedCall, 'at'>, now: Pick<CachedCall,
   return idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : []
 }
 
-/** How many calls ago something was, in words. */
+/** The number of calls since something happened, in words. */
 export function callsBack(count: number): string {
   return `${count} ${count === 1 ? 'call' : 'calls'} ago`
 }

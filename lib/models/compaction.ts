@@ -10,14 +10,14 @@ export interface CompactionRule {
   window: number
   /** The agent compacts once a prompt, its answer and what came since take more than this. */
   limit: number
-  /** What counts: everything that the next request would have, or only what the last one had, with its answer. */
+  /** The text that counts: all of the next request, or only the last request with its answer. */
   counts: 'request' | 'answer'
   /** About so much of the newest messages stays as it is. */
   keep: number
-  /** What stays: the newest messages, or the newest ones of the user only. */
+  /** The messages that stay: the newest ones, or the newest ones of the user only. */
   stays: 'newest' | 'users'
   /**
-   * How the summary is asked for: in a request of its own with a shortened text of the conversation, which no cache has, or as
+   * The request for the summary: a separate one with a shortened text of the conversation, which no cache has, or
    * one more request of the conversation, which the cache has.
    */
   asks: 'apart' | 'within'
@@ -28,9 +28,9 @@ export interface CompactionRule {
 /** Pi's own settings for it. */
 export interface PiCompaction {
   enabled: boolean
-  /** What Pi keeps free below the window. */
+  /** The tokens that Pi keeps free below the window. */
   reserveTokens: number
-  /** What stays uncompacted. */
+  /** The tokens of the newest messages that stay uncompacted. */
   keepRecentTokens: number
 }
 
@@ -65,7 +65,7 @@ export function firstKept(count: number, keep: number, sizeAt: (at: number) => n
     size += sizeAt(at)
     if (size < keep) continue
     for (let later = at; later < count; later += 1) if (!isResult(later)) return later
-    // The results alone exceed the limit: the answer that asked for them stays, too.
+    // The results alone exceed the limit: the answer that asked for them also stays.
     let before = at
     while (before > 0 && isResult(before)) before -= 1
     return before

@@ -14,7 +14,7 @@ export interface NamedModel {
   cacheRead: number
   cacheWrite: number
   tiers?: PriceFactor[]
-  /** How long the provider keeps a prefix, in milliseconds. */
+  /** The lifetime of a prefix at the provider, in milliseconds. */
   cacheTtlMs: number
   lookbackBlocks?: number
   lookbackEndings?: number

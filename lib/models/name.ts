@@ -43,7 +43,7 @@ export function readName(name: string): ModelName {
   return { family, id, tier, version: family === undefined ? undefined : versionOf(family, id) }
 }
 
-/** A date of eight digits is no version, and `-v1:0` is the cloud's. */
+/** The version in a model's ID. A date of eight digits is not a version, and `-v1:0` is the cloud's. */
 function versionOf(family: Family, id: string): number | undefined {
   if (family === 'gpt' && /^(?:.*[^a-z])?o[1-9](?:$|-)/.test(id)) return 4
   const found = VERSIONS[family].exec(id)

@@ -80,7 +80,7 @@ export function factorsOf(prices: { input: number; tiers?: readonly Pick<Catalog
     .filter(({ inputTokensAbove, factor }) => inputTokensAbove > 0 && factor > 1)
 }
 
-/** How many times as much a prompt of this many tokens costs as one below the first step. */
+/** The price of a prompt of this many tokens, as a multiple of the price below the first step. */
 export function factorAt(steps: readonly PriceFactor[] | undefined, tokens: number): number {
   return stepAt(steps, tokens)?.factor ?? 1
 }
@@ -92,13 +92,13 @@ export function callCost(prices: CataloguePrices, tokens: CallTokens): number {
   return (input * rates.input + cacheRead * rates.cacheRead + writeCost(rates, tokens) + output * rates.output) / 1_000_000
 }
 
-/** What written tokens cost, in the unit of the prices for a million: each by the lifetime that it was written with. */
+/** The cost of written tokens, in the unit of the prices for a million: each by the lifetime that it was written with. */
 export function writeCost(prices: { input: number; cacheWrite: number }, { cacheWrite, cacheWriteHour = 0 }: Pick<CallTokens, 'cacheWrite' | 'cacheWriteHour'>): number {
   const hour = Math.min(cacheWrite, cacheWriteHour)
   return (cacheWrite - hour) * prices.cacheWrite + hour * HOUR_WRITE * prices.input
 }
 
-/** Returns the prices for a call whose prompt has so many tokens. */
+/** Returns the prices for a call whose prompt has `promptTokens` tokens. */
 export function ratesAt(prices: CataloguePrices, promptTokens: number): Omit<CataloguePrices, 'tiers'> {
   return stepAt(prices.tiers, promptTokens) ?? prices
 }

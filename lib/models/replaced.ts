@@ -1,7 +1,7 @@
 /** Messages that were replaced between two model calls: by what, as far as the session shows it, and how users are told. */
 import { isBeginning, isReference, readHeader } from './reference.ts'
 
-/** What has replaced a message. `other`: another extension. `unknown`: the session does not show it. */
+/** The cause of a message's replacement. `other`: another extension. `unknown`: the session does not show it. */
 export type EditOrigin = 'roll' | 'undo' | 'other' | 'unknown'
 
 /** Contents of one message, as a transcript has them; undefined if it has none. Null: the message was left out. */

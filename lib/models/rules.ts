@@ -14,16 +14,16 @@ export type { Binding, CacheKind, ReasoningRule } from './table-types.ts'
 /** All of them, the most lenient first. */
 export const BINDINGS: readonly Binding[] = ['none', 'keeps', 'drops', 'refuses']
 
-/** How a provider caches. */
+/** A provider's rules of caching. */
 export interface ModelCache {
   kind: CacheKind
-  /** How far it looks back: positions for `breakpoints`, endings for `endings`. */
+  /** The distance of its look back: positions for `breakpoints`, endings for `endings`. */
   lookback: number | undefined
   /** The shortest prefix that is cached, in tokens. */
   minimumTokens: number
-  /** How long a prefix is kept after its last use, in milliseconds, if the request asks for nothing longer. */
+  /** The lifetime of a prefix after its last use, in milliseconds, if the request asks for nothing longer. */
   lifetimeMs: number
-  /** How long at most, and what a token costs to write then, in fresh input tokens. Undefined: there is no choice. */
+  /** The longest lifetime, with the price of a written token in fresh input tokens. Undefined: there is no choice. */
   long: { lifetimeMs: number; write: number } | undefined
 }
 
@@ -45,7 +45,7 @@ export interface ModelRules {
   open: readonly string[]
 }
 
-/** How a request gets to the model. */
+/** The way of a request to the model. */
 export interface Route {
   /** The provider's name, such as `anthropic`, `amazon-bedrock`, `openrouter`. */
   provider?: string
@@ -122,7 +122,7 @@ function ruled({ binding, textIsReasoning, reasoning, cache, open }: RuleRow): P
 }
 
 /**
- * True if a name of no known family may well be Claude's: on a route of its own, or an alias that the cloud
+ * True if a name of no known family may well be Claude's: on Claude's own route, or an alias that the cloud
  * resolves.
  */
 function mayBeClaude(name: string, { provider, api }: Route): boolean {
@@ -130,7 +130,7 @@ function mayBeClaude(name: string, { provider, api }: Route): boolean {
   return api === 'anthropic-messages' && (provider === undefined || CLAUDE_ROUTES.has(provider))
 }
 
-/** Providers that have nobody else's models in Anthropic's format. */
+/** Providers whose only models in Anthropic's format are Anthropic's. */
 const CLAUDE_ROUTES: ReadonlySet<string> = new Set(['', 'anthropic', 'google-vertex', 'azure-foundry'])
 
 const UNKNOWN: Partial<typeof DEFAULT> = { open: ['which model this is'] }

@@ -18,7 +18,7 @@ export type Binding = 'none' | 'keeps' | 'drops' | 'refuses'
  */
 export type ReasoningRule = 'free' | 'turn' | 'calls' | 'items' | 'signatures'
 
-/** How a provider finds a cached prefix. */
+/** The way in which a provider finds a cached prefix. */
 export type CacheKind =
   /** At a breakpoint that the request sets, or up to 20 positions before it (Anthropic). */
   | 'breakpoints'

@@ -134,7 +134,7 @@ function packageRoot(): string {
   return dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 }
 
-/** Where a binary may be: in the checkout, or in its own package next to or above this one. */
+/** The possible places of a binary: in the checkout, or in its own package next to or above this one. */
 function* places(root: string, name: string): Generator<{ path: string; version?: string | undefined }> {
   const file = `${NAME}.${name}.node`
   yield { path: join(root, file) }

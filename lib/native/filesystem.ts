@@ -1,4 +1,4 @@
-/** Which filesystem the files of this machine are on, as the store names it. */
+/** The filesystem of this machine's files, as the store names it. */
 import { native } from './native.ts'
 
 /**

@@ -112,7 +112,7 @@ export class Store extends native.Store implements AsyncDisposable {
     return calling(() => super.find(name))
   }
 
-  /** Returns the version of an object that holds now, or the one that a transaction wrote; null if there is no such version. */
+  /** Returns the version of an object that holds now, or the one that a transaction wrote; null if that version does not exist. */
   override async get(id: string, txId?: number | null): Promise<Version | null> {
     return crossed(await calling(() => super.get(id, txId)))
   }
@@ -200,7 +200,7 @@ export class Store extends native.Store implements AsyncDisposable {
   /**
    * Returns the limits of a database file. Without limits, nothing is removed automatically.
    *
-   * Rejects with `INVALID_ARGUMENT` for a store that is no file.
+   * Rejects with `INVALID_ARGUMENT` for a store that is not a file.
    */
   override limits(): Promise<StoreLimits> {
     return calling(() => super.limits())

@@ -1,7 +1,7 @@
 /**
  * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
- * that the engine sees what it would have seen in Pi. A subagent's conversation is one of its own: in a file of its own it is
- * read like any other; inside another transcript only its calls are told. Lines that are not messages are counted and left out.
+ * that the engine sees what it would have seen in Pi. A subagent's conversation is separate: in its own file it is
+ * read like any other; inside another transcript only its calls are reported. Lines that are not messages are counted and left out.
  */
 import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
@@ -156,7 +156,7 @@ class Transcript {
     }
   }
 
-  /** Everything before this leaves the next request; the line's uuid stands for the last message before it. */
+  /** Everything before this leaves the next request; the line's uuid means the last message before it. */
   *#compaction(line: Fields): Generator<Step> {
     yield* this.#answered()
     if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
@@ -207,7 +207,7 @@ class Transcript {
     if (last === undefined || this.#lastKey === undefined) return undefined
     let index = this.#path.lastIndexOf(last)
     if (index < 0) return undefined
-    // What follows an answer up to the next answer or user's message are its results.
+    // The messages from an answer to the next answer or user's message are its results.
     const newest = this.#path.length - 1
     while (index < newest && this.#results.has(this.#path[index + 1] as string)) index += 1
     if (index >= newest) return undefined

@@ -67,7 +67,7 @@ class Rollout {
   /** IDs of the responses whose counts have come in lines of their own, and whether there were any such lines. */
   readonly #counted = new Set<string>()
   #hasRecords = false
-  /** What all responses so far have used, as the latest event has it. */
+  /** The usage of all responses so far, by the latest event. */
   #total = ''
   /** The counts of the open response come from the provider's own line, and not from an event. */
   #isExact = false
@@ -240,7 +240,7 @@ class Rollout {
     } else if (total !== 'null') yield this.#side(names, usage)
   }
 
-  /** A response that is no part of the conversation, such as the one that wrote a summary. */
+  /** A response outside the conversation, such as the one that wrote a summary. */
   #side(names: readonly string[], usage: RecordedUsage): Step {
     this.skipped.note(SIDE_CALLS)
     return { kind: 'side', names, model: `openai/${this.#model}`, usage, at: this.#at }

@@ -62,7 +62,7 @@ export async function* jsonLines(
 function unpacked(error: Error): Error {
   const { code } = error as { code?: string }
   if (code === 'Z_BUF_ERROR') return new NotReplayable('the gzip file is cut off')
-  return code?.startsWith('Z_') === true ? new NotReplayable('it is no gzip file, or is damaged') : error
+  return code?.startsWith('Z_') === true ? new NotReplayable('it is not a gzip file, or is damaged') : error
 }
 
 function parsed(line: string): Record<string, unknown> | undefined {
@@ -82,6 +82,6 @@ export async function jsonDocument(file: string): Promise<unknown> {
   try {
     return JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').replace(/^\uFEFF/, ''))
   } catch {
-    throw new NotReplayable('it is no JSON document, or is cut off')
+    throw new NotReplayable('it is not a JSON document, or is cut off')
   }
 }

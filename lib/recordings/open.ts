@@ -15,10 +15,10 @@ import { NEWEST_PI_VERSION, PiRecording, piOrigin } from './pi.ts'
 import { LeftOut, NotReplayable, programTitle } from './recording.ts'
 import type { Recording } from './recording.ts'
 
-/** How many lines are checked before a file is considered something else. */
+/** The number of lines that are checked before a file is considered something else. */
 const LOOK_LINES = 1000
 
-/** How many characters of a `.json` file are checked to recognize an export. */
+/** The number of characters of a `.json` file that are checked to recognize an export. */
 const LOOK_CHARACTERS = 400
 
 /**
@@ -69,11 +69,11 @@ export async function openAny(file: string): Promise<Recording> {
 }
 
 /**
- * The session files that a path stands for: the file itself and those of its subagents, or every `.jsonl` and `.jsonl.gz`
+ * The session files of a path: the file itself and those of its subagents, or every `.jsonl` and `.jsonl.gz`
  * file below a folder, and Gemini CLI's earlier sessions, the exports of OpenCode and trajectories of mini-swe-agent. They are sorted by name, those of a
  * folder before those of the folders in it: a subagent's file may repeat the session that started it. Links to files are
- * followed, links to folders are not. Rejects with any file system error of the path itself; `unreadable` is told of folders
- * below it, without which such an error rejects, too.
+ * followed, links to folders are not. Rejects with any file system error of the path itself; `unreadable` receives those of folders
+ * below it; without it, they reject as well.
  */
 export async function* sessionFiles(path: string, unreadable?: (folder: string, error: unknown) => void): AsyncGenerator<string> {
   if ((await stat(path)).isDirectory()) yield* filesBelow(path, unreadable)
@@ -149,7 +149,7 @@ async function beginning(path: string): Promise<string> {
   }
 }
 
-/** Where Pi keeps its sessions: below `$PI_CODING_AGENT_DIR`, by default `~/.pi/agent`. */
+/** The folder of Pi's sessions: below `$PI_CODING_AGENT_DIR`, by default `~/.pi/agent`. */
 export function piSessionFolder(): string {
   const agent = process.env['PI_CODING_AGENT_DIR']
   return join(agent !== undefined && agent !== '' ? agent : join(homedir(), '.pi', 'agent'), 'sessions')

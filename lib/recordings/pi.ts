@@ -101,7 +101,7 @@ class Tree {
     }
   }
 
-  /** A call that is no part of the conversation: one that wrote a summary, or kept the cache warm. */
+  /** A call outside the conversation: one that wrote a summary, or kept the cache warm. */
   #side(entry: Record<string, unknown>, id: string, at: number): SideCall {
     const { provider, model } = entry
     const own = typeof model === 'string' ? `${typeof provider === 'string' ? provider : 'unknown'}/${model}` : this.#model
@@ -142,7 +142,7 @@ class Tree {
     const index = entry['firstKeptEntryIndex']
     const id = typeof index === 'number' ? this.#order[index] : entry['firstKeptEntryId']
     if (typeof id !== 'string' || id === own) return undefined
-    // An entry without a message stands for the first message after it.
+    // An entry without a message means the first message after it.
     const from = this.#order.indexOf(id)
     return from < 0 ? undefined : this.#order.slice(from).find((one) => this.#nodes.get(one)?.sent === true)
   }

@@ -78,7 +78,7 @@ export type Step =
   | { kind: 'heldOut'; at: number }
   | SideCall
 
-/** A model call that is no part of the conversation and was paid for: a subagent's, or one that wrote a summary. */
+/** A model call outside the conversation that was paid for: a subagent's, or one that wrote a summary. */
 export interface SideCall {
   kind: 'side'
   /** As of {@link RecordedEntry}. */

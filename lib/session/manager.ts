@@ -104,7 +104,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    */
   async transformContext<T>(messages: T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid(`messages must be an array of messages, not ${shown(messages)}`)
-    if (this.#isClosed) throw Object.assign(new Error('the session is closed; open it again to go on'), { code: 'CLOSED' as const })
+    if (this.#isClosed) throw Object.assign(new Error('the session is closed; open it again to continue'), { code: 'CLOSED' as const })
     return this.#projection.transform(messages)
   }
 
@@ -123,7 +123,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    * `action` says what this call has written. With `watch` (the default) the session's own tracker often indexes a change first:
    * then it is `unchanged`, and the listeners of `watch` have heard of the change. React there, or open with `watch: false`.
    *
-   * Rejects with `IO` if there is no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
+   * Rejects with `IO` if the path has no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
    */
   override indexFile(path: string, content?: Content | null, callId?: string | null): Promise<IndexResult> {
     return calling(() => super.indexFile(path, content, callId))
@@ -321,7 +321,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /**
-   * Calls a listener once for each change of a file of the session, whoever made it. Returns a function that stops it.
+   * Calls a listener once for each change of a file of the session, by any program. Returns a function that stops it.
    * Watching does not keep the process alive. What the listener throws becomes a process warning. Throws `CLOSED`.
    */
   override watch(listener: (event: WatchEvent) => void): () => void {

@@ -5,9 +5,9 @@ import { checkStore, invalid, known, list, placed, shown } from '../core/index.t
 import type { Names } from '../core/index.ts'
 import type { ProjectedModel, ShapeName } from '../projection/index.ts'
 
-/** How a session is opened, and how its messages are projected. */
+/** The options of opening a session, and of projecting its messages. */
 export interface OpenOptions extends NativeOptions {
-  /** How `transformContext` renders. Default `references`. */
+  /** The form in which `transformContext` renders. Default `references`. */
   layout?: 'references' | 'sections'
   /** The model that `transformContext` renders for; a function if it may change. */
   model?: ProjectedModel | (() => ProjectedModel)

@@ -35,7 +35,7 @@ export interface IndexedDirectory {
   skipped: { filepath: string; reason: string }[]
 }
 
-/** How many files' texts are in memory at a time. */
+/** The number of files whose texts are in memory at a time. */
 const FILES_AT_ONCE = 64
 /** The tool of the objects that record the removal of a file. */
 const UNLINK = 'unlink'
@@ -126,7 +126,7 @@ export function storeFileSystem(manager: ToolcallStore): IFileSystem {
       if (text === undefined) throw failure('ENOENT', `no such file: ${from}`)
       if ((await manager.get(removalOf(to))) != null) throw failure('EEXIST', `the file was removed before: ${to}`)
       const outcome = parsed(text)
-      if ('reason' in outcome) throw new StorageError('INVALID_ARGUMENT', `${to} is no tool output: ${outcome.reason}`)
+      if ('reason' in outcome) throw new StorageError('INVALID_ARGUMENT', `${to} is not a tool output: ${outcome.reason}`)
       await record(to, outcome.context.toolName, outcome.context.args, text)
       held.delete(from)
     },

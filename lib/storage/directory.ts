@@ -13,7 +13,7 @@ export interface OutputText {
   reason?: string
 }
 
-/** How often a save looks for a free name, or begins again because another process has cleared the directory. */
+/** The number of times that a save looks for a free name, or begins again because another process has cleared the directory. */
 const SAVE_ATTEMPTS = 256
 /** More saves and reads than these wait, so that many calls don't exhaust the file descriptors. */
 const FILES_AT_ONCE = 32
@@ -165,17 +165,17 @@ export class OutputDirectory {
   }
 
   async #read(name: string): Promise<OutputText> {
-    if (outputNames([name], false).length === 0) return { reason: "it is no output file's name" }
+    if (outputNames([name], false).length === 0) return { reason: "it is not an output file's name" }
     const path = join(this.#path, name)
     try {
-      if (!(await this.#isFile(path))) return { reason: 'it is no regular file' }
+      if (!(await this.#isFile(path))) return { reason: 'it is not a regular file' }
       return { text: await this.#fs.readFile(path, 'utf8') }
     } catch (error) {
       return { reason: reasonOf(error) }
     }
   }
 
-  /** Removes a file that nobody knows of yet; if that fails too, `clear` removes it later. */
+  /** Removes a file that no caller knows yet; if that fails too, `clear` removes it later. */
   async #discard(path: string): Promise<void> {
     await this.#fs.unlink(path).catch(() => undefined)
   }

@@ -41,7 +41,7 @@ export async function syncDirectory(path: string): Promise<void> {
 async function readRegularFile(path: string): Promise<string> {
   const file = await open(path, READ)
   try {
-    if (!(await file.stat()).isFile()) throw new Error('it is no regular file')
+    if (!(await file.stat()).isFile()) throw new Error('it is not a regular file')
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile())
   } finally {
     await file.close()

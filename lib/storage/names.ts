@@ -2,7 +2,7 @@
  * File names: `{tool}_{argsHash}_{timestamp}_{counter}_{random}.json`.
  *
  * A name is one path segment whatever the tool is called: only ASCII letters, digits, `_` and `-` before `.json`, neither
- * `.` nor `-` at its start, at most 124 bytes. It is no device name of Windows, because the tool's name is followed by the
+ * `.` nor `-` at its start, at most 124 bytes. It is never a device name of Windows, because the tool's name is followed by the
  * four other fields.
  */
 import { createHash, randomInt } from 'node:crypto'

@@ -35,7 +35,7 @@ export async function askRanker(
 }
 
 function known(answer: unknown, pointers: readonly ContextPointer[]): Ranking {
-  if (!Array.isArray(answer)) return { reason: 'its answer is no array of file paths' }
+  if (!Array.isArray(answer)) return { reason: 'its answer is not an array of file paths' }
   const paths = new Set(pointers.map((pointer) => pointer.filepath))
   const filepaths = [...new Set<string>(answer.filter((path) => paths.has(path)))]
   if (answer.length > 0 && filepaths.length === 0) return { reason: 'it named none of the pointers' }

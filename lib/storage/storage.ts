@@ -21,7 +21,7 @@ type Metadata = Pick<StoredContext, 'toolName' | 'toolDescription' | 'args'> & {
 
 const DEFAULT_THRESHOLD = 32 * 1024
 const DEFAULT_RANKER_TIMEOUT = 10_000
-/** How many files' texts {@link ContextManager.restorePointers} holds at a time. */
+/** The number of files whose texts {@link ContextManager.restorePointers} holds at a time. */
 const RESTORED_AT_ONCE = 32
 
 /**
@@ -162,7 +162,7 @@ export class ContextManager {
   }
 
   /**
-   * The same, using the option `ranker`. The keyword rule is used if there is no ranker, or if it throws, rejects,
+   * The same, using the option `ranker`. The keyword rule is used without a ranker, or if it throws, rejects,
    * takes longer than `rankerTimeoutMs`, or names none of the pointers.
    */
   async selectRelevantContextsAsync(query: string, pointers: ContextPointer[]): Promise<string[]> {

@@ -6,7 +6,7 @@ import type { StoredContext } from './types.ts'
  */
 export function storedContext(text: string): StoredContext {
   const value: unknown = JSON.parse(text)
-  if (!isRecord(value)) throw new Error('it is no JSON object')
+  if (!isRecord(value)) throw new Error('it is not a JSON object')
   if (!('result' in value)) throw new Error('it has no field result')
   checkMetadata(value)
   return value as unknown as StoredContext
@@ -17,13 +17,13 @@ export function storedContext(text: string): StoredContext {
  * @throws Error that names the missing or mistyped field.
  */
 function checkMetadata(value: unknown): asserts value is Omit<StoredContext, 'result'> {
-  if (!isRecord(value)) throw new Error('it is no JSON object')
+  if (!isRecord(value)) throw new Error('it is not a JSON object')
   for (const field of ['toolName', 'toolDescription', 'timestamp']) {
-    if (typeof value[field] !== 'string') throw new Error(`its ${field} is no string`)
+    if (typeof value[field] !== 'string') throw new Error(`its ${field} is not a string`)
   }
-  if (!isRecord(value['args'])) throw new Error('its args are no object')
-  if (value['taskId'] !== undefined && typeof value['taskId'] !== 'number') throw new Error('its taskId is no number')
-  if (value['queryId'] !== undefined && typeof value['queryId'] !== 'string') throw new Error('its queryId is no string')
+  if (!isRecord(value['args'])) throw new Error('its args are not an object')
+  if (value['taskId'] !== undefined && typeof value['taskId'] !== 'number') throw new Error('its taskId is not a number')
+  if (value['queryId'] !== undefined && typeof value['queryId'] !== 'string') throw new Error('its queryId is not a string')
 }
 
 /** True if a value is a JSON object. */

@@ -71,7 +71,7 @@ export type Ranker = (
 
 /** The options of `new ContextManager()`. All have defaults. */
 export interface StorageOptions {
-  /** Where the files are: absolute, relative to the working directory, or starting with `~/`. Default `~/.agent/context`. */
+  /** The folder of the files: absolute, relative to the working directory, or starting with `~/`. Default `~/.agent/context`. */
   contextDir?: string
   /** Outputs smaller than this many bytes are cached as far as `cacheBytes` allows; all go to disk. Default 32,768. */
   persistThreshold?: number
@@ -84,13 +84,13 @@ export interface StorageOptions {
   onDebug?: (message: string, data?: unknown) => void
   /** Describes a call in words; default: the tool's name in words, and its string arguments. */
   describe?: (toolName: string, args: Record<string, unknown>) => string
-  /** How many bytes of saved outputs also stay in memory; the least recently used leave first. Default 0: none. */
+  /** The number of bytes of saved outputs that also stay in memory; the least recently used leave first. Default 0: none. */
   cacheBytes?: number
   /** The event that a finished save survives: a power failure (default), or only the end of the process. */
   durability?: 'power' | 'process'
   /** Used by {@link ContextManager.selectRelevantContextsAsync} instead of the keyword rule. */
   ranker?: Ranker
-  /** How long `ranker` may take, in milliseconds, before the keyword rule is used. Default 10,000. */
+  /** The longest time of `ranker` before the keyword rule is used, in milliseconds. Default 10,000. */
   rankerTimeoutMs?: number
   /** Remove the files that this instance has saved when it is closed or the process exits. Default false. */
   autoCleanup?: boolean

@@ -4,8 +4,8 @@
 const CONTEXT = 2
 
 /**
- * If the product of the line counts is larger than this, the middle is shown as replaced: the table would get too
- * large.
+ * If the product of the line counts is larger than this, the middle is shown as replaced, because the table would get
+ * too large.
  */
 const MAX_CELLS = 4_000_000
 
@@ -33,7 +33,7 @@ export function bounded(lines: readonly string[]): string[] {
 
 function withoutEnd(line: string): string {
   if (line.length <= MAX_LINE) return line
-  // Half of a pair is no character.
+  // Half of a pair is not a character.
   const end = /[\uD800-\uDBFF]/.test(line[MAX_LINE - 1] as string) ? MAX_LINE - 1 : MAX_LINE
   return `${line.slice(0, end)}… ${line.length - end} more characters`
 }

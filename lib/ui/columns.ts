@@ -1,8 +1,8 @@
 /** Tables of plain text. */
 
-/** How a table looks. */
+/** The look of a table. */
 interface TableLook {
-  /** How many columns, from the left, have their cells at the left; the others have them at the right. Default 1. */
+  /** The number of columns, from the left, whose cells are at the left; the others have them at the right. Default 1. */
   left?: number
   /** Text between columns. Default two spaces. */
   gap?: string
@@ -20,14 +20,14 @@ export function columns(rows: readonly (readonly string[])[], { left = 1, gap = 
   )
 }
 
-/** A text in at most so many characters: a longer one loses its middle. */
+/** A text in at most `most` characters: a longer one loses its middle. */
 export function middleCut(text: string, most: number): string {
   if (text.length <= most) return text
   const end = Math.floor((most - 1) / 3)
   return `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}`
 }
 
-/** A text in lines of at most so many characters, cut between words. `indent` stands before all lines but the first. */
+/** A text in lines of at most `most` characters, cut between words. `indent` precedes all lines but the first. */
 export function wrapped(text: string, most: number, indent = ''): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
@@ -38,7 +38,7 @@ export function wrapped(text: string, most: number, indent = ''): string[] {
   return lines
 }
 
-/** How many characters wide the output is; 80 where that is not known. */
+/** The width of the output in characters; 80 where it is not known. */
 export function widthOf(stream: { isTTY?: boolean; columns?: number }): number {
   return stream.isTTY === true && stream.columns !== undefined && stream.columns > 0 ? stream.columns : 80
 }

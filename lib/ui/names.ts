@@ -31,7 +31,7 @@ export function size(bytes: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`
 }
 
-/** How many digits of a short name are shown. */
+/** The number of digits that a short name shows. */
 const SHORT = 8
 
 /** The short name of an object, as the model and Pi's screen show it. Every command takes it in place of the ID. */
@@ -39,7 +39,7 @@ export function shortName(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, SHORT)
 }
 
-/** How many characters of an ID are shown behind the name of its agent. */
+/** The number of characters of an ID that are shown after the name of its agent. */
 const SHORT_BEHIND = 7
 
 /**

@@ -1,6 +1,6 @@
 /** A saving in words: in the same ones on every screen, and plain where there is none. */
 
-/** What sessions have cost with their answers, and would have cost without us: with the agent's own compactions. */
+/** The costs of sessions with their answers, and without us: with the agent's own compactions. */
 export interface Savings {
   paid: number
   without: number
@@ -11,13 +11,13 @@ export function accountText(account: Savings, written: (amount: number) => strin
   return `${shareText(account, written)}: ${paidText(account, written)}`
 }
 
-/** What was saved, and which share: `saved $1.23 (33 %)`; `cost $0.02 more (1 %)`. */
+/** The saving and its share: `saved $1.23 (33 %)`; `cost $0.02 more (1 %)`. */
 export function shareText({ paid, without }: Savings, written: (amount: number) => string): string {
   const share = without > 0 ? ` (${Math.round(100 * Math.abs(1 - paid / without))} %)` : ''
   return `${savingText(without - paid, written)}${share}`
 }
 
-/** What was paid, and would have been: `paid $2.51, without pi-context-manager $3.74`. */
+/** The costs with us and without: `paid $2.51, without pi-context-manager $3.74`. */
 export function paidText({ paid, without }: Savings, written: (amount: number) => string): string {
   return `paid ${written(paid)}, without pi-context-manager ${written(without)}`
 }
@@ -32,7 +32,7 @@ export function savingCell(saved: number, written: (amount: number) => string): 
   return saved < 0 ? `${written(-saved)} more` : written(saved)
 }
 
-/** How much less or more a cost is, given its ratio to another: `12 % less`, `5 % more`, `the same`. */
+/** The difference of a cost, given its ratio to another: `12 % less`, `5 % more`, `the same`. */
 export function difference(ratio: number): string {
   const percent = Math.round(100 * Math.abs(1 - ratio))
   if (percent === 0) return 'the same'

@@ -1,6 +1,6 @@
 /** "Did you mean ...?" */
 
-/** The name that a misspelled word most likely stands for; undefined if none is near. */
+/** The name that a misspelled word most likely means; undefined if none is near. */
 export function nearest(word: string, names: Iterable<string>): string | undefined {
   let best: string | undefined
   // A third of the letters may be wrong, and at least one.
@@ -18,7 +18,7 @@ export function suggestion(word: string, names: Iterable<string>): string {
   return name === undefined ? '' : `; did you mean "${name}"?`
 }
 
-/** How many letters have to be added, removed, replaced or swapped with their neighbour (optimal string alignment). */
+/** The number of letters to add, remove, replace or swap with their neighbour (optimal string alignment). */
 function distance(from: string, to: string): number {
   let older: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, index) => index)

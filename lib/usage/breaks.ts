@@ -6,7 +6,7 @@ import type { Message, Prices, Recording, Step } from '../recordings/index.ts'
 
 /** A call for which tokens were processed again that the call before had sent. */
 export interface CacheBreak {
-  /** How many calls of the session came after it. */
+  /** The number of the session's calls after it. */
   callsAgo: number
   /** Milliseconds since the epoch. */
   at: number
@@ -127,7 +127,7 @@ class Between {
       : ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.']
   }
 
-  /** What its edits have replaced. */
+  /** The messages that its edits have replaced. */
   replaced(contents: Contents): ReplacedMessage[] {
     return contents.replacedBy(this.#edits, this.#unsent)
   }

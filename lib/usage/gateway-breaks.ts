@@ -1,4 +1,4 @@
-/** What broke the cache in sessions that went through a gateway, as it has noted it. */
+/** The breaks of the cache in sessions through a gateway, as the gateway noted them. */
 import type { BilledCall } from '../gateway/index.ts'
 import { pricesOf, ratesAt, readName } from '../models/index.ts'
 import type { CacheBreak, CacheHistory } from './breaks.ts'

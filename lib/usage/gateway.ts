@@ -12,7 +12,7 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
   for await (const call of gatewayCalls(path)) yield chargeOf(call)
 }
 
-/** The calls in a gateway's file, as it has noted them; none if there is no file. */
+/** The calls in a gateway's file, as it has noted them; none without a file. */
 export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   if (!existsSync(path)) return
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)

@@ -23,7 +23,7 @@ export interface Comparison {
   interval: [low: number, high: number] | undefined
 }
 
-/** How many sets of sessions are drawn. */
+/** The number of drawn sets of sessions. */
 const DRAWS = 2000
 
 interface Bill {
