@@ -15,7 +15,7 @@ export interface Account {
   programs: Format[]
   sessions: number
   calls: number
-  /** What was paid for the prompts; NaN where nothing is known. */
+  /** The paid cost of the prompts; NaN where nothing is known. */
   paid: number
   /** Answers without a count, which are not in `paid`. */
   uncounted: number
@@ -67,7 +67,7 @@ export function kindOf({ isManaged, regime, policies }: Pick<SessionReport, 'isM
   return regime.from === 'record' && policies.recorded !== undefined ? 'paid' : 'assumed'
 }
 
-/** What a session cost without the context manager, in the replay; NaN if the policies for that were left out. */
+/** The cost of a session without the context manager, in the replay; NaN if the policies for that were left out. */
 export function plainCostOf({ isManaged, policies }: Pick<SessionReport, 'isManaged' | 'policies'>): number {
   return (isManaged ? undefined : policies.recorded?.cost) ?? policies.pi?.cost ?? Number.NaN
 }

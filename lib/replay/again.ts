@@ -46,7 +46,7 @@ export function seen(blocks: readonly ReplayBlock[], { path, texts }: Need, anyw
   return new Set(texts.filter((text) => about.some((block) => block.texts.some((one) => one.includes(text)))))
 }
 
-/** How an agent that no longer sees some texts of a file gets them back. */
+/** The way in which an agent that no longer sees some texts of a file gets them back. */
 interface Again {
   /** The output of the read. */
   text: string

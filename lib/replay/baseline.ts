@@ -19,17 +19,17 @@ interface Baseline {
  */
 export type BaselineFigures = Pick<TallyFigures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
   Partial<Pick<TallyFigures, 'costVsPlain' | 'missed' | 'missedStrong' | 'missedHarm' | 'costVsPiFetched'>> & {
-    /** What was paid for the prompts, and the cost of policy `recorded` over that. Not checked: the record decides them. */
+    /** The paid cost of the prompts, and the cost of policy `recorded` over that. Not checked: the record decides them. */
     paid?: number
     recordedVsPaid?: number
-    /** How often the provider's cache was lost. Not checked. */
+    /** The number of losses of the provider's cache. Not checked. */
     losses?: number
   }
 
-/** What is kept of a session's report for a baseline. */
+/** The parts of a session's report that a baseline keeps. */
 export type HeldSession = Pick<SessionReport, 'file' | 'policies' | 'paid' | 'regime'>
 
-/** How much higher (as a fraction) a figure, or how much lower a cache hit, may be before it counts as worse. */
+/** The largest rise (as a fraction) of a figure, or fall of a cache hit, that does not yet count as worse. */
 const TOLERANCE = 0.01
 
 /** Reads a baseline. Throws an error with a clear sentence if the file is not one. */
@@ -41,7 +41,7 @@ export function readBaseline(file: string): Baseline {
     throw new Error(`the baseline ${file} can't be read: ${(error as Error).message}`)
   }
   if (found.version !== 1 || typeof found.options !== 'string' || typeof found.sessions !== 'object') {
-    throw new Error(`${file} is no baseline; write one with --save-baseline`)
+    throw new Error(`${file} is not a baseline; write one with --save-baseline`)
   }
   return found as Baseline
 }

@@ -7,7 +7,7 @@ import type { ReplayBlock } from '../recordings/index.ts'
 
 /** The content that came before a block of reasoning when it was written. */
 interface Origin {
-  /** A hash of all that is no reasoning, in two parts. */
+  /** A hash of everything but reasoning, in two parts. */
   readonly high: number
   readonly low: number
   /** The block of reasoning before it. */
@@ -60,7 +60,7 @@ export class BoundReasoning {
   }
 }
 
-/** The model's reasoning comes back as it was, so its message and its bytes tell it from others. */
+/** The name of a block. The model's reasoning is sent again as it was, so its message and its bytes tell it from others. */
 function nameOf({ key = '', bytes }: ReplayBlock): string {
   return `${key} ${bytes}`
 }

@@ -5,24 +5,24 @@
  * - Anthropic stores a prefix only where a request sets a breakpoint (Pi: after the system part and after the last block) and
  *   looks for one at most 20 positions before each breakpoint. A run of calls, or of results, is one position.
  * - OpenAI, from GPT-5.6 on, stores a prefix where the newest user message or group of outputs ends, and looks for one at the
- *   20 such endings before it. The system part has no mark of its own.
+ *   20 such endings before it. The system part itself has no mark.
  */
 import { cacheNamed, HOUR_WRITE } from '../models/index.ts'
 import type { CacheKind, ModelCache } from '../models/index.ts'
 import type { ReplayBlock } from '../recordings/index.ts'
 
-/** How a provider caches. */
+/** A provider's rules of caching. */
 export interface CacheRules {
   /** For the report. */
   name: string
   kind: CacheKind
-  /** How far back an earlier end is found: positions before a breakpoint, or endings. Undefined: any common prefix is found. */
+  /** The distance at which an earlier end is found: positions before a breakpoint, or endings. Undefined: any common prefix is found. */
   lookback: number | undefined
   /** The shortest prefix that is cached, in tokens. */
   minimum: number
   /** If blocks may be split, a cached prefix is a multiple of this many tokens (1: exact to the token). */
   granularity: number
-  /** How long a prefix is kept after its last use, in milliseconds. */
+  /** The lifetime of a prefix after its last use, in milliseconds. */
   lifetimeMs: number
   /**
    * A request that only continues an earlier one finds all of that, however far back it ends: the record tells what was lost, and
@@ -135,7 +135,7 @@ export class PromptCache {
     return this.#enough(unitsBefore(blocks, best) / this.#unitsPerToken)
   }
 
-  /** True if an end lies at most so many positions before a breakpoint. */
+  /** True if an end lies at most `lookback` positions before a breakpoint. */
   #near(blocks: readonly ReplayBlock[], marks: readonly number[], lookback: number): (end: number) => boolean {
     const positions = [0]
     for (const [index, { run }] of blocks.entries()) {
@@ -146,7 +146,7 @@ export class PromptCache {
     return (end) => marks.some((mark) => end <= mark && between(end, mark) <= lookback)
   }
 
-  /** True if an end is that of the request, or among so many endings before it. */
+  /** True if an end is that of the request, or one of the last `lookback` endings before it. */
   #endings(blocks: readonly ReplayBlock[], lookback: number): (end: number) => boolean {
     const found: number[] = []
     for (let end = blocks.length; end > 0 && found.length <= lookback; end -= 1) {

@@ -17,7 +17,7 @@ export interface JsonReport {
     cache: string
     prices: 'own' | { read: number; write: number }
     window: number
-    /** What of the record counts, for sessions whose provider counted, instead of these options. */
+    /** The parts of the record that count instead of these options, for sessions whose provider counted. */
     record?: RecordUse
     charsPerToken: 'fitted' | number
     systemTokens: 'fitted' | number

@@ -1,4 +1,4 @@
-/** How often the provider's cache was lost when sessions were recorded, after what, and what that cost. */
+/** The losses of the provider's cache when sessions were recorded: their number, causes and cost. */
 import type { Loss } from './record.ts'
 
 /** Pauses before a call, in minutes. */
@@ -12,7 +12,7 @@ export interface LossSum {
   count: number
   /** Tokens that were written again. */
   tokens: number
-  /** What that cost more than reading them, in dollars or fresh input tokens. */
+  /** The cost above that of reading them, in dollars or fresh input tokens. */
   cost: number
 }
 

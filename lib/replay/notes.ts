@@ -15,7 +15,7 @@ const NOTHING: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, 
 /** Beyond this number, files are not listed but counted in one line. */
 const MAX_LEFT_OUT = 5
 
-/** What was left out on purpose, as lines for people. */
+/** The parts that were left out on purpose, as lines for people. */
 export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls }: Pick<Summary, 'leftOut' | 'calls'>): string[] {
   const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message, calls: own = 0, cost = 0 }) => `left out: ${file}: ${message}${own === 0 ? '' : ` (${paid({ calls: own, cost })})`}`)
   const more = files.slice(MAX_LEFT_OUT)

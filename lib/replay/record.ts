@@ -6,7 +6,7 @@ import { HOUR_WRITE, LONG_WINDOW, USUAL_WINDOW } from '../models/index.ts'
 import { isCall } from '../recordings/index.ts'
 import type { RecordedUsage, Step } from '../recordings/index.ts'
 
-/** What of the record counts. Without it, or for a session without complete counts, the options count alone. */
+/** The parts of the record that count. Without it, or for a session without complete counts, the options count alone. */
 export interface RecordUse {
   /** The rules of the provider whose model answered, instead of those in the options. */
   cache: boolean
@@ -36,7 +36,7 @@ export interface RecordedCall {
   isFirst?: true
 }
 
-/** What stood before a call: the pause is the time since the call before it. */
+/** The state before a call: the pause is the time since the call before it. */
 export interface Before {
   at: number
   /** The newest message is a prompt, and not the result of a tool. */
@@ -65,7 +65,7 @@ export interface Loss {
   cause: LossCause
 }
 
-/** From so many tokens on, what was read less than had been sent is a loss; providers cache in blocks and by breakpoints. */
+/** The smallest loss, in tokens that had been sent and were not read; providers cache in blocks and by breakpoints. */
 const LEAST_LOSS = 5000
 
 /** The share of calls that may lack counts: the last one of a session that was broken off, or one that the user stopped. */
@@ -76,7 +76,7 @@ const UNSURE = 0.1
 
 const MINUTE_MS = 60_000
 
-/** How long a provider keeps what was written for five minutes, and for an hour. */
+/** The lifetimes of a prefix that was written for five minutes, and for an hour. */
 const [FIVE_MINUTES_MS, HOUR_MS] = [5 * MINUTE_MS, 60 * MINUTE_MS]
 
 /** Follows the calls of a session. */
@@ -106,12 +106,12 @@ export class CacheRecord {
     const isLong = written > 0 ? 2 * hour > written : (before?.isLong ?? false)
     let [lost, short] = [0, 0]
     if (before !== undefined && !isChanged) {
-      // What was never written can't be lost. A provider without a price for writing tells nothing of it, and keeps it.
+      // Unwritten tokens can't be lost. A provider without a price for writing reports no writes, and keeps the prompt.
       const kept = Math.min(prompt, before.prompt - before.unwritten)
       if (kept - read >= LEAST_LOSS) lost = kept - read
       else short = Math.max(0, kept - read)
     } else if (before !== undefined && keptTokens !== undefined) {
-      // How much stayed is not counted but follows from the texts, so a little less is no loss.
+      // The size of the kept part is not counted but follows from the texts, so a little less is not a loss.
       const kept = Math.min(prompt, keptTokens)
       if (kept - read >= Math.max(LEAST_LOSS, UNSURE * kept)) lost = kept - read
     }
@@ -137,7 +137,7 @@ export class CacheRecord {
     return this.#calls > 0 && this.#uncounted <= MOST_UNCOUNTED * this.#calls && this.#read > 0
   }
 
-  /** How long the provider was asked to keep what was written: mostly, where the answers differ. Undefined where nothing was said. */
+  /** The lifetime that the requests asked for: the most frequent one, where the answers differ. Undefined where none was recorded. */
   get lifetime(): 'hour' | 'five minutes' | 'mixed' | undefined {
     if (this.#written === 0) return undefined
     if (this.#hour === 0) return 'five minutes'

@@ -17,7 +17,7 @@ const UNKNOWN = ratioPrices(UNKNOWN_PRICES.cacheRead, UNKNOWN_PRICES.cacheWrite)
 
 const FIVE_MINUTES_MS = 5 * 60_000
 
-/** How one session is replayed. */
+/** The conditions under which one session is replayed. */
 export class Regime {
   readonly cache: CacheRules
   /** The context window in tokens. */
@@ -28,7 +28,7 @@ export class Regime {
   readonly hasLosses: boolean
   /** The cache keeps everything but what the record lost. */
   readonly isKept: boolean
-  /** What messages and the system part have by the provider's counts, where these count. */
+  /** The sizes of messages and the system part by the provider's counts, where these count. */
   readonly sized: Sized
   readonly #options: ReplayOptions
   readonly #survey: Survey
@@ -66,7 +66,7 @@ export class Regime {
     return this.#options.record !== undefined && kind === 'breakpoints' && lifetimeMs > FIVE_MINUTES_MS ? { ...own, cacheWrite: HOUR_WRITE * own.input } : own
   }
 
-  /** What the record says of a call's cache, if that counts. A cache that lives longer than the recorded one does not lose what had expired. */
+  /** The record of a call's cache, if it counts. A cache that lives longer than the recorded one does not lose what had expired. */
   recordOf(call: RecordedCall | undefined): RecordedCall | undefined {
     if (call === undefined || !this.hasLosses) return undefined
     const recorded = this.#survey.record.lifetimeMs ?? 0

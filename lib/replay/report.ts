@@ -1,4 +1,4 @@
-/** What a replay is asked for, and what it says of a session. */
+/** The options of a replay, and its report on a session. */
 import type { CacheRules } from './cache.ts'
 import type { OwnPhrases } from './missed/phrases.ts'
 import type { Lifetime } from './policies/managed.ts'
@@ -7,7 +7,7 @@ import type { Format, Message, Prices } from '../recordings/index.ts'
 import type { Loss, RecordUse } from './record.ts'
 import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
 
-/** How to replay. */
+/** The options of a replay. */
 export interface ReplayOptions {
   policies: readonly PolicyName[]
   cache: CacheRules
@@ -20,7 +20,7 @@ export interface ReplayOptions {
   store?: string
   /** Phrases that models write on their own, learned from the sessions of one run. */
   phrases?: OwnPhrases
-  /** What of the record counts; if undefined, every session is replayed with the other options alone. */
+  /** The parts of the record that count; if undefined, every session is replayed with the other options alone. */
   record?: RecordUse
   /** Do not count missed uses, for runs that only need costs. */
   onlyCosts?: boolean
@@ -61,7 +61,7 @@ export interface SessionReport {
   recordedCost?: number
   /** The cache and the window that it was replayed with, and what the record tells of them. */
   regime: RegimeReport
-  /** What was paid for the prompts, in `unit`, and how many answers have no count and are not in it; absent where nothing is known. */
+  /** The paid cost of the prompts, in `unit`, and the number of answers without a count, which it leaves out; absent where nothing is known. */
   paid?: { cost: number; uncounted: number }
   /** The context manager ran when the session was recorded. */
   isManaged: boolean
@@ -90,6 +90,6 @@ export interface RegimeReport {
   lifetime?: 'hour' | 'five minutes' | 'mixed'
   lifetimeMs: number
   window: number
-  /** Where the provider did not have any more what it had had before; empty where nothing is known. */
+  /** The calls at which the provider no longer had a prompt that it had before; empty where nothing is known. */
   losses: Loss[]
 }

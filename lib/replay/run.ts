@@ -314,7 +314,7 @@ class Run {
     this.#latest = [...this.#latest, JSON.stringify(callsOf(message))].slice(-ANSWERS_REMEMBERED)
   }
 
-  /** How much of the latest recorded request the next one begins with, in tokens; undefined if nothing has changed since. */
+  /** The part of the latest recorded request with which the next one begins, in tokens; undefined if nothing has changed since. */
   #keptTokens(isChanged: boolean): number | undefined {
     const before = this.#sentBefore
     const now = this.#sent.blocks

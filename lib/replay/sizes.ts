@@ -4,10 +4,10 @@
  * It includes what recordings do not show, such as hidden reasoning and the host's reminders.
  */
 
-/** How much larger or smaller than by the session's scale a message is taken to be, at most. */
+/** The limits of a message's assumed size relative to the session's scale. */
 const [LEAST, MOST] = [0.2, 5]
 
-/** From so many tokens on, a prompt that is smaller than the one before it tells that old outputs were cleared. */
+/** A prompt that is smaller than the one before it by this many tokens shows that old outputs were cleared. */
 const LEAST_CLEARED = 5000
 
 /** The same as a share of the prompt before, for programs that are not known to do that: they may have dropped reasoning. */
@@ -28,7 +28,7 @@ interface Interval {
   grown: number | undefined
 }
 
-/** What sizes a session's parts have. */
+/** The sizes of a session's parts. */
 export interface Sized {
   /** By message, how many times its size by the session's scale; 1 for those that are not here. */
   factors: ReadonlyMap<string, number>
@@ -66,7 +66,7 @@ export class Sizes {
     this.#clears = clears
   }
 
-  /** A message came; so many units of it are sent. */
+  /** Adds a message, of which `units` units are sent. */
   add(key: string, units: number): void {
     this.#keys.push(key)
     this.#units += units
@@ -77,7 +77,7 @@ export class Sizes {
     this.#isChanged = true
   }
 
-  /** A summary took the place of all messages; so many units of it are sent. */
+  /** Replaces all messages by a summary, of which `units` units are sent. */
   summarized(summary: string, units: number): void {
     this.#isChanged = true
     this.#keys = []
@@ -85,12 +85,12 @@ export class Sizes {
     this.#summary = { key: summaryKey(summary), units }
   }
 
-  /** A call was made, with so many tokens; 0 if they were not counted. So many of them were `read` from the cache. */
+  /** Notes a call with `prompt` tokens, 0 if they were not counted; `read` of them were read from the cache. */
   call(prompt: number, read: number): void {
     if (this.#calls === 0 && prompt > 0 && !this.#isChanged) this.#first = { tokens: prompt, units: this.#units }
     else {
       const grown = this.#prompt === undefined || prompt === 0 || this.#isChanged ? undefined : prompt - this.#prompt
-      // Where only the end of the earlier request left, the provider still has what stayed.
+      // If only the end of the earlier request left, the provider still has the rest.
       const isRewritten = prompt - read > this.#units / FEWEST_UNITS + LEAST_REWRITTEN
       const least = this.#clears ? LEAST_CLEARED : LEAST_SHARE_CLEARED * this.#latest
       const isCleared = !this.#isChanged && prompt > 0 && this.#latest - prompt >= least && isRewritten
@@ -110,7 +110,7 @@ export class Sizes {
   /** The sizes, given the session's scale. */
   sized(unitsPerToken: number): Sized {
     const factors = new Map<string, number>()
-    // What is too much for the messages of one interval counts in the next one.
+    // Tokens beyond the limit of one interval's messages count in the next one.
     let rest = 0
     for (const { keys, units, grown } of this.#intervals) {
       if (grown === undefined) rest = 0
@@ -124,7 +124,7 @@ export class Sizes {
     }
     const first = this.#first
     const systemTokens = first === undefined ? undefined : Math.max(0, Math.round(first.tokens - first.units / unitsPerToken))
-    // What the program sends again beside a summary, such as files, is not recorded: it counts as a part of it.
+    // Texts that the program sends again beside a summary, such as files, are not recorded: they count as a part of it.
     for (const { key, units, others, prompt } of this.#summaries) {
       const rest = prompt - (systemTokens ?? 0) - others / unitsPerToken
       if (systemTokens !== undefined && units > 0 && rest > 0) factors.set(key, (rest * unitsPerToken) / units)

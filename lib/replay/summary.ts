@@ -11,7 +11,7 @@ import type { Format } from '../recordings/index.ts'
 import type { SessionReport } from './run.ts'
 import type { TallyFigures } from './tally.ts'
 
-/** Where sessions come from, which decides what can be said about them. */
+/** The origin of sessions, which decides the statements that are possible about them. */
 export type SessionOrigin = 'managed' | 'pi' | 'other'
 
 /** The sums over the sessions of one source. */
@@ -45,9 +45,9 @@ export interface Summary {
   bySource?: Partial<Record<SessionOrigin, OriginSums>>
   /** The same by kind of session: the sums that the verdict tells. */
   accounts?: Account[]
-  /** How often the provider's cache was lost, after what, and what that cost. */
+  /** The losses of the provider's cache: their number, causes and cost. */
   losses?: LossSums
-  /** What counts nowhere in these sessions, and dollars that were paid for it, answers included. */
+  /** The calls of these sessions that count nowhere, and the dollars that were paid for them, answers included. */
   leftOut?: {
     /** Calls that are no part of the conversations. */
     side: { calls: number; cost: number }
@@ -72,7 +72,7 @@ export class ReplaySums {
   readonly #leftOut: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, repeated: { calls: 0, cost: 0 }, doubtful: 0 }
   readonly #bySource: Partial<Record<SessionOrigin, OriginSums>> = {}
 
-  /** How many were added. */
+  /** The number of added sessions. */
   get sessions(): number {
     return this.#sessions
   }

@@ -20,9 +20,9 @@ export interface Survey {
   calls: number
   /** Their numbers among all answers that were asked for, counted from 0; undefined for none. */
   repeated: ReadonlySet<number>
-  /** What the provider told of its cache. */
+  /** The provider's reports of its cache. */
   record: CacheRecord
-  /** What the provider's counts tell of single messages. */
+  /** The sizes of single messages by the provider's counts. */
   sizes: Sizes
   /** Dollars that those calls cost, as far as it is known. */
   repeatedCost: number

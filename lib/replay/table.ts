@@ -39,7 +39,7 @@ export interface Row {
   /** The session's ID, of which the beginning is shown instead: other commands take it. */
   id?: string
   calls: number
-  /** What was paid, or what it cost without the context manager as far as that is known. */
+  /** The paid cost, or the cost without the context manager as far as it is known. */
   paid: number
   /** `paid` is what the session would have cost on an assumed cache, or without the context manager. */
   isAssumed?: true

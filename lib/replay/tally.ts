@@ -193,7 +193,7 @@ export class Tally {
   }
 }
 
-/** How much of a request the provider had, on the cache as it was: what the record lost is lost to every request. */
+/** The part of a request that the provider had, on the cache as it was: a loss in the record is a loss to every request. */
 function foundBy({ lost, short, read, isFirst }: RecordedCall, found: number, systemTokens: number): number {
   if (lost > 0) return Math.min(found, read)
   // Another session has written the system part before.

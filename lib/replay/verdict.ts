@@ -13,7 +13,7 @@ interface Verdict {
   headline: string
   /** The cost of the sessions as it was and as it would have been: a sentence for each kind of sessions. */
   cost: string
-  /** How often the provider's cache was lost, and what that cost; undefined where that is not known, or never. */
+  /** The number of losses of the provider's cache, and their cost; undefined where unknown or none. */
   losses: string | undefined
   /** A sentence about what the agent would have had to fetch again. */
   fetch: string
@@ -70,7 +70,7 @@ function sentenceOf(account: Account, unit: SessionReport['unit']): string {
     case 'paid': {
       const without = uncounted === 0 ? '' : ` (${uncounted} of them without a count)`
       const way = wayOf([account])
-      // A benchmark's agent is no program that a user pays in.
+      // Users do not pay in a benchmark's agent.
       const [where, whose] = isPi || way === GATEWAY ? [` in ${programs}`, ''] : ['', ` of ${programs}`]
       return `You paid ${price(paid, unit)}${where} for the prompts of ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window.`
     }
@@ -86,7 +86,7 @@ function sentenceOf(account: Account, unit: SessionReport['unit']): string {
 
 const GATEWAY = 'through the gateway'
 
-/** How these sessions get the context manager. */
+/** The way in which these sessions get the context manager. */
 function wayOf(accounts: readonly Account[]): string {
   return accounts.flatMap(({ programs }) => programs).every((program) => program === 'claude-code' || program === 'codex' || program === 'gemini-cli') ? GATEWAY : 'with pi-context-manager'
 }
@@ -122,7 +122,7 @@ export function money(cost: number, unit: SessionReport['unit']): string {
   return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
 }
 
-/** How many sessions and answers, and from when to when. */
+/** The number of sessions and answers, with the first and last time. */
 function extent({ sessions, calls, from, to }: Pick<Account, 'sessions' | 'calls' | 'from' | 'to'>, whose = ''): string {
   const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`}${whose} with ${calls.toLocaleString('en-US')} answers`
   if (from === undefined || to === undefined) return what

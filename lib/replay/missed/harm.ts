@@ -13,7 +13,7 @@ export const HARM_CLASSES = [
   'file read again',
   /** The agent's own code from an edit or a write, written once more. */
   'own code again',
-  /** Arguments of another call of its own. */
+  /** Arguments of another of its calls. */
   'own arguments',
   /** A path or a pattern for a search, which would have found it. */
   'for a search',
@@ -36,7 +36,7 @@ export function isProbablyHarm(name: HarmClass): boolean {
 /** Calls within which the recorded agent may read the file again. */
 const READ_AGAIN_CALLS = 3
 
-/** Of one line there are at most so many quotes, which overlap, and fewer names than {@link LINE_NAMES}. */
+/** The largest number of quotes in one line, which overlap; it has fewer names than {@link LINE_NAMES}. */
 const LINE_QUOTES = 5
 const LINE_NAMES = 3
 
@@ -75,7 +75,7 @@ export class OpenUse {
     if (kind === 'read' && path !== undefined && path === this.#source.path && since <= READ_AGAIN_CALLS) this.#readAgain = true
   }
 
-  /** True if nothing that comes after so many answers can change the class. */
+  /** True if nothing after `calls` answers can change the class. */
   isOver(calls: number): boolean {
     return calls - this.#call > READ_AGAIN_CALLS
   }

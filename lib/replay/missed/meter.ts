@@ -1,6 +1,6 @@
 /**
  * Counts uses of text that policies hide: how often a recorded answer quotes or names text that was in sight when it
- * was recorded and is nowhere in a policy's request. Nobody knows what a model would have done without that text: it
+ * was recorded and is nowhere in a policy's request. The model's behaviour without that text is unknown: it
  * might ask for it, or continue from memory.
  */
 import { keysShown, unitsOf } from '../../recordings/index.ts'
@@ -213,6 +213,6 @@ interface Event {
   source: Source
   quotes: Set<number>
   names: Set<number>
-  /** How many of them each place of the answer contains. */
+  /** The number of them in each place of the answer. */
   where: Map<string, number>
 }

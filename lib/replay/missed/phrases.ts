@@ -12,7 +12,7 @@ import type { Sink } from './probes.ts'
 class Sieve {
   readonly #bits: Uint32Array
   readonly #mask: number
-  /** How many were added. */
+  /** The number of added phrases. */
   size = 0
 
   /** `bits` is a power of two. */

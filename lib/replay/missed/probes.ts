@@ -1,6 +1,6 @@
 /**
  * The parts of a text that can be recognized in another: quotes (runs of 30 characters or more, not counting white
- * space) and names (identifiers, file names and hashes that nobody writes by chance), each reported as a 64-bit hash.
+ * space) and names (identifiers, file names and hashes that are never written by chance), each reported as a 64-bit hash.
  */
 
 /** Takes what is found. A quote and a name never have the same hash. */
@@ -12,7 +12,7 @@ export interface Sink {
 /** A quote is the shortest run of words, starting at a given word, that has this many characters. */
 const QUOTE_CHARS = 30
 
-/** A run that begins with a longer word is not a quote: it is data, which nobody retypes. */
+/** A run that begins with a longer word is not a quote: it is data, which a model does not retype. */
 const MAX_FIRST_WORD = 200
 
 /** Identifiers of at least this length are names if they contain an underscore or a capital after a small letter. */
@@ -196,7 +196,7 @@ function below(text: string, cwd: string): string {
   return cwd.length > 1 ? text.replaceAll(`${cwd}/`, '').replaceAll(cwd, '.') : text
 }
 
-/** Where a line begins after its number, if it has one: `  12→` or `  12` and a tab. */
+/** The index at which a line begins after its number, if it has one: `  12→` or `  12` and a tab. */
 function afterLineNumber(text: string, start: number): number {
   let at = start
   while (text.charCodeAt(at) === 0x20) at += 1

@@ -4,7 +4,7 @@ import { fieldOf, setField } from '../../core/index.ts'
 import { HARM_CLASSES, isProbablyHarm } from './harm.ts'
 import type { HarmClass } from './harm.ts'
 
-/** How many there were, and how many of them are strong. */
+/** The number of uses, and of the strong ones among them. */
 export interface Count {
   all: number
   /** With at least three quotes (45 characters or so) or three names. */
@@ -13,9 +13,9 @@ export interface Count {
 
 /** Missed uses of one policy, as counts; divide by the number of calls for a rate. */
 export interface MissedUses {
-  /** Of outputs and of arguments of tools. */
+  /** Uses of outputs and of arguments of tools. */
   toolText: Count
-  /** Of the model's thinking and prose, and of the user's text. */
+  /** Uses of the model's thinking and prose, and of the user's text. */
   ownWords: Count
   /** Of tool text by the very next call, so the text was never shown whole. */
   atOnce: Count

@@ -10,7 +10,7 @@ export class Vocabulary {
   #isName = new Uint8Array(1 << 11)
   #size = 0
 
-  /** How many there are. */
+  /** The number of quotes and names. */
   get size(): number {
     return this.#size
   }
@@ -36,7 +36,7 @@ export class Vocabulary {
     return id === EMPTY ? undefined : id
   }
 
-  /** True if a number stands for a name. */
+  /** True if a number is a name's. */
   isName(id: number): boolean {
     return this.#isName[id] === 1
   }

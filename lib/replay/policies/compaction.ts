@@ -14,7 +14,7 @@ interface Compacted {
 
 /** The compactions that a policy has made; which of them applies depends on where the conversation continues. */
 export class Compactions {
-  /** How many were made, on all branches. */
+  /** The number of compactions, on all branches. */
   count = 0
   #newest: Compacted | undefined
   /** The compaction in force when each message arrived. */

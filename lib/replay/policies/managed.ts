@@ -75,7 +75,7 @@ export class Managed implements Policy {
   #rolls: RollReceipt[] = []
   #changes: Change[] = []
   #notices: { leaf: string; entry: RecordedEntry }[] = []
-  /** Where to return to, by the last message of a turn. */
+  /** The marks to return to, by the last message of a turn. */
   readonly #points = new Map<string, Mark>()
   #moment: PolicyMoment | undefined
   #call = 0

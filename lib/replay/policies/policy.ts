@@ -27,7 +27,7 @@ export interface Setting {
   isKept?: boolean
   /** Summaries to use when a policy compacts, in order. */
   summaries: readonly string[]
-  /** Where to keep the context manager's store; in memory if undefined. */
+  /** The file for the context manager's store; in memory if undefined. */
   store?: string
   /** Options of the context manager. */
   manager: ManagerOptions
@@ -53,16 +53,16 @@ export interface PolicyMoment {
   at: number
   model: string
   prices: Prices
-  /** The call was counted with another session that has it, too: it is made again, but costs nothing here. */
+  /** The call was counted with another session that also has it: it is made again, but costs nothing here. */
   isRepeated?: true
-  /** What the provider's cache did at this call when it was recorded; absent where the cache is simulated alone. */
+  /** The provider's cache at this call when it was recorded; absent where the cache is simulated alone. */
   record?: RecordedCall
 }
 
 /** The request that is sent with a call. */
 export interface Request {
   blocks: readonly ReplayBlock[]
-  /** How many of the blocks are the system part. */
+  /** The number of blocks of the system part. */
   fixed: number
   /** A compaction that the host made before it. */
   compaction?: Compaction
@@ -91,7 +91,7 @@ export interface Policy {
   branch(path: readonly RecordedEntry[], step?: BranchStep): void | Promise<void>
   /** The recorded program put a summary before a message, in place of all others before it; of everything if that is undefined. */
   compacted?(summary: string, firstKept: string | undefined): void
-  /** The recorded program cleared old outputs until so many tokens were left. */
+  /** The recorded program cleared old outputs until `tokens` tokens were left. */
   cleared?(tokens: number): void
   /** The recorded program shows a message in another form. */
   edited?(step: Pick<EditStep, 'key' | 'content'>): void

@@ -5,7 +5,7 @@ import { summaryKey } from '../sizes.ts'
 import { Append } from './conversation.ts'
 import type { PolicyMoment, PolicyName, Request } from './policy.ts'
 
-/** What stands in place of a cleared output. */
+/** The text in place of a cleared output. */
 const CLEARED = [{ type: 'text', text: '[Old tool result content cleared]' }]
 
 /** The policy `recorded`. */
@@ -35,7 +35,7 @@ export class Recorded extends Append {
     this.#edits.set(key, content === null ? undefined : { ...entry, message: { ...entry.message, content } as Message })
   }
 
-  /** The program cleared old outputs, the oldest first, until so many tokens were left. */
+  /** The program cleared old outputs, the oldest first, until `tokens` tokens were left. */
   cleared(tokens: number): void {
     let excess = unitsOf(this.blocks) - tokens * this.setting.unitsPerToken
     for (const entry of this.entries) {
@@ -51,7 +51,7 @@ export class Recorded extends Append {
     return { blocks: this.blocks, fixed: 1 }
   }
 
-  /** What would be sent now. */
+  /** The blocks that would be sent now. */
   get blocks(): ReplayBlock[] {
     const messages = this.entries.flatMap((entry) => (this.#edits.has(entry.key) ? (this.#edits.get(entry.key) ?? []) : entry))
     const all = this.#summary === undefined ? messages : [this.#summary, ...messages]
