@@ -283,8 +283,8 @@ test('a second driver of a session is refused, and the first continues', async (
     news: () => ({ is: 'new' as const, messages: [] }),
     visible: () => ({ messages: [], recorded: 0 }),
     accepted: () => {},
-    call: (moment: { atUserTurn: boolean; rolls: boolean }) => ({
-      ...moment, model: '', prices: { input: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 0, cacheTtlMs: 1, nowMs: 0, systemTokens: 0, onlyAtUserTurn: false,
+    call: ({ atUserTurn, rolls }: { atUserTurn: boolean; rolls: boolean }) => ({
+      atUserTurn, rolls, model: '', prices: { input: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 0, cacheTtlMs: 1, nowMs: 0, systemTokens: 0, onlyAtUserTurn: false,
     }),
     mayRoll: () => false,
   }

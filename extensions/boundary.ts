@@ -143,6 +143,7 @@ export class Boundary {
     return this.#exclusive(ctx, async () => {
       await this.#recordPrompt(ctx)
       const result = await this.#projected(event, ctx)
+      this.circumstances.sent(ctx, { isPrompt: !endsWithResult(event.messages), isChanged: this.figures.ledger.prefix !== 'kept' })
       this.figures.ledger.sent(this.#systemSize(ctx), this.circumstances.hasCache(ctx), this.circumstances.findsHead(ctx))
       return result
     })
@@ -216,7 +217,9 @@ export class Boundary {
 
   /** Enters the answered call in the ledger. */
   #bill({ message }: TurnEndEvent, ctx: ExtensionContext): void {
-    if (message.role !== 'assistant' || this.inSections) return
+    if (message.role !== 'assistant') return
+    this.circumstances.answered(message.usage)
+    if (this.inSections) return
     this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx), this.circumstances.compaction(ctx))
   }
 
@@ -354,4 +357,10 @@ export class Boundary {
     await this.manager.setSystemPrompt(prompt)
     this.#prompt = prompt
   }
+}
+
+/** Returns whether a call comes with results of tools: what stands behind the last answer begins with one. */
+function endsWithResult(messages: readonly { role: string }[]): boolean {
+  const answer = messages.findLastIndex(({ role }) => role === 'assistant')
+  return messages.slice(answer + 1).some(({ role }) => role === 'toolResult') && !messages.slice(answer + 1).some(({ role }) => role === 'user')
 }

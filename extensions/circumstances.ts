@@ -1,9 +1,9 @@
 /** The circumstances of the next model call, for the engine: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
-import type { Moment, PromptPrices } from '../lib/projection/index.ts'
-import { cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
-import type { CataloguePrices, CompactionRule } from '../lib/models/index.ts'
+import type { Moment, PromptPrices, PromptUsage } from '../lib/projection/index.ts'
+import { CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
+import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
@@ -25,6 +25,10 @@ export class Circumstances {
   readonly #compaction = new CompactionSettings()
   #tools = { key: '', characters: 0 }
   #head = { model: '', tokens: 0 }
+  readonly #odds = new CacheOdds()
+  /** The request that is not answered yet, and the system part of the last one that was. */
+  #asked: Asked | undefined
+  #answeredHead: string | undefined
 
   /** `lastRequest` gives the payload of the last request to the provider, if there was one. */
   constructor(pi: ExtensionAPI, settings: Settings, lastRequest: () => unknown = () => undefined) {
@@ -51,8 +55,10 @@ export class Circumstances {
       systemTokens: this.#systemTokens(ctx),
       onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,
       shortens: true,
-      ...moment,
+      atUserTurn: moment.atUserTurn,
+      rolls: moment.rolls,
     }
+    call.cacheKept = this.#odds.kept({ at: call.nowMs, isPrompt: moment.isPrompt, model: call.model, isElsewhere: this.#hasOtherHead(ctx) })
     if (looksBack(model) && ANTHROPIC.lookback !== undefined) call.lookbackBlocks = ANTHROPIC.lookback
     else if (model !== undefined) {
       const { kind, lookback } = rulesFor(model).cache
@@ -60,6 +66,39 @@ export class Circumstances {
     }
     if (model !== undefined && rulesFor(model).textIsReasoning) call.textIsReasoning = true
     return call
+  }
+
+  /**
+   * A request goes out. `isPrompt`: it comes with a prompt; `isChanged`: something has changed before the end of the last one.
+   */
+  sent(ctx: ExtensionContext, { isPrompt, isChanged }: { isPrompt: boolean; isChanged: boolean }): void {
+    const { model, nowMs: at, cacheTtlMs: lifetimeMs } = this.call(ctx, { atUserTurn: false, isPrompt, rolls: false })
+    this.#asked = { at, isPrompt, model, isElsewhere: this.#hasOtherHead(ctx), isChanged, lifetimeMs, head: this.#headOf(ctx) }
+  }
+
+  /** The request was answered. */
+  answered({ input, cacheRead: cached, cacheWrite: written }: PromptUsage): void {
+    const asked = this.#asked
+    this.#asked = undefined
+    if (asked === undefined || input + cached + written === 0) return
+    const { head, ...call } = asked
+    this.#answeredHead = head
+    this.#odds.answered({ ...call, prompt: input + cached + written, cached, written, systemTokens: this.#head.tokens })
+  }
+
+  /** Calls of this process that found their cache, and calls that did not although nothing explains it. */
+  get cacheCounts(): CacheCounts {
+    return this.#odds.counts
+  }
+
+  /** Returns whether the system prompt or the tools have changed since the last answer, where that costs the cache. */
+  #hasOtherHead(ctx: ExtensionContext): boolean {
+    return this.#answeredHead !== undefined && !appendsTools(ctx.model) && this.#answeredHead !== this.#headOf(ctx)
+  }
+
+  #headOf(ctx: ExtensionContext): string {
+    this.#toolCharacters()
+    return `${this.#tools.key}\n${this.#tools.characters}\n${ctx.getSystemPrompt()}`
   }
 
   /** The catalogue's prices and steps. A cache of an hour is dearer to write than the catalogue says. */
@@ -104,7 +143,7 @@ export class Circumstances {
   hasCache(ctx: ExtensionContext): boolean {
     const last = lastAnswer(ctx.sessionManager)
     if (last === undefined) return false
-    const { model, cacheTtlMs, nowMs } = this.call(ctx, { atUserTurn: false, rolls: false })
+    const { model, cacheTtlMs, nowMs } = this.call(ctx, { atUserTurn: false, isPrompt: true, rolls: false })
     return model === `${last.provider}/${last.model}` && nowMs - last.atMs < cacheTtlMs
   }
 
@@ -150,6 +189,18 @@ export class Circumstances {
     }
     return this.#tools.characters
   }
+}
+
+/** A request that was sent. */
+interface Asked {
+  at: number
+  isPrompt: boolean
+  model: string
+  isElsewhere: boolean
+  isChanged: boolean
+  lifetimeMs: number
+  /** The system prompt and the tools. */
+  head: string
 }
 
 /**

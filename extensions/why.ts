@@ -34,7 +34,7 @@ interface Evidence {
 export async function why(host: Host, ctx: ExtensionCommandContext): Promise<string> {
   host.manager()
   const { boundary, requests } = host
-  const call = boundary?.circumstances.call(ctx, { atUserTurn: false, rolls: false })
+  const call = boundary?.circumstances.call(ctx, { atUserTurn: false, isPrompt: true, rolls: false })
   const receipts = await host.manager().receipts()
   const text = explain(ctx.sessionManager.getBranch(), {
     edited: boundary?.edited ?? new Map(),

@@ -223,6 +223,7 @@ fn circumstances(call: js::ModelCall) -> Outcome<Call> {
         lookback_endings: call.lookback_endings,
         context_window: amount(call.context_window, "call.contextWindow")?,
         cache_ttl_ms: amount(call.cache_ttl_ms, "call.cacheTtlMs")? as i64,
+        cache_kept: call.cache_kept.map(probability).transpose()?,
         now_ms: amount(call.now_ms, "call.nowMs")? as i64,
         system_tokens: amount(call.system_tokens, "call.systemTokens")?,
         only_at_user_turn: call.only_at_user_turn,
@@ -238,6 +239,15 @@ fn binding(name: &str) -> Outcome<Binding> {
     Binding::named(name).ok_or_else(|| {
         Coded::invalid(format!("binding is 'none', 'keeps', 'drops' or 'refuses', not {name:?}"))
     })
+}
+
+/// A probability from JavaScript.
+fn probability(kept: f64) -> Outcome<f64> {
+    if (0.0..=1.0).contains(&kept) {
+        Ok(kept)
+    } else {
+        Err(Coded::invalid(format!("call.cacheKept is a probability from 0 to 1, not {kept}")))
+    }
 }
 
 /// An estimate from JavaScript, without its fraction. `what` begins the sentence.

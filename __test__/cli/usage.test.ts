@@ -197,6 +197,7 @@ describe('why', () => {
     for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     const whole = stdout.replaceAll('\n  ', ' ').split('\n')
     expect(whole.map((line) => line.replace(/ \(20[^)]+\)/, ''))).toEqual([
+      '5 times in 8 calls: 1 expired, 1 changed by the agent, 1 with another model, 2 for no known reason; $0.17 in all.',
       expect.stringMatching(/^1 call ago, 40k tokens written again, \$0\.04: Nothing in the session explains it/),
       '2 calls ago, 40k tokens written again, $0.04: The conversation went back to an earlier message.',
       '3 calls ago, 40k tokens written again, $0.04: The model changed from acme/large to acme/small.',

@@ -49,7 +49,7 @@ describe('the lifetime of the next call’s cache, in seconds', () => {
     }
     const pi = { getActiveTools: () => [], getAllTools: () => [] }
     const settings = { ...DEFAULTS, cacheLifetimeSeconds: 77 }
-    return new Circumstances(pi as any, settings, () => payload).call(ctx as any, { atUserTurn: true, rolls: true }).cacheTtlMs / 1000
+    return new Circumstances(pi as any, settings, () => payload).call(ctx as any, { atUserTurn: true, isPrompt: true, rolls: true }).cacheTtlMs / 1000
   }
 
   test.each<[string, string | undefined, object | undefined, unknown, any[], number]>([

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { countOf, NotFound, plain, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
 import { callsBack } from '../models/index.ts'
 import { openAny, piSessionFolder } from '../recordings/index.ts'
-import { agentFolders, cacheHistory, filesOfSession, gatewayHistories } from '../usage/index.ts'
+import { agentFolders, cacheHistory, causesText, filesOfSession, gatewayHistories } from '../usage/index.ts'
 import type { CacheBreak, CacheHistory } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { paged } from './pager.ts'
@@ -42,6 +42,7 @@ export async function why(args: string[]): Promise<number> {
     if (calls === 0) return write('There has been no model call in this session.')
     if (!isKnown) return write('The provider has not reported any use of its cache in this session, so nothing is known.')
     if (breaks.length === 0) return write(`Nothing broke the cached prompt in ${calls} calls.`)
+    if (breaks.length > 1) await write(wrapped(`${breaks.length} times in ${calls} calls: ${causesText(breaks)}.`, widthOf(process.stdout), '  ').join('\n'))
     for (const one of breaks.slice(0, limit)) await write(wrapped(lineOf(one), widthOf(process.stdout), '  ').join('\n'))
     const left = breaks.length - limit
     if (left > 0) await write(`${left} earlier ones: --limit ${breaks.length} shows them all.`)

@@ -1,4 +1,5 @@
 /** Why a provider had to read again what it had in its cache: found by comparing a request with the one before it. */
+import { isFields, textOf } from '../core/index.ts'
 import { isEqual } from '../projection/index.ts'
 import type { RollReceipt } from '../../index.js'
 import { brokenTokens, modelCause, pauseCause } from '../models/index.ts'
@@ -12,6 +13,8 @@ export interface SentBefore {
   usage: Usage
   /** Milliseconds since the epoch. */
   at: number
+  /** How long the provider was asked to keep it, in milliseconds. */
+  lifetimeMs: number
   /** The receipt of the roll in it. */
   roll: RollReceipt | undefined
 }
@@ -19,8 +22,8 @@ export interface SentBefore {
 /** The tokens that were read again, with their cause. */
 export interface GatewayBreak {
   tokens: number
-  /** The cause: a roll of ours, the host, the time that has passed, or an unknown one. */
-  by: 'roll' | 'host' | 'time' | 'unknown'
+  /** The cause: a roll of ours, something that the host has changed, another model, its lifetime, or an unknown one. */
+  by: 'roll' | 'host' | 'model' | 'time' | 'unknown'
   /** Sentences for people. */
   causes: string[]
 }
@@ -30,27 +33,38 @@ export function breakOf(before: SentBefore, now: SentBefore): GatewayBreak | und
   const tokens = brokenTokens({ prompt: sizeOf(before.usage) }, { prompt: sizeOf(now.usage), cached: now.usage.cacheRead })
   const isCached = before.usage.cacheRead + before.usage.cacheWrite + now.usage.cacheRead > 0
   if (tokens === 0 || !isCached) return undefined
+  const model = modelCause(before.request, now.request)
   const host = hostCauses(before.request, now.request)
-  const late = pauseCause(before, now)
+  const late = pauseCause(before, now, before.lifetimeMs)
   const roll = now.roll === undefined ? [] : ['A roll of ours replaced old outputs by references.']
-  const causes = [...host, ...roll, ...late]
-  const by = host.length > 0 ? 'host' : roll.length > 0 ? 'roll' : late.length > 0 ? 'time' : 'unknown'
+  const causes = [...model, ...host, ...roll, ...late]
+  // Another model, and what has expired, have nothing whatever a request says.
+  const by = model.length > 0 ? 'model' : late.length > 0 ? 'time' : host.length > 0 ? 'host' : roll.length > 0 ? 'roll' : 'unknown'
   return { tokens, by, causes: causes.length > 0 ? causes : ['Nothing in the request explains it: the provider has dropped its cache.'] }
 }
 
 function hostCauses(before: ModelRequest, now: ModelRequest): string[] {
   const common = commonLength(before.messages, now.messages)
   const changed = before.messages.length - common
+  return [...headChanges(before, now), ...(changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`])]
+}
+
+/** What a host has changed before the messages, in sentences. */
+export function headChanges(before: ModelRequest, now: ModelRequest): string[] {
   return [
-    modelCause(before, now),
-    isEqual(before.body['tools'], now.body['tools']) ? [] : ['The agent declared other tools.'],
-    isEqual(systemOf(before), systemOf(now)) ? [] : ['The agent changed its system prompt.'],
-    changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`],
-  ].flat()
+    ...(isEqual(before.body['tools'], now.body['tools']) ? [] : ['The agent declared other tools.']),
+    ...(isEqual(systemOf(before), systemOf(now)) ? [] : ['The agent changed its system prompt.']),
+  ]
 }
 
 function systemOf({ body }: ModelRequest): unknown {
-  return body['system'] ?? body['instructions']
+  const system = body['system'] ?? body['instructions'] ?? body['systemInstruction']
+  return Array.isArray(system) ? system.filter((block) => !isStamp(block)) : system
+}
+
+/** Claude Code stamps each request in a block of its system prompt, which its provider takes out before it looks at its cache. */
+function isStamp(block: unknown): boolean {
+  return isFields(block) && textOf(block['text']).startsWith('x-anthropic-billing-header:')
 }
 
 function sizeOf({ input, cacheRead, cacheWrite }: Usage): number {

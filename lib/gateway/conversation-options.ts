@@ -20,6 +20,11 @@ export interface ConversationOptions {
   onTrouble: (kind: string, sentence: string) => void
   /** Called before a request is projected: what is chosen for it may depend on its conversation. */
   onNext?: (conversation: { readonly id: string; readonly raw: readonly object[] }, request: ModelRequest) => void
+  /**
+   * Returns how likely the provider still has the last request of a conversation, from 0 to 1. `common`: how many of its messages
+   * the request begins with.
+   */
+  keptOf?: (id: string, request: ModelRequest, next: { isPrompt: boolean; common: number }) => number
   /** Called after each roll. */
   onRoll: (sessionId: string, receipt: RollReceipt) => void
   /** For tests: the limit of a request in milliseconds. Default {@link LIMIT_MS}. */

@@ -73,6 +73,8 @@ export class Conversation {
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
+  /** How many messages it begins with that the request before it had. */
+  #common = 0
   #last: Sent = { raw: [], items: [] }
   /** When a process before this one sent the form that was taken over from it. */
   #sentMs: number | undefined
@@ -280,6 +282,7 @@ export class Conversation {
 
   async #project(request: ModelRequest, common: number, pass: Pass): Promise<SentForm> {
     this.#request = request
+    this.#common = common
     this.#facts.isPlainRecall ||= request.isPlainRecall
     const { messages } = request
     if (this.#isOutdated) {
@@ -359,7 +362,7 @@ export class Conversation {
   }
 
   async #start(): Promise<Opened> {
-    const { open, modelOf, onRoll, now } = this.#options
+    const { open, modelOf, onRoll, keptOf, now } = this.#options
     const manager = await ContextManager.open({ ...open, sessionId: this.id, cwd: this.cwd })
     await notePrompt(manager, this.#request)
     const projection = new Projection(manager, {
@@ -375,6 +378,7 @@ export class Conversation {
       ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs }),
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
+      ...(keptOf === undefined ? {} : { cacheKept: ({ isPrompt }) => keptOf(this.id, this.#request as ModelRequest, { isPrompt, common: this.#common }) }),
       onRoll: (receipt) => {
         this.#hasRolled = true
         if (this.#beginning.length === 0) onRoll(this.id, receipt)

@@ -132,6 +132,7 @@ export class Gateway {
       open: options.open,
       modelOf: modelOfRequest,
       onNext: (owner, request) => this.#lifetimes.choose(owner, request, this.ledger.costOf(owner.id)),
+      keptOf: (id, request, next) => this.ledger.keptOf(id, request, next),
       onTrouble: (kind: string, sentence: string) => this.#tell(kind, sentence),
       onRoll: (id: string, receipt: RollReceipt) => this.ledger.rolled(id, receipt),
       ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),

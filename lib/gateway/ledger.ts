@@ -11,8 +11,8 @@ import type { Sender } from './identity.ts'
 import { askedIn } from './lifetime/markers.ts'
 import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
-import { breakOf } from './break.ts'
-import type { SentBefore, GatewayBreak } from './break.ts'
+import type { GatewayBreak } from './break.ts'
+import { CacheAccount } from './cache-account.ts'
 import { compactionOf, LONG_WINDOW, modelNamed } from '../models/index.ts'
 import { PlainAccount } from './plain.ts'
 import type { PlainBill } from './plain.ts'
@@ -80,6 +80,8 @@ export interface SessionSums {
   isPriced: boolean
   /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
   lifetime: { why: string; savedTokens: number } | undefined
+  /** What became of the cache: how often it was found, and what was lost, by cause. */
+  cache: CacheAccount
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
   rolls: RollReceipt[]
@@ -94,8 +96,6 @@ export interface SessionSums {
 interface State extends SessionSums {
   /** The host's own requests. */
   account: PlainAccount
-  /** The last call that can break a cache. */
-  before: SentBefore | undefined
   /** A roll whose call has not ended. */
   rolling: RollReceipt | undefined
 }
@@ -136,6 +136,11 @@ export class BillLedger {
     return this.#sessions.get(session)?.cost
   }
 
+  /** How likely the provider still has the last request of a session, from 0 to 1 ({@link CacheAccount.kept}). */
+  keptOf(session: string, request: ModelRequest, next: { isPrompt: boolean; common: number }): number {
+    return this.#sessions.get(session)?.cache.kept(request, { ...next, at: this.#now() }) ?? 1
+  }
+
   /** A roll of a session, in a request that has not ended. */
   rolled(session: string, receipt: RollReceipt): void {
     const state = this.#sessions.get(session)
@@ -163,13 +168,12 @@ export class BillLedger {
     state.answers += answerCost(usage ?? NOTHING, request.model)
     state.isPriced &&= usage === undefined || modelNamed(request.model).input > 0
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
-    const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, roll: state.rolling }
-    const broken = now === undefined || state.before === undefined ? undefined : breakOf(state.before, now)
+    const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
+    const broken = now === undefined ? undefined : state.cache.note(now, isAside)
     const { isEdited } = entry
     const { isAborted, headMs } = outcome
     state.calls.push({ number: state.requests, at: state.lastAt, model: request.model, status, isAborted, isEdited, isAside, headMs, billed: usage, plain, roll: isAside ? undefined : state.rolling, broken })
     if (state.calls.length > MOST_CALLS) state.calls.shift()
-    if (now !== undefined && !isAside) state.before = now
     // A request that failed comes again, in the same form.
     if (!isAside && usage !== undefined) state.rolling = undefined
     this.#rest()
@@ -181,7 +185,7 @@ export class BillLedger {
   #rest(): void {
     for (const state of this.sessions.slice(0, -MOST_FRESH) as State[]) {
       state.account.rest()
-      state.before = undefined
+      state.cache.rest()
     }
   }
 
@@ -189,7 +193,7 @@ export class BillLedger {
     let state = this.#sessions.get(session)
     if (state === undefined) {
       const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, answers: 0, isPriced: true, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
-      const last = { account: new PlainAccount(), before: undefined, rolling: undefined }
+      const last = { account: new PlainAccount(), cache: new CacheAccount(), rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
       this.#early.delete(session)

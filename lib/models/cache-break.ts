@@ -28,10 +28,23 @@ export function modelCause(before: Pick<CachedCall, 'model'>, now: Pick<CachedCa
   return before.model === now.model ? [] : [`The model changed from ${before.model} to ${now.model}.`]
 }
 
-/** Says how long the pause was, if it was long enough for a provider to drop the prompt. */
-export function pauseCause(before: Pick<CachedCall, 'at'>, now: Pick<CachedCall, 'at'>): string[] {
+/**
+ * Says how long the pause was, if the prompt had expired by then. `lifetimeMs` is how long the provider was asked to keep it;
+ * undefined: that is not known, and the shortest usual time counts.
+ */
+export function pauseCause(before: Pick<CachedCall, 'at'>, now: Pick<CachedCall, 'at'>, lifetimeMs?: number): string[] {
   const idle = now.at - before.at
-  return idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : []
+  if (idle <= (lifetimeMs ?? SHORTEST_LIFE_MS)) return []
+  const passed = `${Math.round(idle / 60_000)} minutes had passed`
+  return [lifetimeMs === undefined ? `${passed}; providers drop a prompt after 5 to 60 minutes.` : `It had expired: ${passed}, and the provider keeps a prompt for ${lifetimeText(lifetimeMs)}.`]
+}
+
+/** A lifetime in words. */
+function lifetimeText(ms: number): string {
+  const minutes = Math.round(ms / 60_000)
+  if (minutes < 60) return `${minutes} ${minutes === 1 ? 'minute' : 'minutes'}`
+  const hours = Math.round(minutes / 60)
+  return hours === 1 ? 'an hour' : `${hours} hours`
 }
 
 /** The number of calls since something happened, in words. */

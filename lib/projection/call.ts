@@ -19,10 +19,12 @@ interface Facts {
   sentMs: number | undefined
   /** The name of the conversation's end. */
   place: string | undefined
+  /** How likely the provider still has the last request in its cache; undefined: as good as certain. */
+  cacheKept?: number | undefined
 }
 
 /** The next call of a model. */
-export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, place }: Facts): ModelCall {
+export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, place, cacheKept }: Facts): ModelCall {
   const { input, cacheRead, cacheWrite, caches, tiers } = model
   return {
     model: model.name ?? '',
@@ -37,7 +39,10 @@ export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTo
     ...(place === undefined ? {} : { place }),
     systemTokens,
     onlyAtUserTurn: false,
-    ...moment,
+    atUserTurn: moment.atUserTurn,
+    rolls: moment.rolls,
+    // What a host returns may be no number.
+    ...(Number.isFinite(cacheKept) ? { cacheKept: Math.min(1, Math.max(0, cacheKept as number)) } : {}),
     ...(shortens === true ? { shortens: true } : {}),
     ...(sentMs === undefined ? {} : { sentMs }),
   }

@@ -66,6 +66,12 @@ export interface ProjectionOptions {
    * are put back where they came.
    */
   keepsNotices?: boolean
+  /**
+   * How likely the provider still has the last request in its cache, from 0 to 1, as far as its lifetime does not tell: 0 if it is
+   * known to be gone, such as after a change of the tools or the system prompt, so that everything stale leaves. Called before each
+   * request. Default: always 1.
+   */
+  cacheKept?: (next: { isPrompt: boolean }) => number
   /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */
   onWarning?: (sentence: string) => void
   /** Called after each roll. */

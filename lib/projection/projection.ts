@@ -377,10 +377,10 @@ export class Projection {
   }
 
   #call(moment: Moment): ModelCall {
-    const { systemTokens, shortens } = this.#options
+    const { systemTokens, shortens, cacheKept } = this.#options
     const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
-    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, place: this.#pass?.places.at(-1) })
+    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, place: this.#pass?.places.at(-1), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
   }
 
   #model(): ProjectedModel {

@@ -14,8 +14,27 @@ export interface CacheBreak {
   tokens: number
   /** Dollars more than reading them from the cache; undefined for a model without known prices. */
   cost: number | undefined
+  /** The cause: another model, what the agent has changed, a roll of ours, its lifetime, or an unknown one. */
+  by: BreakCause
   /** Sentences for people. */
   causes: string[]
+}
+
+/** Everything that makes a provider process tokens again. */
+export const BREAK_CAUSES = ['time', 'host', 'model', 'roll', 'unknown'] as const
+
+/** One of them. */
+export type BreakCause = (typeof BREAK_CAUSES)[number]
+
+/** The number of breaks by cause, in words, and their cost: `2 expired, 1 by a roll of ours, $0.30 in all`. */
+export function causesText(breaks: readonly Pick<CacheBreak, 'by' | 'cost'>[]): string {
+  const words = { time: 'expired', host: 'changed by the agent', model: 'with another model', roll: 'by a roll of ours', unknown: 'for no known reason' }
+  const counts = BREAK_CAUSES.flatMap((cause) => {
+    const count = breaks.filter(({ by }) => by === cause).length
+    return count === 0 ? [] : [`${count} ${words[cause]}`]
+  })
+  const costs = breaks.flatMap(({ cost }) => cost ?? [])
+  return costs.length === breaks.length ? `${counts.join(', ')}; $${costs.reduce((sum, one) => sum + one, 0).toFixed(2)} in all` : counts.join(', ')
 }
 
 /** The breaks of a session. */
@@ -46,7 +65,7 @@ export async function cacheHistory(recording: Recording): Promise<CacheHistory> 
     const tokens = before === undefined ? 0 : brokenTokens(before, call)
     const replaced = between.replaced(contents)
     if (before !== undefined && tokens > 0) {
-      found.push({ call: calls, at: call.at, tokens, cost: priceOf(call, tokens), causes: between.causes(before, call, replaced) })
+      found.push({ call: calls, at: call.at, tokens, cost: priceOf(call, tokens), ...between.causes(before, call, replaced) })
     }
     before = call
     between = new Between()
@@ -61,14 +80,18 @@ interface Call extends CachedCall {
   prices: Prices | undefined
   /** The share of the written tokens that was written for an hour. */
   hourShare: number
+  /** The lifetime that the provider was asked for, in milliseconds; undefined where it says nothing of that. */
+  lifetimeMs: number | undefined
 }
+
+const HOUR_MS = 60 * 60_000
 
 function callOf(message: Message, at: number): Call {
   const { input = 0, cacheRead = 0, cacheWrite = 0, cacheWriteHour = 0, cost } = message.usage ?? {}
   const model = modelOf(message)
   const noted = cost?.input !== undefined && cost.input > 0 && input > 0 ? (cost.input / input) * 1_000_000 : undefined
   const prices = knownPrices(model) ?? (noted === undefined ? undefined : mended({ input: noted, output: 0, cacheRead: 0, cacheWrite: 0 }))
-  return { at, model, prompt: input + cacheRead + cacheWrite, cached: cacheRead, prices, hourShare: cacheWrite > 0 ? cacheWriteHour / cacheWrite : 0 }
+  return { at, model, prompt: input + cacheRead + cacheWrite, cached: cacheRead, prices, hourShare: cacheWrite > 0 ? cacheWriteHour / cacheWrite : 0, lifetimeMs: 2 * cacheWriteHour > cacheWrite ? HOUR_MS : undefined }
 }
 
 /** Dollars for writing tokens again, with the lifetimes that the call wrote with, instead of reading them. */
@@ -114,17 +137,19 @@ class Between {
     else if (step.kind === 'compaction') this.#compacted = true
   }
 
-  causes(before: Call, call: Call, replaced: readonly ReplacedMessage[]): string[] {
-    const causes = [
-      modelCause(before, call),
-      this.#compacted ? ['A summary replaced earlier messages (a compaction).'] : [],
-      this.#wentBack ? ['The conversation went back to an earlier message.'] : [],
-      replacedSentences(originsOf(replaced)),
-      pauseCause(before, call),
-    ].flat()
-    return causes.length > 0
-      ? causes
-      : ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.']
+  causes(before: Call, call: Call, replaced: readonly ReplacedMessage[]): Pick<CacheBreak, 'by' | 'causes'> {
+    const origins = originsOf(replaced)
+    const found: [BreakCause, string[]][] = [
+      ['model', modelCause(before, call)],
+      ['host', this.#compacted ? ['A summary replaced earlier messages (a compaction).'] : []],
+      ['host', this.#wentBack ? ['The conversation went back to an earlier message.'] : []],
+      [origins.some((origin) => origin === 'roll' || origin === 'undo') ? 'roll' : origins.includes('other') ? 'host' : 'unknown', replacedSentences(origins)],
+      ['time', pauseCause(before, call, before.lifetimeMs)],
+    ]
+    const known = found.filter(([, causes]) => causes.length > 0)
+    const [first] = known
+    if (first === undefined) return { by: 'unknown', causes: ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.'] }
+    return { by: first[0], causes: known.flatMap(([, causes]) => causes) }
   }
 
   /** The messages that its edits have replaced. */

@@ -1,6 +1,7 @@
 /** The breaks of the cache in sessions through a gateway, as the gateway noted them. */
 import type { BilledCall } from '../gateway/index.ts'
 import { pricesOf, ratesAt, readName } from '../models/index.ts'
+import { BREAK_CAUSES } from './breaks.ts'
 import type { CacheBreak, CacheHistory } from './breaks.ts'
 import { gatewayCalls } from './gateway.ts'
 
@@ -19,8 +20,8 @@ export async function gatewayHistories(path: string, isWanted: (session: string)
 function historyOf(calls: readonly BilledCall[]): CacheHistory {
   const breaks = calls.flatMap((call, at): CacheBreak[] => {
     if (call.broken === undefined) return []
-    const { tokens, causes } = call.broken
-    return [{ callsAgo: calls.length - 1 - at, at: call.at, tokens, cost: priceOf(call, tokens), causes }]
+    const { tokens, by, causes } = call.broken
+    return [{ callsAgo: calls.length - 1 - at, at: call.at, tokens, cost: priceOf(call, tokens), by: BREAK_CAUSES.find((cause) => cause === by) ?? 'unknown', causes }]
   })
   return { calls: calls.length, isKnown: calls.some(({ billed }) => billed !== undefined && billed.cacheRead > 0), breaks: breaks.reverse() }
 }

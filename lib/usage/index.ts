@@ -1,7 +1,7 @@
 /** The charges of sessions, summed up, and what broke their caches. Other folders import only this file. */
 export { agentFolders, filesOfSession, folderNames, programPath, shortPath, usedFolders } from './agent-folders.ts'
 export type { AgentFolder } from './agent-folders.ts'
-export { cacheHistory } from './breaks.ts'
+export { cacheHistory, causesText } from './breaks.ts'
 export type { CacheBreak, CacheHistory } from './breaks.ts'
 export { chargesOf } from './charges.ts'
 export type { Charge, Repeated } from './charges.ts'

@@ -129,6 +129,7 @@ impl Engine {
         self.inner.archive().settle();
         plan.notices = state.say(&self.inner.archive());
         state.request.clock.ask(moment(call));
+        state.request.asked_dead = Some(policy.cache_dead);
         Ok(plan)
     }
 
@@ -255,7 +256,9 @@ impl Inner {
                 if let Some(reported) = input_tokens(message) {
                     request.accounting.learn(&model, request.segments.tokens(), reported);
                 }
-                let charge = request.segments.charge(policy);
+                // It was priced by the cache that it met, which says nothing about that of the next one.
+                let cache_dead = request.asked_dead.take().unwrap_or(policy.cache_dead);
+                let charge = request.segments.charge(&Policy { cache_dead, ..policy.clone() });
                 if taking.record {
                     request.spent += charge.cost(&policy.prices);
                     request.made += 1;

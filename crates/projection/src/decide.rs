@@ -23,8 +23,11 @@ pub struct Roll {
     pub reasoning_running: usize,
     /// The rent that these items have paid, in fresh input tokens.
     pub rent: f64,
-    /// The cost, paid once, in fresh input tokens: the cached tokens that have to be written again.
+    /// The expected cost, paid once, in fresh input tokens: the cached tokens that have to be written again, times the
+    /// probability that the provider still has them.
     pub cost: f64,
+    /// The cost if it still has them.
+    pub most: f64,
     /// The saving of each later call, in fresh input tokens.
     pub gain: f64,
     /// Model calls until the savings exceed the cost; 0 if it is free, `None` if they never do.
@@ -61,6 +64,7 @@ impl Roll {
             removed_tokens: 0,
             rent: 0.0,
             cost: 0.0,
+            most: 0.0,
             gain: 0.0,
             pays_back_after_calls: None,
             reason: RollReason::Pays,
@@ -88,8 +92,10 @@ pub(super) struct Cut {
     pub(super) place: usize,
     pub(super) removed: u64,
     pub(super) rent: f64,
-    /// The cost of what has to be written again, in fresh input tokens.
+    /// The expected cost of what has to be written again, in fresh input tokens.
     pub(super) cost: f64,
+    /// The cost if the provider still has it.
+    pub(super) most: f64,
     /// The worth of the reasoning that it takes along.
     pub(super) lost: f64,
     /// The saving at once or soon besides its rent: text that a dead cache would write again, and the higher price
@@ -114,7 +120,7 @@ impl Ledger {
         let part = if hard { 1.0 } else { part };
         let is_free = part < 1.0;
         let worth = |cut: &Cut| {
-            let affords = is_free || cut.gain > 0.0 || self.affords(cut.cost, policy);
+            let affords = is_free || cut.gain > 0.0 || self.affords(cut.most, policy);
             if affords { cut.rent + cut.gain - (cut.cost + cut.lost) * part } else { f64::NEG_INFINITY }
         };
         let best = self.best(policy, worth)?;
@@ -188,10 +194,10 @@ impl Ledger {
                 rewritten += if kept == 0 { system } else { 0 };
             }
             let factor = policy.price_steps.factor_at(total.saturating_sub(removed));
-            let cost = rewritten as f64 * policy.prices.rewrite() * factor;
+            let most = rewritten as f64 * policy.prices.rewrite() * factor;
             let unwritten = if policy.cache_dead { removed as f64 * policy.prices.write } else { 0.0 };
             let gain = unwritten + self.below_a_step(policy, total, removed);
-            Cut { place, removed, rent, cost, lost, gain }
+            Cut { place, removed, rent, cost: most * policy.kept, most, lost, gain }
         })
     }
 
@@ -234,6 +240,7 @@ impl Ledger {
             removed_tokens: cut.removed,
             rent: cut.rent,
             cost: cut.cost,
+            most: cut.most,
             gain,
             pays_back_after_calls: calls_to_pay_back(cut.cost, gain),
             reason,

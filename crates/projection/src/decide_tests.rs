@@ -121,7 +121,8 @@ impl Do {
             Self::Roll => ledger.replace(0, Item::new(2_000, 2_000)),
             Self::Undo => ledger.replace(0, Item::new(10_000, 2_000)),
             Self::Pay(cost) => {
-                let cut = Cut { place: 0, removed: 0, rent: 0.0, cost: *cost, lost: 0.0, gain: 0.0 };
+                let cut =
+                    Cut { place: 0, removed: 0, rent: 0.0, cost: *cost, most: *cost, lost: 0.0, gain: 0.0 };
                 ledger.pay(&ledger.roll(policy, cut, RollReason::Asked));
             }
         }

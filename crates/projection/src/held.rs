@@ -88,7 +88,7 @@ impl Ledger {
         let price = policy.prices.read * policy.price_steps.factor_at(total);
         let calls = self.cuts(policy).filter_map(|cut| {
             let missing = (cut.cost + cut.lost) * part - cut.rent - cut.gain;
-            let affordable = self.calls_until_affordable(cut.cost, policy)?;
+            let affordable = self.calls_until_affordable(cut.most, policy)?;
             Some((missing / (cut.removed as f64 * price)).max(affordable).ceil().max(1.0))
         });
         calls.min_by(f64::total_cmp).filter(|calls| *calls <= MOST_CALLS).map(|calls| calls as u32)

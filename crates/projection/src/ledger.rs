@@ -177,9 +177,9 @@ impl Ledger {
         charge
     }
 
-    /// Notes what a roll that is executed costs.
+    /// Notes what a roll that is executed costs, if the provider still has what it writes again.
     pub fn pay(&mut self, roll: &Roll) {
-        self.debt += roll.cost;
+        self.debt += roll.most;
     }
 
     /// Returns whether rolls may cost this much more now.

@@ -25,6 +25,9 @@ pub struct Policy {
     /// The provider's cache is gone: idle for too long, another model, a compaction by the host, a rebuilt request. Everything
     /// stale can leave for free.
     pub cache_dead: bool,
+    /// The likelihood that the provider still has the last request in its cache, from 0 to 1: what a cut writes again is lost with this
+    /// probability only.
+    pub kept: f64,
     /// The model's context window in tokens; 0 if unknown, which switches pressure off.
     pub context_window: u64,
     /// Share of the window from which on rolls need less than the full price, down to nothing at `hard`.
@@ -51,6 +54,7 @@ impl Policy {
             reach: Reach::AnyPrefix,
             debt_cap: f64::INFINITY,
             cache_dead: false,
+            kept: 1.0,
             context_window: 0,
             soft: 0.65,
             hard: 0.85,

@@ -3,7 +3,7 @@ import { escape, heldText, lineChart, ROLL_REASONS, savingText, tokens } from '.
 import { hostTitle } from '../../host-tools/index.ts'
 import type { HostName } from '../../host-tools/index.ts'
 import type { RollReceipt } from '../../../index.js'
-import { modelNamed } from '../../models/index.ts'
+import { CALL_KINDS, modelNamed, PAUSES } from '../../models/index.ts'
 import type { Savings } from '../../ui/index.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
@@ -40,7 +40,7 @@ function nothing(): Record<string, string> {
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
-  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + breaks(selected) }
+  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -144,7 +144,22 @@ function lifetimeText({ lifetime }: SessionSums): string {
   return `<p>The cache's lifetime: ${escape(why)}.${saved}</p>`
 }
 
-const WHO = { roll: 'a roll', host: 'the agent', time: 'time', unknown: 'the provider' } as const
+const WHO = { roll: 'a roll', host: 'the agent', model: 'another model', time: 'time', unknown: 'the provider' } as const
+
+/** What the cache has lost in all, by cause, and how often it was found. */
+function lossesText({ cache, isPriced }: SessionSums): string {
+  const by = (Object.keys(WHO) as (keyof typeof WHO)[]).flatMap((who) => {
+    const sum = cache.losses[who]
+    return sum === undefined ? [] : [`${WHO[who]} ${sum.count} (${tokens(sum.tokens)} tokens, ${money(sum.cost, isPriced)})`]
+  })
+  const found = CALL_KINDS.map((kind) => {
+    const all = PAUSES.map((pause) => cache.counts[kind][pause])
+    const [kept, lost] = [all.reduce((sum, one) => sum + one.kept, 0), all.reduce((sum, one) => sum + one.lost, 0)]
+    return kept + lost === 0 ? undefined : `${kept} of ${kept + lost} with ${kind === 'prompt' ? 'a prompt' : 'results'}`
+  }).filter((text) => text !== undefined)
+  const lost = by.length === 0 ? '' : `<p>What was read again, by its cause: ${by.map(escape).join(', ')}.</p>`
+  return `${lost}${found.length === 0 ? '' : `<p class="dim">Calls that nothing kept from their cache, and that found it: ${found.join(', ')}. The price of a roll follows that.</p>`}`
+}
 
 function breaks({ calls }: SessionSums): string {
   const broken = calls.filter((call) => call.broken !== undefined).slice(-MOST_BREAKS)

@@ -119,7 +119,8 @@ export class Driver<L extends Landmark = Landmark> {
       this.#port.accepted()
       return undefined
     }
-    const call = this.#port.call({ atUserTurn, rolls })
+    const isPrompt = atUserTurn || (when === 'end' && roleOf(fresh.at(-1)?.message) === 'assistant')
+    const call = this.#port.call({ atUserTurn, isPrompt, rolls })
     let plan = await this.#underway(() => this.#advance(fresh, call), fresh.length)
     if (plan === undefined) {
       // One of the messages was refused. They are read again one by one, so that it doesn't stop the others.
@@ -158,20 +159,20 @@ export class Driver<L extends Landmark = Landmark> {
 
   /** Rolls everything stale now, because a user asks for it. */
   async roll(): Promise<Plan> {
-    const plan = await this.manager.rollNow(this.#port.call({ atUserTurn: false, rolls: true }))
+    const plan = await this.manager.rollNow(this.#port.call({ atUserTurn: false, isPrompt: true, rolls: true }))
     this.#note(plan, 'aside', true)
     return plan
   }
 
   /** Returns what a roll would remove and cost now; undefined if nothing can be rolled. */
   async preview(): Promise<RollPreview | undefined> {
-    return (await this.manager.previewRoll(this.#port.call({ atUserTurn: false, rolls: true }))) ?? undefined
+    return (await this.manager.previewRoll(this.#port.call({ atUserTurn: false, isPrompt: true, rolls: true }))) ?? undefined
   }
 
   /** Returns what could leave the request and has not, and why; undefined if nothing could, or if that is not known now. */
   async heldBack(): Promise<HeldBack | undefined> {
     if (!this.agrees) return undefined
-    return (await this.manager.heldBack(this.#port.call({ atUserTurn: false, rolls: this.#port.mayRoll('end') }))) ?? undefined
+    return (await this.manager.heldBack(this.#port.call({ atUserTurn: false, isPrompt: true, rolls: this.#port.mayRoll('end') }))) ?? undefined
   }
 
   /** Undoes the last roll of this process. */
@@ -265,7 +266,7 @@ export class Driver<L extends Landmark = Landmark> {
   async #resync(known: 'kept' | L | undefined): Promise<void> {
     this.doubt()
     const { messages, recorded, lost = [] } = await this.#port.visible(known)
-    const call = this.#port.call({ atUserTurn: false, rolls: false })
+    const call = this.#port.call({ atUserTurn: false, isPrompt: true, rolls: false })
     const all = async (): Promise<Plan> => {
       if (lost.length > 0) await this.manager.resync(lost, 0, call)
       return this.manager.resync(messages, recorded, call)
@@ -347,8 +348,8 @@ export class Driver<L extends Landmark = Landmark> {
   }
 }
 
-function roleOf(message: object): unknown {
-  return (message as { role?: unknown }).role
+function roleOf(message: object | undefined): unknown {
+  return (message as { role?: unknown } | undefined)?.role
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -40,6 +40,8 @@ export interface Landmark {
 export interface Moment {
   /** The next call starts a user's turn. */
   atUserTurn: boolean
+  /** The next call comes with a prompt: it starts a user's turn, or the turn is over. */
+  isPrompt: boolean
   /** Rolls may happen now. */
   rolls: boolean
 }

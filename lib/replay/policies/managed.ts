@@ -6,7 +6,7 @@ import type { ContextManager } from '../../session/index.ts'
 import type { Edit, IncomingMessage, Plan, RollReceipt } from '../../../index.js'
 import { Driver, editedContent } from '../../projection/index.ts'
 import type { Landmark, News, Visible as Shown, When } from '../../projection/index.ts'
-import { appendsTools, piCompaction } from '../../models/index.ts'
+import { appendsTools, CacheOdds, piCompaction } from '../../models/index.ts'
 import { blocksOf, isSent, systemBlock, textOf, unitsOf } from '../../recordings/index.ts'
 import type { ContentBlock, FileEvent, Message, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import { compact, Compactions } from './compaction.ts'
@@ -78,6 +78,8 @@ export class Managed implements Policy {
   /** The marks to return to, by the last message of a turn. */
   readonly #points = new Map<string, Mark>()
   #moment: PolicyMoment | undefined
+  /** What the session's cache has lost so far, as a host sees it. */
+  readonly #odds = new CacheOdds()
   #call = 0
   /** The time of what is handed over. */
   #at = 0
@@ -110,7 +112,7 @@ export class Managed implements Policy {
       visible: (known) => this.#shown(known),
       landmarks: () => this.#path.flatMap((key) => this.#points.get(key) ?? []).reverse(),
       accepted: () => void this.#pending.splice(0, this.#passed),
-      call: (when) => modelCall(setting, this.#moment, { ...when, at: this.#at, systemUnits: this.#system.units }),
+      call: (when) => modelCall(setting, this.#moment, { ...when, at: this.#at, systemUnits: this.#system.units, cacheKept: this.#odds.kept({ at: this.#at, isPrompt: when.isPrompt, model: this.#moment?.model ?? '' }) }),
       mayRoll: () => true,
       planned: ({ receipt }) => void (receipt !== undefined && this.#rolls.push(receipt)),
       tools: {
@@ -170,6 +172,7 @@ export class Managed implements Policy {
     this.#rolls = []
     const blocks = this.#request()
     this.#sent = unitsOf(blocks) / this.#setting.unitsPerToken
+    this.#answered(moment, rolls.length > 0 || compaction !== undefined)
     return { blocks, fixed: 1, rolls, ...(compaction !== undefined && { compaction }) }
   }
 
@@ -200,6 +203,13 @@ export class Managed implements Policy {
 
   async close(): Promise<void> {
     await this.#manager.close()
+  }
+
+  /** Counts whether the call found its cache when it was recorded. */
+  #answered({ at, model, record }: PolicyMoment, isChanged: boolean): void {
+    const isPrompt = this.#visible.at(-1)?.entry.message.role !== 'toolResult'
+    const [prompt, cached] = [this.#sent, (record?.lost ?? 0) > 0 ? 0 : this.#sent]
+    this.#odds.answered({ at, isPrompt, model, prompt, cached, written: prompt - cached, systemTokens: this.#setting.systemTokens, isChanged, lifetimeMs: this.#setting.cache.lifetimeMs })
   }
 
   /** Returns what goes out now. */

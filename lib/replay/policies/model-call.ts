@@ -11,6 +11,8 @@ interface Circumstances extends CallMoment {
   at: number
   /** UTF-16 units of the system prompt and the tool declarations. */
   systemUnits: number
+  /** How likely the provider still has the last request, from 0 to 1. */
+  cacheKept: number
 }
 
 /**
@@ -22,7 +24,7 @@ export function bindingOf({ manager }: Setting, moment: PolicyMoment | undefined
 }
 
 /** The call that is made next; `moment` is that of the latest one. */
-export function modelCall(setting: Setting, moment: PolicyMoment | undefined, { at, systemUnits, atUserTurn, rolls }: Circumstances): ModelCall {
+export function modelCall(setting: Setting, moment: PolicyMoment | undefined, { at, systemUnits, cacheKept, atUserTurn, rolls }: Circumstances): ModelCall {
   const { cache, manager, window } = setting
   const { kind, lookback } = cache
   const { model = '', prices } = moment ?? {}
@@ -36,6 +38,7 @@ export function modelCall(setting: Setting, moment: PolicyMoment | undefined, { 
     ...(kind === 'endings' && lookback !== undefined ? { lookbackEndings: lookback } : {}),
     contextWindow: window,
     cacheTtlMs: cache.lifetimeMs,
+    cacheKept,
     nowMs: at,
     systemTokens: Math.ceil(systemUnits / 4),
     onlyAtUserTurn: manager.onlyAtUserTurn,

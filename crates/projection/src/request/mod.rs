@@ -63,12 +63,15 @@ pub struct Request {
     pub made: u64,
     /// When requests were sent and answered.
     pub clock: CacheClock,
+    /// The cache was gone when the request was decided that is not answered yet; `None` if that was not decided here.
+    pub asked_dead: Option<bool>,
 }
 
 impl Request {
     /// The circumstances of a call, in the form that the decision takes.
     pub fn policy(&mut self, call: &Call, now: Moment) -> Policy {
         let idle = self.clock.idle(now).is_some_and(|ms| ms > call.cache_ttl_ms);
+        let kept = call.cache_kept.filter(|kept| kept.is_finite()).unwrap_or(1.0).clamp(0.0, 1.0);
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
         let factor = self.accounting.factor(&call.model);
@@ -84,7 +87,8 @@ impl Request {
             },
             debt_cap: self.segments.stays.debt_cap(),
             turn_is_over: self.segments.turn_is_over,
-            cache_dead: idle || switched,
+            cache_dead: idle || switched || kept == 0.0,
+            kept,
             // The ledger counts estimated tokens, so the window is measured in them too.
             context_window: (call.context_window as f64 / factor) as u64,
             only_at_user_turn: call.only_at_user_turn,
@@ -116,6 +120,7 @@ impl Request {
         self.issued.clear();
         self.shortenable.clear();
         self.clock.forget();
+        self.asked_dead = None;
     }
 
     /// Notes a recorded call whose result will come as a message.
@@ -193,6 +198,23 @@ mod tests {
         assert!(!request.policy(&call(), at(1_000_000)).cache_dead);
     }
 
+    #[rstest::rstest]
+    #[case::not_said(None, 1.0, false)]
+    #[case::certain(Some(1.0), 1.0, false)]
+    #[case::likely(Some(0.75), 0.75, false)]
+    #[case::gone(Some(0.0), 0.0, true)]
+    #[case::negative(Some(-0.5), 0.0, true)]
+    #[case::too_much(Some(3.0), 1.0, false)]
+    #[case::not_a_number(Some(f64::NAN), 1.0, false)]
+    fn likelihood_that_the_cache_is_there(
+        #[case] cache_kept: Option<f64>,
+        #[case] kept: f64,
+        #[case] dead: bool,
+    ) {
+        let policy = Request::default().policy(&Call { cache_kept, ..call() }, at(0));
+        assert_eq!((policy.kept, policy.cache_dead), (kept, dead));
+    }
+
     #[test]
     fn a_decision_knows_what_the_host_and_the_person_have_set() {
         let mut request = learned();
@@ -233,6 +255,7 @@ mod tests {
         request.issued.insert("tag".into());
         request.rolls.push(Shape::of(crate::Roll::of_test(0, Vec::new())));
         request.clock.answer_again(Some(1), at(1));
+        request.asked_dead = Some(true);
         request.rolled.note(context_model::chat::RollEntry::default(), 0);
         request.segments.set_binding(Binding::Refuses, true);
         request.segments.stays.weight = Some(3.0);
@@ -241,7 +264,10 @@ mod tests {
         assert!(request.pending.is_empty() && request.rolls.is_empty());
         assert!(request.results.is_empty());
         assert!(request.issued.is_empty() && request.shortenable.is_empty());
-        assert_eq!((request.clock.idle(at(9)), request.rolled.entries().len()), (None, 1));
+        assert_eq!(
+            (request.clock.idle(at(9)), request.asked_dead, request.rolled.entries().len()),
+            (None, None, 1)
+        );
         let segments = &request.segments;
         assert_eq!((segments.binding(), segments.text_is_reasoning), (Binding::Refuses, true));
         assert_eq!(segments.stays.weight, Some(3.0));

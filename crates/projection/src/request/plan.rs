@@ -43,6 +43,9 @@ pub struct Call {
     pub context_window: u64,
     /// How long the provider keeps a prefix, in milliseconds.
     pub cache_ttl_ms: i64,
+    /// The likelihood that the provider still has the last request in its cache, from 0 (known to be gone) to 1; `None` counts
+    /// as 1.
+    pub cache_kept: Option<f64>,
     /// The harness's clock, in milliseconds since the epoch.
     pub now_ms: i64,
     /// Estimated tokens of system prompt and tool declarations.

@@ -331,7 +331,7 @@ impl Segments {
 
     /// Returns what rewriting the whole request would cost, given that the provider has part of it cached.
     pub fn rewrite_cost(&self, policy: &Policy) -> f64 {
-        self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite()
+        self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite() * policy.kept
     }
 
     /// The session has made so many calls; those whose messages the transcript no longer has came before the ones that it has.

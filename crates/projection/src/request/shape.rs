@@ -85,6 +85,7 @@ impl Segments {
             reasoning_running: 0,
             rent: 0.0,
             cost: 0.0,
+            most: 0.0,
             gain: 0.0,
             pays_back_after_calls: Some(0),
             reason: RollReason::Free,

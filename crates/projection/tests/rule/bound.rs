@@ -252,12 +252,13 @@ proptest! {
         reach in reach(5..40),
         read in prop_oneof![Just(0.1), 0.01..0.5_f64],
         debt_cap in prop_oneof![Just(DEBT_CAP), 0.0..0.3_f64],
+        kept in prop_oneof![Just(1.0), 0.01..1.0_f64],
     ) {
         let (mut ledger, mut untouched) = (Ledger::new(1_000), Ledger::new(1_000));
         let (mut ours, mut theirs) = (0.0, 0.0);
         for step in steps {
             let cache_dead = step.cache_dead;
-            let policy = Policy { debt_cap, reach, cache_dead, ..Policy::new(Prices::new(read, 1.25)) };
+            let policy = Policy { debt_cap, reach, cache_dead, kept, ..Policy::new(Prices::new(read, 1.25)) };
             for at in &step.stale {
                 ledger.set_stale(at.index(ledger.len().max(1)), true);
             }

@@ -111,6 +111,29 @@ fn what_was_not_sent_is_neither_rolled_nor_charged() {
     assert_eq!(rent(&ledger), 4_990.0 * 0.125);
 }
 
+/// The price of a cut is what it writes again, times the likelihood that the provider still has that: 6 calls of rent pay for
+/// it if that is certain, half of them if it is as likely as not.
+#[rstest]
+#[case::certain(1.0, 1_125.0, 3)]
+#[case::likely(0.75, 843.75, 3)]
+#[case::as_likely_as_not(0.5, 562.5, 2)]
+#[case::hardly(0.125, 140.625, 1)]
+fn price_of_a_cut_is_expected(#[case] kept: f64, #[case] cost: f64, #[case] back: u32) {
+    let policy = Policy { kept, ..Policy::new(EXACT) };
+    let mut ledger = held(6..9, 0, &policy);
+    let mut calls = 0;
+    let roll = loop {
+        if let Some(roll) = ledger.decide(&policy) {
+            break roll;
+        }
+        calls += 1;
+        ledger.charge_call(&policy);
+    };
+    assert!((roll.cost - cost).abs() < 1e-9 && (roll.most - 1_125.0).abs() < 1e-9, "{roll:?}");
+    assert_eq!(roll.pays_back_after_calls, Some(back));
+    assert!(roll.rent >= cost && roll.rent - roll.gain < cost, "not a call earlier: {calls}");
+}
+
 #[test]
 fn a_dead_cache_rolls_everything_stale_for_nothing() {
     let policy = Policy { cache_dead: true, ..Policy::new(EXACT) };

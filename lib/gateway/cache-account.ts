@@ -1,0 +1,91 @@
+/** What became of the provider's cache in a session: what was found and lost, why, at what cost, and how likely it is there next. */
+import { CacheOdds } from '../models/index.ts'
+import type { CacheCounts, NextCall } from '../models/index.ts'
+import type { Usage } from './answer.ts'
+import { hasUser } from './beginning.ts'
+import { breakOf, headChanges } from './break.ts'
+import type { GatewayBreak, SentBefore } from './break.ts'
+import { commonLength } from './prefix.ts'
+import type { ModelRequest } from './request.ts'
+import { inputCost } from './saving.ts'
+import { shapeOf } from './shape.ts'
+
+/** Losses with one cause. */
+export interface LossSum {
+  count: number
+  /** Tokens that were read again. */
+  tokens: number
+  /** What that cost more than reading them from the cache, in dollars, or in millions of fresh input tokens. */
+  cost: number
+}
+
+/** The cache of one session. */
+export class CacheAccount {
+  /** What was lost, by cause. */
+  readonly losses: Partial<Record<GatewayBreak['by'], LossSum>> = {}
+  readonly #odds = new CacheOdds()
+  #before: SentBefore | undefined
+
+  /** Calls that found what the call before them had sent, and calls that did not although nothing explains it. */
+  get counts(): CacheCounts {
+    return this.#odds.counts
+  }
+
+  /**
+   * How likely the provider still has the last request, from 0 to 1, if its lifetime is not over; 0 if the host has changed what
+   * stands before the messages, or kept only the first `common` of many. 1 if nothing is known.
+   */
+  kept(request: ModelRequest, next: { at: number; isPrompt: boolean; common: number }): number {
+    return this.#before === undefined ? 1 : this.#odds.kept(nextOf(this.#before, request, next))
+  }
+
+  /** Takes a request that was answered. Returns what it had to read again; undefined if nothing. */
+  note(now: SentBefore, isAside: boolean): GatewayBreak | undefined {
+    const before = this.#before
+    const broken = before === undefined ? undefined : breakOf(before, now)
+    if (broken !== undefined) this.#add(broken, now)
+    if (isAside) return broken
+    this.#follow(before, now)
+    this.#before = now
+    return broken
+  }
+
+  /** Lets go of the last request. The next one is compared with nothing. */
+  rest(): void {
+    this.#before = undefined
+  }
+
+  #follow(before: SentBefore | undefined, now: SentBefore): void {
+    const { request, usage, at, roll, lifetimeMs } = now
+    const { input, cacheRead: cached, cacheWrite: written } = usage
+    const sent = before?.request.messages ?? []
+    const common = commonLength(sent, request.messages)
+    const isPrompt = hasUser(shapeOf(request.api), request.messages, common)
+    const next = nextOf(before ?? now, request, { at, isPrompt, common })
+    const isChanged = roll !== undefined || common < sent.length
+    this.#odds.answered({ ...next, prompt: input + cached + written, cached, written, systemTokens: request.systemTokens, isChanged, lifetimeMs: before?.lifetimeMs ?? lifetimeMs })
+  }
+
+  #add({ by, tokens }: GatewayBreak, { request, usage }: SentBefore): void {
+    const sum = (this.losses[by] ??= { count: 0, tokens: 0, cost: 0 })
+    sum.count += 1
+    sum.tokens += tokens
+    sum.cost += costOf(tokens, usage, request.model)
+  }
+}
+
+/** Where fewer than one in so many messages are as they were, nothing that is worth a price is cached. */
+const SMALL_PART = 4
+
+function nextOf({ request: before }: SentBefore, request: ModelRequest, { at, isPrompt, common }: { at: number; isPrompt: boolean; common: number }): NextCall {
+  const isElsewhere = SMALL_PART * common < before.messages.length || headChanges(before, request).length > 0
+  return { at, isPrompt, model: request.model, isElsewhere }
+}
+
+const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
+
+/** What tokens that were read again cost more than from the cache, at the lifetimes with which the call has written. */
+function costOf(tokens: number, { cacheWrite, cacheWriteHour = 0 }: Usage, model: string): number {
+  const again: Usage = cacheWrite > 0 ? { ...NOTHING, cacheWrite: tokens, cacheWriteHour: (tokens * cacheWriteHour) / cacheWrite } : { ...NOTHING, input: tokens }
+  return inputCost(again, model) - inputCost({ ...NOTHING, cacheRead: tokens }, model)
+}
