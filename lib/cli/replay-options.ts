@@ -247,7 +247,7 @@ export function described(
   const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}${above}`
   const size =
     unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
-  const system = systemTokens === undefined ? '' : `, system part ${systemTokens}`
+  const system = systemTokens === undefined ? '' : `, system prompt and tools ${systemTokens} tokens`
   const debt = manager.open?.stay?.debtCap
   const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}${manager.binding === undefined ? '' : `, reasoning: ${manager.binding}`}${debt === undefined ? '' : `, debt cap ${debt}`}`
   return {

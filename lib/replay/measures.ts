@@ -39,7 +39,7 @@ export function measuresOf({ policies, unit, calls }: Measured): Measures {
     row('reads answered without repeating the text', ({ answeredReads }) => String(answeredReads)),
     { label: 'hidden text that was used, per 100 answers:', cells: [] },
     row('  of tools', ({ missedUses }) => rate(missedUses?.toolText.all)),
-    row('    with three quotes or three names', ({ missedUses }) => rate(missedUses?.toolText.strong)),
+    row('    quoted or named three times', ({ missedUses }) => rate(missedUses?.toolText.strong)),
     row('    which probably harms', ({ missedUses }) => rate(missedUses?.probableHarm)),
     row('    by the very next answer', ({ missedUses }) => rate(missedUses?.atOnce.all)),
     row('  of the model and the user', ({ missedUses }) => rate(missedUses?.ownWords.all)),

@@ -21,7 +21,7 @@ export function missedUses(policies: Partial<Record<PolicyName, TallyFigures>>, 
     harm(uses.byHarm, calls),
   ]
   const explained =
-    'Text of tools that the recorded agent quoted or named in an answer and that this context manager no longer showed, per 100 answers; clear cases have three quotes or three names. A model would have asked for it again, or gone on from memory.'
+    'Text of tools that the recorded agent quoted or named in an answer and that this context manager no longer showed, per 100 answers; in a clear case the answer quotes it three times or uses three names from it. A model would have asked for it again, or continued from memory.'
   return `<details><summary>What was hidden and used</summary><p class="dim">${escape(explained)}</p><div class="charts">${parts.join('')}</div></details>`
 }
 

@@ -119,7 +119,7 @@ function session(report: SessionReport, open: boolean): string {
   const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
   const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `; left out: ${skipped.join(', ')}`
-  const facts = `${calls} answers, ${regimeText(report.regime)}, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens${left}`
+  const facts = `${calls} answers, ${regimeText(report.regime)}, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system prompt and tools ${tokens(systemTokens)} tokens${left}`
   const lines = POLICY_NAMES.filter((name) => details.series[name] !== undefined)
   const size = lineChart(
     'Context size over calls',
