@@ -13,9 +13,11 @@ const SLOW = [
   'cli/usage', // usage
   'gateway/forms', // gateway/wire, gateway/conversations
   'gateway/killed', // gateway/conversations, lasting/kill: a process that is killed
+  'gateway/resolves', // gateway/arguments: the same in one format
   'demo', // the other command of the README
   'harness-back', // harness-truth, engine/stepped
   'harness-forms', // harness-shapes, engine/forms
+  'harness-resolves', // random/editor, and gateway/arguments
   'hosts/binding', // harness-binding: the same answers without a framework
   'hosts/cost', // replay/managed
   'hosts/crash', // lasting/kill

@@ -1,0 +1,85 @@
+/**
+ * Each ID and marker in each request of a host on the library brings back the original bytes by our tool, output and arguments: in
+ * the conversation, in a new process, after going back, and in forks of both kinds.
+ */
+import { afterEach, expect, test } from 'vitest'
+import { recallTexts } from '../lib/projection/index.ts'
+import { Projection } from '../lib/projection/harness.ts'
+import { ContextManager } from '../lib/index.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
+import { shapes, written } from './hosts/conversation.ts'
+import type { Step } from './hosts/conversation.ts'
+
+afterEach(cleanUp)
+
+const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+const long = (name: string, lines: number): string => Array.from({ length: lines }, (_, n) => `${name} line ${n} of a text that is long enough to matter`).join('\n')
+
+/** The call of a number: its arguments have one long text at the top and one further down, and both collapse. */
+const call = (n: number): Step => ({
+  calls: [{ id: `call_${n}`, name: 'write', args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] }, output: `wrote ${n}\n${long(`n${n}`, 50)}` }],
+})
+
+/** The IDs of references, lines and marks in a body. */
+const NAMED = /(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g
+
+test.each(shapes)('%s', async (shape) => {
+  const [cwd, store] = [folder(), sqlite()]
+  let now = Date.UTC(2026, 0, 1)
+  let named = 0
+  const open = async (sessionId: string): Promise<{ manager: ContextManager; projection: Projection }> => {
+    const manager = await ContextManager.open({ sessionId, cwd, store, filesystemId: FILESYSTEM, watch: false, stay: { weight: 0.3 } })
+    return { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now }) }
+  }
+  const send = async ({ manager, projection }: Awaited<ReturnType<typeof open>>, steps: readonly Step[]): Promise<void> => {
+    now += 1_000
+    const sent = JSON.stringify(await projection.transform(steps.flatMap((step) => written[shape](step, 1))))
+    for (const id of new Set([...sent.matchAll(NAMED)].map((found) => found[1]!))) {
+      named += 1
+      const [output, given] = await recallTexts(manager, { id })
+      const found = steps.flatMap((step) => ('user' in step ? [] : step.calls)).find((one) => one.output === output)
+      expect(found, `${id} brings back ${output?.slice(0, 80)}`).toBeDefined()
+      const texts = [found!.args['content'], (found!.args['edits'] as { newText: string }[])[0]!.newText].map((text) => JSON.stringify(text).slice(1, -1))
+      if (texts.every((text) => sent.includes(text) || sent.includes(JSON.stringify(text).slice(1, -1)))) continue
+      expect(given, `the arguments of ${id}`).toBeDefined()
+      expect(JSON.parse(given!.replace('arguments of the call: ', ''))).toEqual(found!.args)
+    }
+  }
+  let first = await open('first')
+  const steps: Step[] = []
+  for (let n = 0; n < 20; n += 1) {
+    if (n % 4 === 0) {
+      // Behind a pause the cache is dead, so that everything old leaves.
+      now += 3_600_000
+      steps.push(...(n === 0 ? [] : [{ text: `answer ${n}`, calls: [] }]), { user: `prompt ${n}` })
+      await send(first, steps)
+    }
+    steps.push(call(n))
+    await send(first, steps)
+  }
+  expect(named).toBeGreaterThan(0)
+  const point = await first.manager.point()
+  for (const isRestarted of [false, true]) {
+    if (isRestarted) {
+      await first.manager.close()
+      first = await open('first')
+    }
+    for (const share of [0.8, 0.45]) {
+      const fork = steps.slice(0, steps.findIndex((step, at) => at > share * steps.length && 'user' in step))
+      for (const kind of ['back', 'fork', 'messages'] as const) {
+        const session = kind === 'back' ? first : await open(`${kind} ${share} ${isRestarted}`)
+        if (kind === 'fork') await session.manager.restore('first', point)
+        const before = named
+        await send(session, [...fork, { user: 'one' }])
+        await send(session, [...fork, { user: 'one' }, { text: 'ok', calls: [] }, { user: 'two' }])
+        now += 3_600_000
+        await send(session, [...fork, { user: 'one' }, { text: 'ok', calls: [] }, { user: 'two' }, { text: 'ok', calls: [] }, { user: 'three' }])
+        expect(named, `${kind}, ${share}, ${isRestarted}`).toBeGreaterThan(before)
+        if (kind !== 'back') await session.manager.close()
+      }
+    }
+  }
+  await first.manager.close()
+})
