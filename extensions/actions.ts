@@ -25,7 +25,7 @@ const SOON_CALLS = 20
 export interface StateBefore {
   /** Says what the roll will do. */
   say(sentence: string): void
-  /** Asks whether to roll all the same. */
+  /** Asks whether to roll anyway. */
   ask(question: string): Promise<boolean>
 }
 

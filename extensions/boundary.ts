@@ -52,7 +52,7 @@ export class Boundary {
   readonly since = Date.now()
   /** The circumstances of model calls. */
   readonly circumstances: Circumstances
-  /** How the model's requests are laid out. */
+  /** The layout of the model's requests. */
   readonly layout: Settings['layout']
   readonly #recall: Recall
   readonly #branch = new Branch(this.figures.ledger)

@@ -12,7 +12,7 @@ import { askedSeconds } from './requests.ts'
 import { DEFAULTS } from './settings.ts'
 import type { Settings } from './settings.ts'
 
-/** How Anthropic's API caches. */
+/** The cache rules of Anthropic's API. */
 const ANTHROPIC = cacheNamed('anthropic')
 
 /** Describes model calls. Caches the size of the tool declarations, which rarely change. */
@@ -128,7 +128,7 @@ export class Circumstances {
     return { ...this.#prices(model), output: cost?.output ?? 0, ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => ratesAt(cost, tokens).output }) }
   }
 
-  /** How plain Pi compacts in the model's window. */
+  /** The rule by which plain Pi compacts in the model's window. */
   compaction(ctx: ExtensionContext): CompactionRule {
     return piCompaction(ctx.model?.contextWindow ?? 0, this.#compaction.of(ctx))
   }

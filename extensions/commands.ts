@@ -24,7 +24,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
   why: { does: 'what broke the cached prefix at the last calls, who did it, and what that cost', run: why },
 }
 
-/** A notice before the roll, and Pi's own question. Where nobody can be asked, the command itself is the answer. */
+/** A notice before the roll, and Pi's own question. Without an interface, the command itself is the answer. */
 function before(ctx: ExtensionCommandContext): StateBefore {
   return {
     say: (sentence) => tell(ctx, sentence, 'info'),

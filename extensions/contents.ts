@@ -75,7 +75,7 @@ function shownText(ctx: ExtensionContext, id: string, callId: string): string | 
   return undefined
 }
 
-/** How the file changed that the call is about, if it is about one file; the newest change first. */
+/** The changes of the call's file, if the call is about one file; the newest first. */
 async function changesOf(manager: ContextManager, document: ObjectDocument): Promise<Text[]> {
   const id = fileOf(document)
   if (id === undefined) return []

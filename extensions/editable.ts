@@ -1,4 +1,4 @@
-/** What Pi's session takes outside the end of a turn: edits and messages. */
+/** The entries that Pi's session takes outside the end of a turn: edits and messages. */
 import type { ExtensionContext, ProjectedSessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Replacements } from './branch.ts'
 import { NOTICE } from './messages.ts'

@@ -47,7 +47,7 @@ export class Host {
   /** Undefined before a session starts, and if it could not be opened. */
   boundary: Boundary | undefined
   settings: Settings | undefined
-  /** Where the store is, for the user: a path, an XTDB node, or "memory". */
+  /** The place of the store, for the user: a path, an XTDB node, or "memory". */
   place = ''
   /** The last two requests, as sent. */
   readonly requests = new LastRequests()
@@ -57,11 +57,11 @@ export class Host {
   spared = 0
   /** True if the store outlives the process. */
   #isKept = false
-  /** Whether the user was asked about secrets; once in a process is enough. */
+  /** True once the user was asked about secrets; once in a process is enough. */
   #hasAsked = false
   /** The session that was given up. */
   #given: Boundary | undefined
-  /** Why there is no context manager in this session. */
+  /** The reason why this session runs without a context manager. */
   failure: string | undefined
   /** Outputs that the settings exempt from collapsing. */
   exempt: Exempt = () => false
@@ -244,8 +244,8 @@ export class Host {
     const place = placeOf(kept, settings.store, process.env, native.defaultStorePath)
     this.place = place.name
     this.#isKept = isKept(place.options)
-    // A session that goes on has the prompt of its last run, which other extensions may have had a part in. They say so
-    // with the next prompt; until then what Pi has here is only where they begin.
+    // A continued session has the prompt of its last run, to which other extensions may have contributed. They say so
+    // with the next prompt; until then Pi has here only the text from which they begin.
     const isEmpty = !sessionManager.getEntries().some(({ type }) => type === 'message')
     const opening = native.open({
       ...(isNew || isEmpty ? { systemPrompt: ctx.getSystemPrompt() } : {}),

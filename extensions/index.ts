@@ -91,7 +91,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     }),
   )
   const guarded = host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
-    // What a program passes is data, whatever it looks like.
+    // Arguments of nested calls are data; do not check them for references.
     if (parentOf(event) !== undefined) return undefined
     const reason = await boundary.manager.checkArguments(flattened(event.input))
     return reason == null ? undefined : { block: true, reason }

@@ -6,11 +6,11 @@ import type { MountMapping, OpenOptions } from '../index.js'
 /** A folder of this machine, and where the agent's tools see it. */
 export type Mount = MountMapping
 
-/** What the setting `mounts` must be, as the end of a sentence. */
+/** The form of the setting `mounts`, as the end of a sentence. */
 export const MOUNTS_WANTED =
   'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID'
 
-/** True if a value can be the setting `mounts`. `~` stands for the user's folder on this machine. */
+/** True if a value can be the setting `mounts`. `~` is the user's folder on this machine. */
 export function areMounts(value: unknown): boolean {
   if (!Array.isArray(value) || !value.every(isMount)) return false
   return new Set(value.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, ''))).size === value.length

@@ -14,7 +14,7 @@ export interface Share {
   tokens: number
 }
 
-/** How much of an output the model sees; `line`: its call has become one line among others. */
+/** The part of an output that the model sees; `line`: its call has become one line among others. */
 export type ReportForm = 'full' | 'excerpt' | 'reference' | 'line'
 
 /** A tool output on the branch. */
@@ -31,7 +31,7 @@ export interface Output {
   whole: number
   /** A roll by hand collapses it now. */
   mayCollapse: boolean
-  /** Of what has collapsed: its text goes to the model with the next message, or is in the conversation again. */
+  /** For a collapsed output: its text goes to the model with the next message, or is in the conversation again. */
   back?: 'next' | 'there'
   pinned: boolean
   /** The tool reported a failure. */
@@ -42,7 +42,7 @@ export interface Output {
   callsAgo: number | undefined
 }
 
-/** What a report is made of. */
+/** The parts of a report. */
 export interface BranchLook {
   shares: Share[]
   /** The newest first. */
@@ -123,7 +123,7 @@ class Walk {
     if (stored?.role === 'assistant') this.#call += 1
   }
 
-  /** A message that an edit leaves out: a line in another one stands for it. */
+  /** Notes a message that an edit leaves out: a line in another message replaces it. */
   async hidden(stored: Stored): Promise<void> {
     this.count(stored)
     if (stored?.role === 'assistant') this.#learnCalls(stored)
@@ -153,7 +153,7 @@ class Walk {
     }
   }
 
-  /** What was found. `returning`: the ids of what goes to the model with the next message. */
+  /** The parts found. `returning`: the ids of the outputs that go to the model with the next message. */
   look(returning: ReadonlySet<string>): BranchLook {
     const last = this.#call
     const outputs = this.#outputs.map(({ call, ...one }): Output => {
@@ -203,7 +203,7 @@ export function returnedId(message: PiMessage): string | undefined {
   return /^id=([0-9a-f]{8,})\n/.exec(message.content)?.[1]
 }
 
-/** How many characters Pi counts for an image. */
+/** The number of characters that Pi counts for an image. */
 const IMAGE_CHARACTERS = 4800
 
 function formOf(shown: string, stored: string): ReportForm {

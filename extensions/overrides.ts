@@ -43,7 +43,7 @@ export interface FileObserver {
 interface ReadLines {
   /** The first line, counted from 1. */
   offset?: number
-  /** How many lines. */
+  /** The number of lines. */
   limit?: number
 }
 
@@ -116,7 +116,7 @@ function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileOb
   const own = (cwd: string, callId: string, nested: boolean) => {
     const operations = {
       async writeFile(path: string, content: string): Promise<void> {
-        // Somebody else may have changed what this write would replace.
+        // Another program may have changed the text that this write would replace.
         const { refusal } = nested ? GO_AHEAD : await observer.guard(path, undefined, callId)
         if (refusal !== undefined) throw new Error(refusal)
         await write(path, content, observer, callId)

@@ -33,7 +33,7 @@ class Panel implements Component {
   readonly #done: () => void
   #report: Report
   #selected = 0
-  /** How many rows the list had when it was last drawn. */
+  /** The number of the list's rows when it was last drawn. */
   #page = 1
   #filter = ''
   #isTyping = false
@@ -73,7 +73,7 @@ class Panel implements Component {
   render(width: number): string[] {
     if (!this.#isDrawn) {
       this.#isDrawn = true
-      // What was typed while Pi was drawing is read from the terminal before the second of these.
+      // Keys that were pressed while Pi was drawing are read from the terminal before the second of these.
       setImmediate(() => setImmediate(() => this.#begin()))
     }
     const filter = this.#isTyping || this.#filter !== '' ? this.#filterLine() : undefined

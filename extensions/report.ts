@@ -14,11 +14,11 @@ import { billOf, lastAnswer, physicalModel } from './provider.ts'
 export interface Report {
   /** The parts of the window, largest first. They add up to `contextTokens`. */
   shares: Share[]
-  /** What is in the window, largest first; then what has collapsed, newest first. */
+  /** The outputs in the window, largest first; then the collapsed ones, newest first. */
   outputs: Output[]
   /** Tokens of the next request: as in Pi's footer if Pi knows, otherwise characters / 4. */
   contextTokens: number
-  /** What a roll by hand would do now; undefined if it would collapse nothing. */
+  /** The receipt of a roll by hand now; undefined if it would collapse nothing. */
   roll: RollReceipt | undefined
   /** The model's window in tokens; 0 if unknown. */
   contextWindow: number
@@ -38,15 +38,15 @@ export interface Report {
   saved: number | undefined
   /** The same in fresh input tokens. */
   savedTokens: number
-  /** Why nobody knows what was saved; undefined if that is known. */
+  /** The reason why the saving is unknown; undefined if it is known. */
   uncounted: string | undefined
   receipts: RollReceipt[]
-  /** What could leave the window and has not, and why; undefined if nothing could. */
+  /** The text that could leave the window and has not, with the reason; undefined if none could. */
   held: Held | undefined
   off: boolean
-  /** Where the store is, and what is waiting to be sent to it. */
+  /** The place of the store, and the writes that wait to be sent to it. */
   store: string
-  /** How to make the store smaller, once it is large. */
+  /** The way to make the store smaller, once it is large. */
   storeHint: string | undefined
 }
 
@@ -133,7 +133,7 @@ async function inSections(manager: ContextManager, cwd: string, system: number, 
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
 }
 
-/** What has collapsed goes last and keeps its order; the others are sorted by size. */
+/** The order of outputs: collapsed ones are last and keep their order; the others are sorted by size. */
 function byForm(left: Output, right: Output): number {
   const [first, second] = [!isInWindow(left), !isInWindow(right)]
   if (first !== second) return first ? 1 : -1

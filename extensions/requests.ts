@@ -3,7 +3,7 @@
  * compared on request, so they cost nothing during a call.
  */
 
-/** Where two requests first differ. */
+/** The first difference between two requests. */
 export type Difference =
   | { part: 'tools' | 'system prompt' }
   | { part: 'message'; /** From 0. */ index: number; role: string }
@@ -47,7 +47,7 @@ export class LastRequests {
   }
 }
 
-/** Where a provider's payload first differs from an earlier one; null if it only adds to the end. */
+/** The first difference of a provider's payload from an earlier one; null if it only adds to the end. */
 export function differenceOf(earlier: unknown, later: unknown): Difference | null | undefined {
   if (!isRecord(earlier) || !isRecord(later)) return undefined
   const messages = MESSAGES.find((name) => Array.isArray(earlier[name]) && Array.isArray(later[name]))

@@ -70,7 +70,7 @@ export function exemptions({ tools = [], files = [] }: NeverCollapse, cwd: strin
 /** An output that Pi has cut: where the whole output is, and what Pi said after it. */
 interface CutOutput {
   path: string
-  /** How the command ended, if it failed. */
+  /** The end of the command, if it failed. */
   status: string | undefined
 }
 

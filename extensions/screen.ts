@@ -34,11 +34,11 @@ interface Screen {
   page: number
 }
 
-/** How many outputs are always shown, and how many get their rows before the optional parts of the screen. */
+/** The number of outputs that are always shown, and of those that get their rows before the optional parts of the screen. */
 const FEWEST_ROWS = 2
 const ENOUGH_ROWS = 8
 
-/** How many receipts are shown, the newest ones, and what precedes them. */
+/** The number of shown receipts, the newest ones, and the text before them. */
 const RECEIPTS = 3
 const ROLL = 'Last roll:'
 
@@ -231,7 +231,7 @@ function countOf({ rows, selected }: View): string {
   return `(${Math.min(selected + 1, rows.length)}/${rows.length})`
 }
 
-/** Which columns fit besides the names, and how wide they are. */
+/** The columns that fit beside the names, with their widths. */
 interface Columns {
   name: number
   form: number
@@ -257,14 +257,14 @@ function columnsOf(rows: readonly Output[], width: number): Columns {
 /** The width of the column for the size. */
 const SIZE_WIDTH = 5
 
-/** How much of it the model sees, in a word or two. */
+/** The part of an output that the model sees, in a word or two. */
 export function formOf({ form, back }: Output): string {
   if (back === undefined) return form
   return back === 'next' ? 'returning' : 'brought back'
 }
 
 function rowText(row: Output, name: string, columns: Columns, width: number): string {
-  // Of what has collapsed, the size is that of the text that b brings back.
+  // The size of a collapsed output is that of the text that b brings back.
   const size = short(isInWindow(row) ? row.tokens : row.whole)
   const cells = [pad(name, columns.name), pad(formOf(row), columns.form), size.padStart(SIZE_WIDTH)]
   if (columns.age > 0) cells.push(ageOf(row).padStart(columns.age))
@@ -297,7 +297,7 @@ function detailOf({ rows, selected }: View, width: number): string[] {
   return wrapped(`${facts.join(', ')}; ${fateOf(row)}`, width - 2)
 }
 
-/** What becomes of an output, and what a key would do. */
+/** The future of an output, and the effect of a key. */
 function fateOf({ pinned, form, whole, back, mayCollapse }: Output): string {
   if (back !== undefined) return back === 'next' ? 'its text goes to the model with your next message' : 'its text is in the conversation again'
   if (form === 'reference') return `the model sees one line; b brings ${short(whole)} tokens back`

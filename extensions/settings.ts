@@ -37,7 +37,7 @@ export interface Settings {
    * them costs at most one percent of what the session has cost. `start`: from the first call on.
    */
   modelTools: 'worth' | 'start'
-  /** How many tool outputs of one user turn stay active. Default 5. */
+  /** The number of tool outputs of one user turn that stay active. Default 5. */
   perTurn: number
   /** For how many user turns tool outputs stay active, including the current one. Default 3. */
   turnsBack: number
@@ -90,7 +90,7 @@ export interface Settings {
    * (`refuses`). Default undefined: by the model, by what Pi's requests ask for, and by what answers report.
    */
   binding: Binding | undefined
-  /** How many seconds the provider keeps a prompt, if Pi's model catalogue does not say. Default 300, or what is known. */
+  /** The lifetime of a prompt at the provider in seconds, if Pi's model catalogue has none. Default 300, or the known one. */
   cacheLifetimeSeconds: number
   /** True if Pi's footer shows the status line. Default true. */
   statusLine: boolean
@@ -138,7 +138,7 @@ interface ReadSettings {
   problems: string[]
 }
 
-/** Where settings are read from. */
+/** The sources of settings. */
 interface Sources {
   /** Pi's configuration folder. */
   user: string

@@ -10,7 +10,7 @@ import { isInWindow } from './outputs.ts'
 import type { Report } from './report.ts'
 import { money, percentParts, short, shortParts } from './shares.ts'
 
-/** How many outputs the report lists at most. */
+/** The largest number of outputs that the report lists. */
 const LARGEST = 8
 
 /**
@@ -124,7 +124,7 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
   return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
-/** What the key for a roll does: `roll 22k, $0.03`. `price`: dollars for a fresh input token; 0 if unknown. */
+/** The effect of the key for a roll: `roll 22k, $0.03`. `price`: dollars for a fresh input token; 0 if unknown. */
 export function rollHint({ removedTokens, cost }: RollReceipt, price: number): string {
   const once = cost <= 0 ? 'free' : price > 0 ? money(cost * price) : `for ${short(cost)} once`
   return `roll ${short(removedTokens)}, ${once}`

@@ -16,15 +16,15 @@ import { toolOf } from './tools.ts'
 interface Evidence {
   /** The replacements that this process made, by entry, oldest first. */
   edited: ReadonlyMap<string, readonly Made[]>
-  /** From when on it made them, in milliseconds since the epoch. Of earlier edits, their contents are all that is known. */
+  /** The time from which it made them, in milliseconds since the epoch. Earlier edits are known only by their contents. */
   since: number
-  /** Where the last request first differs from the one before; null if it only adds to the end, undefined if unknown. */
+  /** The first difference of the last request from the one before; null if it only adds to the end, undefined if unknown. */
   difference: Difference | null | undefined
-  /** How long the provider keeps a prompt, in milliseconds. */
+  /** The lifetime of a prompt at the provider, in milliseconds. */
   cacheTtlMs: number
   /** Steps whose reasoning the rolls in effect have taken along, because it was bound to what they changed. */
   reasoningLost: number
-  /** How many positions before a breakpoint the provider looks for a cached prefix; undefined if it finds any. */
+  /** The number of positions before a breakpoint in which the provider looks for a cached prefix; undefined if it finds any. */
   lookback?: number | undefined
   /** Sizes above which the whole prompt costs more. */
   steps?: readonly PriceStep[] | undefined
@@ -74,7 +74,7 @@ export function explain(branch: readonly SessionEntry[], evidence: Evidence): st
   return [...dropped, first, ...stepLines(last, evidence), ...(earlier.length > 0 ? ['Earlier breaks:', ...earlier.map(breakLine)] : [])].join('\n')
 }
 
-/** How many breaks before the last call are listed. */
+/** The number of listed breaks before the last call. */
 const EARLIER_BREAKS = 5
 
 /** A call that had to process again what the one before it had sent. */
@@ -172,7 +172,7 @@ function callsOf(branch: readonly SessionEntry[]): Call[] {
   })
 }
 
-/** How many blocks of reasoning the provider reports to have dropped from the request of this answer. */
+/** The number of blocks of reasoning that the provider reports to have dropped from the request of this answer. */
 function droppedReasoning({ diagnostics = [] }: { diagnostics?: readonly { type: string; details?: unknown }[] }): number {
   return readReport({ diagnostics })?.dropped ?? 0
 }
@@ -198,7 +198,7 @@ function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evi
     : ['Probably the provider: nothing on this branch has changed since the previous call, and the request came in time.']
 }
 
-/** How many positions entries are in Anthropic's format, where a run of calls, or of results, is one. */
+/** The number of entries' positions in Anthropic's format, where a run of calls, or of results, is one. */
 function positionsOf(entries: readonly SessionEntry[]): number {
   const kinds = entries.flatMap((entry): string[] => {
     if (entry.type === 'custom_message') return ['text']
@@ -267,7 +267,7 @@ function editCauses(branch: readonly SessionEntry[], before: Call, between: read
   return replacedSentences([...origins, ...originsOf(unclear)])
 }
 
-/** What this process knows of an edit: its own, or another extension's; undefined for one of an earlier process. */
+/** The origin of an edit as far as this process knows it: its own, or another extension's; undefined for one of an earlier process. */
 function knownOrigin({ targetId, replacement, timestamp }: ContextEdit, { edited, since }: Evidence): EditOrigin | undefined {
   const own = edited.get(targetId)?.findLast((one) => sameReplacement(one.replacement, replacement))
   if (own !== undefined) return own.by
