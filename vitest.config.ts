@@ -4,7 +4,7 @@ import type { TestSpecification } from 'vitest/node'
 
 /**
  * Suites that start real programs again and again, or work for long. `npm run test:full` and CI run them, so that `npm test`
- * ends in minutes; a suite that is named on the command line runs, too. Behind each: what of it `npm test` covers all the same.
+ * ends in minutes; a suite that is named on the command line also runs. After each: the part of it that `npm test` covers anyway.
  */
 const SLOW = [
   'cli/names', // cli: the same commands

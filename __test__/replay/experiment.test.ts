@@ -39,7 +39,7 @@ describe('tasks', () => {
   })
 
   test('an unknown task is told', () => {
-    expect(() => tasksNamed(['magic'], 1)).toThrow('there is no task "magic"')
+    expect(() => tasksNamed(['magic'], 1)).toThrow('unknown task "magic"')
   })
 })
 
@@ -54,7 +54,7 @@ describe('arms', () => {
   })
 
   test.each(['', 'other', 'thinking', 'thinking=', 'thinking=0', 'calls=1=2', 'perTurn=3', 'calls=20+'])('%j is none', (name) => {
-    expect(() => armNamed(name)).toThrow(`there is no arm "${name}"`)
+    expect(() => armNamed(name)).toThrow(`unknown arm "${name}"`)
   })
 })
 

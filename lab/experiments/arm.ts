@@ -38,12 +38,12 @@ export function armNamed(name: string): Arm {
   for (const [setting = '', value = '', ...rest] of given) {
     if (VARIED.includes(setting) && rest.length === 0 && /^(keep|[1-9]\d{0,8})$/.test(value)) continue
     const wanted = `${VARIED.join(', ')}=keep or a number of model calls, joined by +`
-    throw new Error(`there is no arm "${name}": plain, managed, or ${wanted}`)
+    throw new Error(`unknown arm "${name}": plain, managed, or ${wanted}`)
   }
   return { name, settings: Object.fromEntries(given.map(([setting, value]) => [setting, value === 'keep' ? value : Number(value)])) }
 }
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Outcome {
   /** The arm's name. */
   arm: string
@@ -66,7 +66,7 @@ export interface Outcome {
   tools: Record<string, number>
 }
 
-/** How models are run. */
+/** The way in which models are run. */
 interface ModelChoice {
   /** `provider/id` of a model that Pi is configured for; undefined for the scripted one. */
   model: string | undefined
@@ -101,7 +101,7 @@ const NOTHING = {
 interface Ran {
   folder: string
   sessionFile: string | undefined
-  /** What Pi said where it failed. */
+  /** Pi's message if it failed. */
   ended: string | undefined
 }
 

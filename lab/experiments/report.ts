@@ -10,7 +10,7 @@ export interface Runs {
   outcomes: readonly Outcome[]
 }
 
-/** What the runs have in common. */
+/** The conditions that the runs share. */
 interface Protocol {
   model: string
   pi: string

@@ -245,7 +245,7 @@ export function tasksNamed(names: readonly string[] | undefined, seed: number): 
   return names.map((name) => {
     const task = all.find((one) => one.name === name)
     if (task === undefined)
-      throw new Error(`there is no task "${name}"; known are ${all.map((one) => one.name).join(', ')}`)
+      throw new Error(`unknown task "${name}"; known are ${all.map((one) => one.name).join(', ')}`)
     return task
   })
 }

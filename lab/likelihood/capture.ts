@@ -100,7 +100,7 @@ class ByAge {
   }
 }
 
-/** How much larger than the other arm's a request may be before outputs are hidden. */
+/** The size of a request relative to the other arm's above which outputs are hidden. */
 const TOLERANCE = 1.05
 
 function masked(block: ReplayBlock): ReplayBlock {

@@ -4,7 +4,7 @@
  */
 import type { ReplayBlock } from '../../lib/recordings/index.ts'
 
-/** What a piece of an answer is. */
+/** The kind of a piece of an answer. */
 export type Part = 'thinking' | 'text' | 'calls'
 
 /** A piece of an answer. */

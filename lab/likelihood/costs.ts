@@ -1,4 +1,4 @@
-/** What the requests of an arm cost: the part that the one before it shares is read from the cache, the rest is written. */
+/** The costs of an arm's requests: the part that the one before it shares is read from the cache, the rest is written. */
 import type { Captured } from './capture.ts'
 
 /** UTF-16 units of all requests of a session. */

@@ -15,7 +15,7 @@ const STRUCT_BYTES = 512
 /** The first fields of `llama_context_params` by default; another layout has other values here. */
 const CONTEXT_DEFAULTS = [512, 2048, 512, 1]
 
-/** What a call into the library takes and gives. */
+/** A call into the library. */
 type Native = (...args: unknown[]) => unknown
 
 interface Koffi {
@@ -26,7 +26,7 @@ interface Koffi {
   view(pointer: unknown, bytes: number): ArrayBuffer
 }
 
-/** How much a context holds and how many threads work. */
+/** The size of a context and the number of threads. */
 export interface EngineOptions {
   /** A folder with `node_modules/koffi` and `node_modules/@node-llama-cpp/...`. */
   tools: string

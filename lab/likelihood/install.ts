@@ -53,7 +53,7 @@ export function toolsFolder(cache: string): string {
 export function modelFile(name: string, cache: string): string {
   const model = MODELS[name]
   if (model === undefined) {
-    if (!existsSync(name)) throw new Error(`there is no model ${name}: name a GGUF file, or ${Object.keys(MODELS).join(' or ')}`)
+    if (!existsSync(name)) throw new Error(`the model ${name} is unknown: name a GGUF file, or ${Object.keys(MODELS).join(' or ')}`)
     return name
   }
   const file = join(cache, `${name}.gguf`)

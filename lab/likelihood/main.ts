@@ -59,7 +59,7 @@ function opened(): Engine | undefined {
 async function run(): Promise<void> {
   const names = values.arms?.split(',').map((name) => name.trim())
   const unknown = names?.find((name) => !ARMS.some((arm) => arm.name === name))
-  if (unknown !== undefined) throw new Error(`there is no arm ${unknown}; the arms are ${ARMS.map(({ name }) => name).join(', ')}`)
+  if (unknown !== undefined) throw new Error(`unknown arm ${unknown}; the arms are ${ARMS.map(({ name }) => name).join(', ')}`)
   const arms = ARMS.filter((arm, index) => index === 0 || names === undefined || names.includes(arm.name))
   const [part = 1, parts = 1] = values.part.split('/').map(Number)
   const files: string[] = []

@@ -18,7 +18,7 @@ const DATA = 'docs/harm'
 /** The price of a cached and of a written token, relative to a fresh one. */
 const RATIOS = { read: 0.1, write: 1.25 }
 
-/** How many of the worst answers the page names. */
+/** The number of the worst answers that the page names. */
 const WORST = 10
 
 const args = process.argv.slice(process.argv.findIndex((one) => one.endsWith('report.ts')) + 1)

@@ -33,14 +33,14 @@ export interface ArmFigures {
   parts: Record<Part, number>
   /** The share of the change that falls on names and quotes which stand only in hidden text. */
   hiddenShare: number
-  /** Of the changes of single answers. */
+  /** The median of the changes of single answers. */
   median: number
   ninth: number
   /** The share of answers with more than five nats more. */
   worse: number
 }
 
-/** How many samples the intervals come from. */
+/** The number of samples behind the intervals. */
 const SAMPLES = 2000
 
 /** A change of more nats than this counts as worse. */
