@@ -1,4 +1,4 @@
-/** The user's commands: `/context`, and `/context` with `on`, `off`, `roll`, `undo` or `why`. */
+/** The user's commands: `/context`, and `/context` with `on`, `off`, `roll`, `undo`, `why` or `seen`. */
 import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import { sentenceOf } from '../lib/core/index.ts'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
@@ -7,6 +7,7 @@ import { tell } from './guard.ts'
 import type { Host } from './host.ts'
 import { showPanel } from './panel.ts'
 import { makeReport } from './report.ts'
+import { seen } from './seen.ts'
 import { reportLines } from './ui.ts'
 import { why } from './why.ts'
 
@@ -22,6 +23,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
   roll: { does: 'collapse everything that is old enough now', run: (host, ctx) => rollNow(host, ctx, before(ctx)) },
   undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
   why: { does: 'what broke the cached prefix at the last calls, who did it, and what that cost', run: why },
+  seen: { does: 'what the model sees in place of what Pi wrote: replaced, shortened, removed, added', run: seen },
 }
 
 /** A notice before the roll, and Pi's own question. Without an interface, the command itself is the answer. */
@@ -35,7 +37,7 @@ function before(ctx: ExtensionCommandContext): StateBefore {
 /** Registers `/context`. */
 export function registerCommand(pi: ExtensionAPI, host: Host): void {
   pi.registerCommand('context', {
-    description: 'What fills the context window and what was saved; on, off, roll, undo, why',
+    description: 'What fills the context window and what was saved; on, off, roll, undo, why, seen',
     getArgumentCompletions: (prefix) => {
       // Enter must run a complete word and not complete it again.
       if (Object.hasOwn(ACTIONS, prefix)) return null

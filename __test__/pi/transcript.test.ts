@@ -249,7 +249,7 @@ describe('RPC mode', () => {
     expect(report).toMatch(/\n {2}a\.txt {2}full, [\d.]+k? tokens, read, id=/)
     expect(report).toContain(place)
     expect(await command(rpc, '/context of')).toEqual([
-      '/context takes on, off, roll, undo, why, or nothing; not "of".',
+      '/context takes on, off, roll, undo, why, seen, or nothing; not "of".',
     ])
     // There is nothing to say yet, so the footer stays as Pi has it.
     const status = (): unknown => rpc.events.filter((event) => event['method'] === 'setStatus').at(-1)!['statusText']

@@ -6,9 +6,10 @@ import type { SessionSummary } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
 import { begin, contentsOf, END, rebuild, sessionParts } from '../inspect/index.ts'
 import { piSessionFolder } from '../recordings/index.ts'
-import { countOf, out, plain, tell, UsageError, when, writePrivately } from '../ui/index.ts'
+import { changeLines, countOf, out, plain, requestChanges, tell, UsageError, when, widthOf, writePrivately } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
+import { paged } from './pager.ts'
 import { piSessionFile } from './pi-session.ts'
 import { inStore } from '../native/index.ts'
 import { reading, STORE_HELP } from './store.ts'
@@ -30,8 +31,11 @@ ${STORE_HELP}
 What the model was sent
   --call N              show what model call N was sent (counted from 0),
                         rebuilt byte for byte from Pi's session file, as JSON,
-                        and what was lost of its reasoning. Needs --session or
-                        --pi-session.
+                        and what was lost of its reasoning. A negative N counts
+                        from the last call, -1, and shows in words what was
+                        replaced, shortened, removed and added. Needs --session
+                        or --pi-session.
+  --changes, --json     with any N: in words; as JSON
   --pi-session FILE     Pi's session file (default: the one of --session in Pi's
                         own folder)
 
@@ -43,18 +47,19 @@ export const INSPECT_OPTIONS = {
   html: { type: 'string' },
   json: { type: 'boolean' },
   call: { type: 'string' },
+  changes: { type: 'boolean' },
   'pi-session': { type: 'string' },
 } as const
 
 /** Runs the command; resolves with the exit code. */
 export async function inspect(args: string[]): Promise<number> {
-  const { values: given, positionals } = parseArgs({ args, options: INSPECT_OPTIONS, allowPositionals: true })
+  const { values: given, positionals } = parseArgs({ args: joined(args), options: INSPECT_OPTIONS, allowPositionals: true })
   const named = [...positionals, ...(given.session === undefined ? [] : [given.session])]
   if (named.length > 1) throw new UsageError(`inspect takes one session; ${named.length} were given`)
   const [session] = named
   const values = { ...given, ...(session === undefined ? {} : { session }) }
   if (values.call !== undefined)
-    return showCall(countOf('call', values.call, 0), values.session, values['pi-session'])
+    return showCall(values.call, values)
   return reading(values.store, (store) => listed(store, values))
 }
 
@@ -114,13 +119,25 @@ function list(sessions: readonly SessionSummary[], store: string): void {
   }
 }
 
-async function showCall(call: number, session: string | undefined, given: string | undefined): Promise<number> {
-  const file = given ?? (await piFileOf(session))
+/** A negative number is a value and not an option. */
+function joined(args: readonly string[]): string[] {
+  return args.flatMap((one, at) => (one === '--call' && /^-\d+$/.test(args[at + 1] ?? '') ? [`--call=${args[at + 1]}`] : args[at - 1] === '--call' && /^-\d+$/.test(one) ? [] : [one]))
+}
+
+async function showCall(given: string, { session, 'pi-session': named, changes, json }: { session?: string; 'pi-session'?: string; changes?: boolean; json?: boolean }): Promise<number> {
+  const call = countOf('call', given, 0, -Number.MAX_SAFE_INTEGER)
+  const file = named ?? (await piFileOf(session))
   if (!existsSync(file)) throw new UsageError(`${file} does not exist`)
-  const { calls, request } = await rebuild(file, call)
+  const { calls, request, written } = await rebuild(file, call)
   if (request === undefined)
     throw new UsageError(`${file} has ${calls} calls, counted from 0, so call ${call} does not exist`)
-  out(JSON.stringify(request, null, 2))
+  if (json === true || (changes !== true && call >= 0)) out(JSON.stringify(request, null, 2))
+  else {
+    await paged(async (write) => {
+      await write(plain(`Call ${request.call} of ${calls}, counted from 0: ${request.model}`))
+      for (const line of changeLines(requestChanges(written, request.messages), widthOf(process.stdout))) await write(line)
+    })
+  }
   return 0
 }
 

@@ -19,10 +19,20 @@ interface Rebuilt {
   reasoning: ShownReasoning
 }
 
+/** A request beside the messages as they were written. */
+export interface RebuiltCall {
+  /** The calls of the file. */
+  calls: number
+  /** Undefined if the file has no such call. */
+  request: Rebuilt | undefined
+  /** The messages of the branch without any replacement. */
+  written: Message[]
+}
+
 type Line = Record<string, unknown>
 
-/** The number of calls in a session file, and the call with a given number; undefined if the call does not exist. */
-export async function rebuild(file: string, call: number): Promise<{ calls: number; request: Rebuilt | undefined }> {
+/** The call with a given number, counted from 0; a negative one counts from the end, so that -1 is the last. */
+export async function rebuild(file: string, number: number): Promise<RebuiltCall> {
   const lines: Line[] = []
   for await (const { value } of jsonLines(file)) lines.push(value)
   const entries = new Map<string, Line>()
@@ -38,8 +48,9 @@ export async function rebuild(file: string, call: number): Promise<{ calls: numb
     const message = line['message'] as Message | undefined
     if (line['type'] === 'message' && message !== undefined && isCall(message)) answers.push(entry)
   }
+  const call = number < 0 ? answers.length + number : number
   const answer = answers[call]
-  if (answer === undefined) return { calls: answers.length, request: undefined }
+  if (answer === undefined) return { calls: answers.length, request: undefined, written: [] }
   const message = answer['message'] as Message
   const branch = branchTo(entries, answer['parentId'] as string | null)
   const recorded = branch.flatMap((entry) => (entry['type'] === 'message' ? [entry['message'] as Message] : []))
@@ -49,6 +60,7 @@ export async function rebuild(file: string, call: number): Promise<{ calls: numb
   const whole = project(branch.filter(({ type }) => type !== 'context_edit'))
   return {
     calls: answers.length,
+    written: whole,
     request: {
       call,
       model: `${message.provider ?? ''}/${message.model ?? ''}`,

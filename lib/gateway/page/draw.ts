@@ -1,5 +1,6 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
 import { escape, heldText, lineChart, ROLL_REASONS, savingText, tokens } from '../../ui/index.ts'
+import { changeRows, changesText } from './changes.ts'
 import { hostTitle } from '../../host-tools/index.ts'
 import type { HostName } from '../../host-tools/index.ts'
 import type { RollReceipt } from '../../../index.js'
@@ -29,6 +30,7 @@ export function draw(sessions: readonly SessionSums[], selected: SessionSums | u
     lists: {
       sessions: sessions.toReversed().map((one) => [one.session, sessionRow(one, one.session === selected?.session)]),
       outputs: (look?.outputs ?? []).map((one) => [one.object, outputRow(one)]),
+      changes: changeRows(look),
       calls: (selected?.calls ?? []).toReversed().map((call) => [String(call.number), callRow(call)]),
     },
   }
@@ -36,11 +38,11 @@ export function draw(sessions: readonly SessionSums[], selected: SessionSums | u
 
 function nothing(): Record<string, string> {
   const waiting = '<h2>Waiting for the first request</h2><p class="dim">As soon as an agent sends one through the gateway, its session appears here.</p>'
-  return { head: waiting, figures: '', chart: '', window: '', rolls: '', breaks: '' }
+  return { head: waiting, figures: '', chart: '', window: '', seen: '', rolls: '', breaks: '' }
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
-  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
+  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {

@@ -1,8 +1,8 @@
 /** The contents of a conversation's window: read from what the host wrote last, and from what went out for it. */
-import { shortName, subject } from '../../ui/index.ts'
+import { requestChanges, shortName, subject } from '../../ui/index.ts'
 import type { EngineMessage } from '../../core/index.ts'
 import { resultText } from '../../core/index.ts'
-import type { Held } from '../../ui/index.ts'
+import type { Held, RequestChanges } from '../../ui/index.ts'
 import type { Conversation } from '../conversation.ts'
 import { heldIn } from '../held.ts'
 import { hostShape, newFacts } from '../shape.ts'
@@ -46,6 +46,8 @@ export interface Look {
   contextWindow: number
   /** The text that could leave and has not, with the reason; undefined if none could. */
   held: Held | undefined
+  /** The last request beside the host's own messages. */
+  changes: RequestChanges
 }
 
 /** Looks at a conversation as of its last request. */
@@ -60,7 +62,7 @@ export async function lookAt(conversation: Conversation): Promise<Look> {
   const contextTokens = shares.reduce((sum, { tokens }) => sum + tokens, 0)
   const outputs = await outputsOf(conversation, own, shown, facts)
   const held = await heldIn(conversation)
-  return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow, held }
+  return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow, held, changes: requestChanges(own, shown) }
 }
 
 /** Returns what the model sees of an output now; undefined if it is not there. */
