@@ -15,7 +15,7 @@ use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 
-use super::observed::ObservedFile;
+use super::look::ObservedFile;
 use super::reading::{self, FileState};
 use super::tracking::Tracking;
 

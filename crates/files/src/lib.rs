@@ -6,6 +6,7 @@
 
 pub mod drives;
 pub mod index;
+pub mod look;
 pub mod many;
 pub mod observed;
 pub mod pending;

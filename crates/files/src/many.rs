@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::index::{FileReader, ReadFor, refusal};
-use super::observed::{ObservedFile, file_id};
+use super::look::{ObservedFile, file_id};
 
 /// How many threads read.
 const READERS: usize = 4;

@@ -19,7 +19,7 @@ use context_session::paths::{Disk, Place};
 use context_store::{AsOf, KnownAt, StoreError};
 
 use super::index::{FileReader, ReadFor};
-use super::observed::{ObservedFile, file_id};
+use super::look::{ObservedFile, file_id};
 use super::reading::FileState;
 use super::stamps::{Stamp, StampNote, Stamps};
 

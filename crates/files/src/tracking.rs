@@ -15,7 +15,7 @@ use context_session::paths::Paths;
 use context_watch::{NotifyTracker, SharedTracker, Sink, Touch, Tracker, TrackerOptions, WatchError};
 
 use super::drives::Drives;
-use super::observed::file_id;
+use super::look::file_id;
 use super::pending::PendingReads;
 use super::stamps::Stamp;
 

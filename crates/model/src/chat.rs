@@ -24,6 +24,7 @@
 //! unchanged, because a chat changes only by patches that add.
 
 mod change;
+mod fields;
 mod roll;
 
 pub use change::ChatPatch;
@@ -39,7 +40,7 @@ use crate::error::ModelError;
 use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
-use change::{
+use fields::{
     ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list,
     text, texts,
 };

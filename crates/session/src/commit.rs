@@ -1,21 +1,17 @@
 //! The only way to change what is stored of a session that has begun: a transaction under construction, how it is saved, and
 //! the only loop that retries after a conflict. A session's first documents are written by `engine/open.rs`.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 
 use context_model::chat::ChatPatch;
 use context_model::id::ObjectId;
-use context_model::object::Document;
-use context_model::patch::Patch;
-use context_model::session::SetsChange;
 use context_model::time::TxId;
 use context_store::{Receipt, StoreError, Transaction, Write};
-use indexmap::IndexMap;
 use serde_json::json;
 
 use super::catalog::Meta;
 use super::session::{SessionChange, SessionWrite};
+pub use super::work::{Documents, Work};
 use super::{Session, refresh};
 use crate::client::{Client, Fsync};
 use crate::error::{EngineError, Result};
@@ -23,35 +19,6 @@ use crate::error::{EngineError, Result};
 /// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
 /// the retries end by themselves; the bound guards against a broken store.
 const MAX_ATTEMPTS: usize = 100;
-
-/// A transaction under construction.
-#[derive(Default)]
-pub struct Work {
-    /// Documents to write whole.
-    pub documents: Documents,
-    /// The additions to the chat.
-    pub chat: ChatPatch,
-    /// How the sets change.
-    pub change: SetsChange,
-    /// Fields of the session document beside the sets.
-    pub session: Patch,
-    /// The conditions that must hold in the store.
-    pub expected: IndexMap<ObjectId, Option<TxId>>,
-    /// How many turns the chat has afterwards, if it is written whole.
-    pub turns: Option<usize>,
-    /// How the agent named files.
-    pub displays: IndexMap<ObjectId, String>,
-    /// The stays that were changed, with what they were before.
-    pub stays_before: Vec<(ObjectId, Option<usize>)>,
-    /// Objects that nobody had activated before.
-    pub activated: Vec<ObjectId>,
-    /// Objects that are needed in this user turn.
-    pub renewed: Vec<ObjectId>,
-    /// Objects that the model or a user releases.
-    pub dropped: Vec<ObjectId>,
-    /// Objects that the catalog knows before the store does.
-    pub ahead: Vec<ObjectId>,
-}
 
 /// A write that a caller wants to make. After a conflict, other clients' writes are taken in and the intent starts
 /// over.
@@ -300,52 +267,6 @@ impl Work {
         }
         self.session.put(&["display_paths", id.as_str()], json!(path));
         self.displays.insert(id.clone(), path.to_owned());
-    }
-}
-
-/// Documents in write order. Adding one takes constant time.
-#[derive(Default)]
-pub struct Documents {
-    all: Vec<Document>,
-    places: HashMap<ObjectId, Vec<usize>>,
-    /// How many comparisons between documents were made.
-    #[cfg(test)]
-    compared: usize,
-}
-
-impl Documents {
-    /// Adds a document.
-    pub fn push(&mut self, document: Document) {
-        self.places.entry(document.id().clone()).or_default().push(self.all.len());
-        self.all.push(document);
-    }
-
-    /// Adds a document unless an equal one is already there.
-    pub fn push_new(&mut self, document: Document) {
-        let places = self.places.get(document.id()).map_or(&[][..], Vec::as_slice);
-        #[cfg(test)]
-        {
-            self.compared += places.len();
-        }
-        if !places.iter().any(|place| self.all[*place] == document) {
-            self.push(document);
-        }
-    }
-
-    /// Returns whether there is a version of this object.
-    pub fn has(&self, id: &ObjectId) -> bool {
-        self.places.contains_key(id)
-    }
-
-    /// The objects, each once.
-    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
-        self.places.keys()
-    }
-
-    /// Takes the documents out.
-    pub fn take(&mut self) -> Vec<Document> {
-        self.places.clear();
-        std::mem::take(&mut self.all)
     }
 }
 

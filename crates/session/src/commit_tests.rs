@@ -3,6 +3,9 @@
 use context_model::source::FilesystemSource;
 use context_model::time::Timestamp;
 
+use context_model::object::Document;
+use context_model::patch::Patch;
+
 use super::*;
 
 /// Only what a transaction has made a version of is noted as written by it.

@@ -15,5 +15,6 @@ pub mod paths;
 pub mod references;
 pub mod refresh;
 mod session;
+mod work;
 
 pub use session::{Session, SessionChange, SessionWrite};

@@ -12,7 +12,7 @@ use context_model::session::Sets;
 use context_model::time::TxId;
 use context_projection::Objects;
 
-use super::commit::Work;
+use super::work::Work;
 use crate::catalog::{Catalog, Meta, MetaKind};
 use crate::error::{EngineError, Result};
 

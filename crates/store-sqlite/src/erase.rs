@@ -12,14 +12,15 @@ use context_model::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
+use super::columns::{blob, optional};
 use super::error::Result;
 use super::forgotten;
 use super::form::{self, StoredText};
 use super::index::{indexable, row_of};
+use super::local::set_local;
 use super::pack;
 use super::read;
 use super::row::{self, Row, select};
-use super::writer::set_local;
 use context_store::backend::erasing::{self, Needles, stripped};
 use context_store::{AsOf, Erase, Erased, ErasedCount, StoreError};
 
@@ -41,7 +42,7 @@ pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) ->
         while let Some(sql) = rows.next()? {
             whole.insert(sql.get::<_, i64>(0)?);
             contents.extend(sql.get::<_, Option<i64>>(1)?);
-            contents.extend(row::blob(sql, 2)?.and_then(pack::texts_of).into_iter().flatten());
+            contents.extend(blob(sql, 2)?.and_then(pack::texts_of).into_iter().flatten());
         }
     }
     contents.retain(|content| is_to_go(connection, *content).unwrap_or(true));
@@ -171,13 +172,13 @@ fn touched(connection: &Connection, contents: &BTreeSet<i64>, needles: &Needles)
     let is_in = |json: Option<&str>| json.is_some_and(|json| needles.is_in_json(json));
     while let Some(sql) = rows.next()? {
         let content = sql.get::<_, Option<i64>>(1)?;
-        let packed = row::blob(sql, 2)?;
+        let packed = blob(sql, 2)?;
         let refers = content.is_some_and(|content| contents.contains(&content))
             || packed.and_then(pack::texts_of).into_iter().flatten().any(|text| contents.contains(&text));
         let holds = !needles.is_empty()
             && match packed.and_then(pack::Unpacked::new) {
                 Some(unpacked) => is_in(Some(unpacked.parts().body)) || is_in(unpacked.parts().patch),
-                None => is_in(row::optional(sql, 3)?) || is_in(row::optional(sql, 4)?),
+                None => is_in(optional(sql, 3)?) || is_in(optional(sql, 4)?),
             };
         if refers || holds {
             touched.insert(sql.get(0)?);

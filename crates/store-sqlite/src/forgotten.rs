@@ -7,9 +7,9 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+use super::columns::text;
 use super::error::Result;
 use super::form::{self, StoredText};
-use super::row;
 use super::row::{Row, TextColumn, select};
 
 /// The texts that were forgotten, as far as this connection has read them.
@@ -31,7 +31,7 @@ impl Forgotten {
             while let Some(row) = rows.next()? {
                 let damaged =
                     |_| StoreError::Corrupt("what was forgotten can't be read; restore the file".into());
-                self.gone.extend(serde_json::from_str(row::text(row, 0)?).map_err(damaged)?);
+                self.gone.extend(serde_json::from_str(text(row, 0)?).map_err(damaged)?);
             }
             self.record = last;
         }

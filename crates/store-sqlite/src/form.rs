@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, get_frame_content_size};
 
+use super::columns::text as column_text;
 use super::error::{Result, Trouble};
-use super::row::text as column_text;
 use context_store::StoreError;
 
 /// The values of the column `codec`.

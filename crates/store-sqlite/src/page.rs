@@ -12,9 +12,10 @@ use context_store::{StoreError, Version};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
+use super::columns::text;
 use super::error::Result;
-use super::row::{Row, TextColumn, select, text};
-use super::{read, row};
+use super::read;
+use super::row::{Row, TextColumn, select};
 
 /// The versions of an object that transactions after this one wrote, in order. At most this many versions and about this
 /// many bytes of text, but at least those of one transaction.
@@ -218,7 +219,7 @@ pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMa
         if changed <= tx {
             break;
         }
-        changes.entry(ObjectId::new(row::text(row, 1)?)).or_insert(changed);
+        changes.entry(ObjectId::new(text(row, 1)?)).or_insert(changed);
     }
     Ok(changes)
 }

@@ -10,9 +10,10 @@ use context_model::time::Timestamp;
 use rusqlite::Connection;
 use serde_json::Value;
 
+use super::columns::blob;
 use super::error::Result;
 use super::form::ERASED;
-use super::{erase, pack, read, row};
+use super::{erase, pack, read};
 use context_store::sessions::{Limits, Pruned};
 use context_store::{AsOf, StoreError};
 
@@ -157,7 +158,7 @@ fn weigh(connection: &Connection, order: &[SessionId], now: Timestamp) -> Result
     let mut rows = find.query([])?;
     while let Some(sql) = rows.next()? {
         let position = objects.get(&sql.get(0)?).copied().unwrap_or(STAYS);
-        let texts = row::blob(sql, 2)?.and_then(pack::texts_of);
+        let texts = blob(sql, 2)?.and_then(pack::texts_of);
         for content in texts.into_iter().flatten().chain(sql.get::<_, Option<i64>>(1)?) {
             let last = contents.entry(content).or_insert(position);
             *last = position.max(*last);

@@ -9,10 +9,10 @@ use context_model::patch::Patch;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use context_store::{Erased, StoreError};
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 
+use super::columns::{blob, optional, text};
 use super::error::{Result, Trouble};
 use super::form::{self, StoredText};
 use super::pack::{self, RowParts, Unpacked};
@@ -258,30 +258,4 @@ impl<'a> Row<'a> {
 /// The text of a row of [`select`].
 pub(super) fn content(connection: &Connection, row: &rusqlite::Row<'_>) -> Result<Option<StoredText>> {
     form::text_at(connection, row, TEXT)
-}
-
-pub(super) fn text<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<&'a str> {
-    optional(row, index)?.ok_or_else(wrong_type)
-}
-
-/// A text, or null.
-pub(super) fn optional<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a str>> {
-    match row.get_ref(index)? {
-        ValueRef::Null => Ok(None),
-        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| wrong_type()),
-        _ => Err(wrong_type()),
-    }
-}
-
-/// Bytes, or null.
-pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a [u8]>> {
-    match row.get_ref(index)? {
-        ValueRef::Null => Ok(None),
-        ValueRef::Blob(bytes) => Ok(Some(bytes)),
-        _ => Err(wrong_type()),
-    }
-}
-
-fn wrong_type() -> Trouble {
-    StoreError::Corrupt("a stored value does not have its column's type".into()).into()
 }

@@ -8,11 +8,11 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::columns::text;
 use super::error::Result;
 use super::form::{self, StoredText};
 use super::pool::Limit;
 use super::ranked;
-use super::row::text;
 use context_store::backend::words::{self, Phrase};
 use context_store::{Hit, Search, StoreError};
 

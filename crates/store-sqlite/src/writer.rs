@@ -19,6 +19,7 @@ use super::connect::{self, PATIENCE, patiently_for};
 use super::error::Result;
 use super::forgotten::Forgotten;
 use super::index;
+use super::local::set_local;
 use super::prepare::Prepared;
 use super::settle::Durability;
 use super::store_file::StoreFile;
@@ -331,13 +332,6 @@ impl Writer {
     pub fn set_locals(&self, names: &[String], value: &str) -> Result<()> {
         self.write(|connection| names.iter().try_for_each(|name| set_local(connection, name, value)))
     }
-}
-
-/// Sets a value of the `local` table within the current transaction.
-pub(super) fn set_local(connection: &Connection, name: &str, value: &str) -> Result<()> {
-    let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
-    connection.execute(set, [name, value])?;
-    Ok(())
 }
 
 fn patience(is_hurried: bool) -> Duration {

@@ -2,6 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fields::{
+    ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, SAID, TOOLCALL_IDS, TOOLCALL_REFS,
+    TURN_COUNT, TURNS, USER, text,
+};
 use super::roll::RollEntry;
 use crate::canonical::{MAX_DEPTH, is_deeper_than};
 use crate::error::ModelError;
@@ -168,35 +172,6 @@ fn meta(message: &Value) -> Map<String, Value> {
     let fields = message.as_object().into_iter().flatten();
     let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-pub(super) const TURNS: &str = "turns";
-pub(super) const TURN_COUNT: &str = "turn_count";
-pub(super) const TOOLCALL_REFS: &str = "toolcall_refs";
-pub(super) const USER: &str = "user";
-pub(super) const ASSISTANT: &str = "assistant";
-pub(super) const TOOLCALL_IDS: &str = "toolcall_ids";
-pub(super) const ACTIVATED_IDS: &str = "activated_ids";
-pub(super) const ROLLS: &str = "rolls";
-pub(super) const NOTICES: &str = "notices";
-pub(super) const SAID: &str = "said";
-pub(super) const LISTED: &str = "listed";
-pub(super) const EVIDENCE: &str = "evidence";
-pub(super) const INSERTED: &str = "inserted";
-
-/// The items of a list.
-pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    value.get(name).and_then(Value::as_array).into_iter().flatten()
-}
-
-/// The texts of a list.
-pub(super) fn texts<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    list(value, name).filter_map(Value::as_str)
-}
-
-/// A text.
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(Value::as_str)
 }
 
 /// A line that tells the model that a file has another version.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::change::{list, texts};
+use super::fields::{list, texts};
 use crate::id::ObjectId;
 
 /// A roll as recorded in its turn, so that a resumed session shows the same as before.

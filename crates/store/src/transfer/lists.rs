@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use super::rules::Refused;
+/// Why a version is refused, as a sentence.
+pub(super) type Refused = String;
 
 /// Prefixes of the IDs of infrastructure objects.
 const INFRASTRUCTURE: [&str; 3] = ["session:", "chat:", "system_prompt:"];

@@ -15,7 +15,7 @@ use context_model::tokens::utf16_len;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use super::lists::{Touched, change_list, is_infrastructure, lists, within};
+use super::lists::{Refused, Touched, change_list, is_infrastructure, lists, within};
 use crate::Change;
 use crate::redacted::has_marks;
 
@@ -25,9 +25,6 @@ const MOST_LEVELS: usize = MAX_DEPTH + 8;
 
 /// The most list elements that may be moved while one object's history is reconstructed: some seconds' worth.
 const MOST_MOVES: usize = 2_000_000_000;
-
-/// Why a version is refused.
-pub(super) type Refused = String;
 
 /// An object whose history is read version by version.
 pub(super) struct History {

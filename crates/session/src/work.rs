@@ -1,0 +1,86 @@
+//! A transaction under construction: what a change writes, and what memory needs to take it back.
+
+use std::collections::HashMap;
+
+use context_model::chat::ChatPatch;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::session::SetsChange;
+use context_model::time::TxId;
+use indexmap::IndexMap;
+
+/// A transaction under construction.
+#[derive(Default)]
+pub struct Work {
+    /// Documents to write whole.
+    pub documents: Documents,
+    /// The additions to the chat.
+    pub chat: ChatPatch,
+    /// How the sets change.
+    pub change: SetsChange,
+    /// Fields of the session document beside the sets.
+    pub session: Patch,
+    /// The conditions that must hold in the store.
+    pub expected: IndexMap<ObjectId, Option<TxId>>,
+    /// How many turns the chat has afterwards, if it is written whole.
+    pub turns: Option<usize>,
+    /// How the agent named files.
+    pub displays: IndexMap<ObjectId, String>,
+    /// The stays that were changed, with what they were before.
+    pub stays_before: Vec<(ObjectId, Option<usize>)>,
+    /// Objects that nobody had activated before.
+    pub activated: Vec<ObjectId>,
+    /// Objects that are needed in this user turn.
+    pub renewed: Vec<ObjectId>,
+    /// Objects that the model or a user releases.
+    pub dropped: Vec<ObjectId>,
+    /// Objects that the catalog knows before the store does.
+    pub ahead: Vec<ObjectId>,
+}
+
+/// Documents in write order. Adding one takes constant time.
+#[derive(Default)]
+pub struct Documents {
+    all: Vec<Document>,
+    places: HashMap<ObjectId, Vec<usize>>,
+    /// How many comparisons between documents were made.
+    #[cfg(test)]
+    pub(crate) compared: usize,
+}
+
+impl Documents {
+    /// Adds a document.
+    pub fn push(&mut self, document: Document) {
+        self.places.entry(document.id().clone()).or_default().push(self.all.len());
+        self.all.push(document);
+    }
+
+    /// Adds a document unless an equal one is already there.
+    pub fn push_new(&mut self, document: Document) {
+        let places = self.places.get(document.id()).map_or(&[][..], Vec::as_slice);
+        #[cfg(test)]
+        {
+            self.compared += places.len();
+        }
+        if !places.iter().any(|place| self.all[*place] == document) {
+            self.push(document);
+        }
+    }
+
+    /// Returns whether there is a version of this object.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        self.places.contains_key(id)
+    }
+
+    /// The objects, each once.
+    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.places.keys()
+    }
+
+    /// Takes the documents out.
+    pub fn take(&mut self) -> Vec<Document> {
+        self.places.clear();
+        std::mem::take(&mut self.all)
+    }
+}
