@@ -145,7 +145,7 @@ async function slid(window: number, count: number): Promise<number> {
   return bytes
 }
 
-/** So many calls, each with an argument whose name means something to JavaScript. */
+/** Makes `count` calls, each with an argument whose name means something to JavaScript. */
 async function oddArguments(count: number): Promise<void> {
   const manager = await ContextManager.open({ sessionId: 's', cwd: root, store: { kind: 'memory' }, watch: false })
   const projection = new Projection(manager, { shape: 'anthropic' })

@@ -359,7 +359,7 @@ export class Boundary {
   }
 }
 
-/** Returns whether a call comes with results of tools: what stands behind the last answer begins with one. */
+/** True if a call comes with results of tools: the messages after the last answer begin with one. */
 function endsWithResult(messages: readonly { role: string }[]): boolean {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant')
   return messages.slice(answer + 1).some(({ role }) => role === 'toolResult') && !messages.slice(answer + 1).some(({ role }) => role === 'user')

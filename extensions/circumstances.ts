@@ -91,7 +91,7 @@ export class Circumstances {
     return this.#odds.counts
   }
 
-  /** Returns whether the system prompt or the tools have changed since the last answer, where that costs the cache. */
+  /** True if the system prompt or the tools have changed since the last answer, where that costs the cache. */
   #hasOtherHead(ctx: ExtensionContext): boolean {
     return this.#answeredHead !== undefined && !appendsTools(ctx.model) && this.#answeredHead !== this.#headOf(ctx)
   }

@@ -83,8 +83,8 @@ export class Host {
   }
 
   /**
-   * A handler that never fails and does nothing without an open session. What it throws is reported once, and Pi
-   * continues as it would without the extension, or with what `instead` returns of the last session that was open.
+   * A handler that never fails and does nothing without an open session. An error is reported once, and Pi
+   * continues as without the extension, or with the result of `instead` for the last session that was open.
    */
   handler<E, R = undefined>(
     name: string,

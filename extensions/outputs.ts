@@ -57,7 +57,7 @@ export interface Sets {
   rolled: ReadonlySet<string>
 }
 
-/** Looks at the branch. Turns and model calls are the session's: those whose messages have left the window count, too. */
+/** Looks at the branch. Turns and model calls are the session's: those whose messages have left the window also count. */
 export async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: Sets): Promise<BranchLook> {
   const walk = new Walk(host.manager(), ctx.cwd, sets, system)
   const shown = new Map(ctx.sessionManager.buildSessionProjection().entries.map((entry) => [entry.sourceEntry.id, entry.messages]))

@@ -4,7 +4,7 @@ import { matchesKey, stripTerminalSequences, truncateToWidth, visibleWidth } fro
 import type { StateContents } from './contents.ts'
 import { fitName } from './names.ts'
 
-/** Longer lines are divided, so that a file of one line can be scrolled, too. In UTF-16 units. */
+/** Longer lines are divided, so that a file of one line can also be scrolled. In UTF-16 units. */
 const LONGEST_LINE = 1000
 
 /** Rows for the title, what the text is, the keys and two borders. */

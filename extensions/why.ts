@@ -242,7 +242,7 @@ function compactionCauses(between: readonly SessionEntry[]): string[] {
   return between.some((entry) => entry.type === 'compaction') ? ['Pi: it compacted the conversation.'] : []
 }
 
-/** Who has replaced messages between two calls. Only the last edit of a message counts: no request had those before it. */
+/** The authors of the edits between two calls. Only the last edit of a message counts: no request had those before it. */
 function editCauses(branch: readonly SessionEntry[], before: Call, between: readonly SessionEntry[], evidence: Evidence): string[] {
   const last = new Map(between.flatMap((entry) => (entry.type === 'context_edit' ? [[entry.targetId, entry] as const] : [])))
   if (last.size === 0) return []

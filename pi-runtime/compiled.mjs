@@ -25,7 +25,7 @@ const ASSETS = [
 /** Pi's entry and the workers that it starts by their files; of the newer ones there are more. */
 const ENTRIES = ['dist/bun/cli.js', 'dist/utils/image-resize-worker.js', 'dist/extensions/codemode/worker.js']
 
-/** Of this file: a binary that was made in another way is not the one that is asked for. */
+/** The hash of this file: a binary that was built in another way does not count. */
 const RECIPE = createHash('sha256').update(readFileSync(fileURLToPath(import.meta.url))).digest('hex').slice(0, 8)
 
 /**

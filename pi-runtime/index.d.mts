@@ -16,7 +16,7 @@ export interface Runtime {
   readonly node: string
   /** The script that Node runs: Pi's command line. */
   readonly cli: string
-  /** What starts Pi: Node and the script, or with PI_COMPILED=1 the binary that Bun made of it. */
+  /** The command that starts Pi: Node and the script, or with PI_COMPILED=1 the binary that Bun made of it. */
   readonly command: readonly string[]
   /** The ripgrep binary. */
   readonly rg: string

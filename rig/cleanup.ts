@@ -1,4 +1,4 @@
-/** Whatever the rig starts is ended here: processes, servers, folders. Free of any test framework. */
+/** Ends everything that the rig starts: processes, servers, folders. Free of any test framework. */
 
 const pending: (() => unknown)[] = []
 const atExit = new Set<() => void>()

@@ -8,7 +8,7 @@
 interface Metered {
   /** All prompt tokens. */
   prompt: number
-  /** Of them, read from the cache. */
+  /** The part of them that was read from the cache. */
   cached: number
 }
 

@@ -12,7 +12,7 @@ const DIGITS = '0123456789'
 /** Number of secrets of each kind. */
 export const EACH = 50
 
-/** So many characters that look as chosen by chance. */
+/** `length` characters that look random. */
 function random(seed, alphabet, length) {
   let text = ''
   for (let n = 0; text.length < length; n += 1)
@@ -47,7 +47,7 @@ export function kinds(n) {
   ]
 }
 
-/** Of each secret a part that no other text has: its second half. A word of the index may have lost its beginning, and an export has no line breaks. */
+/** A part of each secret that no other text has: its second half. A word of the index may have lost its beginning, and an export has no line breaks. */
 export const ends = Array.from({ length: EACH }, (_, n) => kinds(n).map((secret) => secret.slice(secret.length / 2, -3).split('\n')[0])).flat()
 
 async function record([path, folder, redact]) {

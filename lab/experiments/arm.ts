@@ -53,7 +53,7 @@ export interface Outcome {
   calls: number
   /** Prompt tokens over all calls, as the provider counted them. */
   promptTokens: number
-  /** Of them, read from the cache. */
+  /** The part of them that was read from the cache. */
   cachedTokens: number
   /** The largest prompt. */
   peakTokens: number

@@ -101,7 +101,7 @@ function add(file: string, line: Kept): void {
   appendFileSync(file, `${JSON.stringify(line)}\n`)
 }
 
-/** The lines that an earlier run has written. What is left of a line that was cut off is removed, and measured again. */
+/** The lines that an earlier run has written. The rest of a truncated line is removed, and measured again. */
 function doneIn(file: string): Map<string, Kept> {
   const done = new Map<string, Kept>()
   if (!existsSync(file)) return done

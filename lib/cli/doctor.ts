@@ -48,7 +48,7 @@ interface Findings {
   forms: Stray[]
   /** Other journals of XTDB databases on this machine that have what their databases lack. */
   journals: Unsent[]
-  /** What "enable" has added to files of the user's. */
+  /** The parts that "enable" has added to the user's files. */
   enabled: EnabledPart[]
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number

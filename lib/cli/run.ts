@@ -125,7 +125,7 @@ async function started(program: Program, values: Parameters<typeof sharedOptions
 /** Runs the program in the foreground. Resolves with its exit code, 128 and the signal's number if a signal has ended it. */
 function runProgram(command: string, args: readonly string[], env: Record<string, string>): Promise<number> {
   return new Promise((resolve) => {
-    // The terminal sends these to the program, too, which decides what they mean.
+    // The terminal also sends these to the program, which decides what they mean.
     const ignore = (): void => {}
     const forward = (signal: NodeJS.Signals): void => void child.kill(signal)
     for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.on(signal, ignore)

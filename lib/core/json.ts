@@ -1,6 +1,6 @@
 /**
- * JSON crosses the border to the native half as text, which is many times faster than value by value. What is too wide is
- * refused, and what is too deep becomes text.
+ * JSON crosses the border to the native half as text, which is many times faster than value by value. Values that are too wide are
+ * refused, and values that are too deep become text.
  */
 import { invalid } from './errors.ts'
 import { setField } from './fields.ts'

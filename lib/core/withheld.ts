@@ -53,7 +53,7 @@ async function mayShow(manager: ContextManager, { id, type, isLatest }: SearchHi
 }
 
 /**
- * True if this session has encountered an object. What only others have is not part of the host's conversation.
+ * True if this session has encountered an object. An object that only others have is not part of the host's conversation.
  */
 async function isOwn(manager: ContextManager, id: string): Promise<boolean> {
   return (await manager.sessionSets()).sessionIndex.includes(id)

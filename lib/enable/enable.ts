@@ -99,7 +99,7 @@ export interface EnabledPart {
   part: Part
 }
 
-/** Everything that is enabled. What can't be read has nothing of ours. */
+/** Everything that is enabled. An unreadable file has nothing of ours. */
 export function enabledParts(env: Environment): EnabledPart[] {
   return COMMANDS.flatMap((command) => {
     const { changes, refusals } = planDisable(command, env)

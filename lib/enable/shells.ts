@@ -63,7 +63,7 @@ export function ownDefinition(text: string, command: string): string | undefined
   return new RegExp(`^[ \\t]*(?:function[ \\t]+${command}\\b|${command}[ \\t]*\\(\\))`, 'm').test(rest) ? 'a function' : undefined
 }
 
-/** A text with the function's lines at its end. What is added is taken away again byte for byte by {@link withoutFunction}. */
+/** A text with the function's lines at its end. {@link withoutFunction} removes the added lines byte for byte. */
 export function withFunction(text: string, { shell }: ShellPlace, command: string): string {
   const lines = functionLines(shell, command)
   return text === '' || text.endsWith('\n') ? text + lines : `${text}\n${lines.replace('\n', `${JOINED}\n`)}`

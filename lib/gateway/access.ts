@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isLoopback } from './upstream.ts'
 
-/** Values of `Sec-Fetch-Mode` that programs send, too: Node's own `fetch` says `cors`. */
+/** Values of `Sec-Fetch-Mode` that programs also send: Node's own `fetch` says `cors`. */
 const MODES: ReadonlySet<string> = new Set(['cors', 'no-cors', 'same-origin'])
 
 /**

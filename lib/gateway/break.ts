@@ -13,7 +13,7 @@ export interface SentBefore {
   usage: Usage
   /** Milliseconds since the epoch. */
   at: number
-  /** How long the provider was asked to keep it, in milliseconds. */
+  /** The cache lifetime asked of the provider, in milliseconds. */
   lifetimeMs: number
   /** The receipt of the roll in it. */
   roll: RollReceipt | undefined
@@ -49,7 +49,7 @@ function hostCauses(before: ModelRequest, now: ModelRequest): string[] {
   return [...headChanges(before, now), ...(changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`])]
 }
 
-/** What a host has changed before the messages, in sentences. */
+/** A host's changes before the messages, in sentences. */
 export function headChanges(before: ModelRequest, now: ModelRequest): string[] {
   return [
     ...(isEqual(before.body['tools'], now.body['tools']) ? [] : ['The agent declared other tools.']),

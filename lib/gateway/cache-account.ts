@@ -1,4 +1,4 @@
-/** What became of the provider's cache in a session: what was found and lost, why, at what cost, and how likely it is there next. */
+/** The account of the provider's cache in a session: finds and losses with their causes and costs, and the odds of the next find. */
 import { CacheOdds } from '../models/index.ts'
 import type { CacheCounts, NextCall } from '../models/index.ts'
 import type { Usage } from './answer.ts'
@@ -15,13 +15,13 @@ export interface LossSum {
   count: number
   /** Tokens that were read again. */
   tokens: number
-  /** What that cost more than reading them from the cache, in dollars, or in millions of fresh input tokens. */
+  /** The cost above that of reading them from the cache, in dollars, or in millions of fresh input tokens. */
   cost: number
 }
 
 /** The cache of one session. */
 export class CacheAccount {
-  /** What was lost, by cause. */
+  /** The losses, by cause. */
   readonly losses: Partial<Record<GatewayBreak['by'], LossSum>> = {}
   readonly #odds = new CacheOdds()
   #before: SentBefore | undefined
@@ -74,7 +74,7 @@ export class CacheAccount {
   }
 }
 
-/** Where fewer than one in so many messages are as they were, nothing that is worth a price is cached. */
+/** If fewer than one in this number of messages are as they were, the cached part is not worth a price. */
 const SMALL_PART = 4
 
 function nextOf({ request: before }: SentBefore, request: ModelRequest, { at, isPrompt, common }: { at: number; isPrompt: boolean; common: number }): NextCall {
@@ -84,7 +84,7 @@ function nextOf({ request: before }: SentBefore, request: ModelRequest, { at, is
 
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
-/** What tokens that were read again cost more than from the cache, at the lifetimes with which the call has written. */
+/** The cost of tokens that were read again above that from the cache, at the lifetimes with which the call has written. */
 function costOf(tokens: number, { cacheWrite, cacheWriteHour = 0 }: Usage, model: string): number {
   const again: Usage = cacheWrite > 0 ? { ...NOTHING, cacheWrite: tokens, cacheWriteHour: (tokens * cacheWriteHour) / cacheWrite } : { ...NOTHING, input: tokens }
   return inputCost(again, model) - inputCost({ ...NOTHING, cacheRead: tokens }, model)

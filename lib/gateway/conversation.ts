@@ -73,7 +73,7 @@ export class Conversation {
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
-  /** How many messages it begins with that the request before it had. */
+  /** The number of its first messages that the request before it had. */
   #common = 0
   #last: Sent = { raw: [], items: [] }
   /** When a process before this one sent the form that was taken over from it. */

@@ -217,8 +217,8 @@ export class Conversations {
   }
 
   /**
-   * A conversation that this process does not know: one of an earlier process, or a new one. What it has in common with
-   * another one goes out as it did there.
+   * A conversation that this process does not know: one of an earlier process, or a new one. The messages that it shares
+   * with another one are sent as they were there.
    */
   #begin(key: string, request: ModelRequest, sender: Sender, chain: readonly string[], closest: Closest): Conversation {
     const { api } = request

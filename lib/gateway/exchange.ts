@@ -121,7 +121,7 @@ class Attempt {
 
   /**
    * True if the upstream can't have seen it: it had closed an idle connection while this was on its way. Then no
-   * byte arrives, and the connection ends at once. What is closed later may have been worked on, and would be billed again.
+   * byte arrives, and the connection ends at once. A request whose connection closes later may have been worked on, and would be billed again.
    */
   wasInVain(error: unknown): boolean {
     const { code } = error as { code?: string }

@@ -29,7 +29,7 @@ export interface Named {
   before?: string | undefined
 }
 
-/** The same of any process. What stands in it is known to who has the messages. */
+/** A form that any process can store. Only a holder of the messages can read it. */
 export interface StoredForm {
   /** Parts of the hashes in a chain. */
   links: readonly string[]
@@ -149,7 +149,7 @@ function joined(before: Line | undefined, line: Line): Line | undefined {
   return places.every((place, n) => n === 0 || place > (places[n - 1] as number)) ? { ...line, items, links } : undefined
 }
 
-/** Forgets forms of a store: all, or those of some sessions. What is erased from the store must not stay in them. */
+/** Forgets forms of a store: all, or those of some sessions. Text that is erased from the store must not stay in them. */
 export function forgetForms(options: StoreOptions, sessions?: ReadonlySet<string>): void {
   const folder = formsFolder(options)
   if (sessions === undefined) return rmSync(folder, { recursive: true, force: true })

@@ -48,7 +48,7 @@ function sender(host: HostName, session: string, agent: string, above: string | 
   return { host, session: agent === '' ? main : `${main}:${clean(agent)}`, parent }
 }
 
-/** Claude Code has its session's ID in the body, too. */
+/** Claude Code also has its session's ID in the body. */
 function sessionInMetadata({ body }: Pick<ModelRequest, 'body'>): string {
   const { metadata } = body
   try {

@@ -80,7 +80,7 @@ export interface SessionSums {
   isPriced: boolean
   /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
   lifetime: { why: string; savedTokens: number } | undefined
-  /** What became of the cache: how often it was found, and what was lost, by cause. */
+  /** The account of the cache: the number of finds, and the losses by cause. */
   cache: CacheAccount
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
@@ -136,7 +136,7 @@ export class BillLedger {
     return this.#sessions.get(session)?.cost
   }
 
-  /** How likely the provider still has the last request of a session, from 0 to 1 ({@link CacheAccount.kept}). */
+  /** The probability that the provider still has the last request of a session, from 0 to 1 ({@link CacheAccount.kept}). */
   keptOf(session: string, request: ModelRequest, next: { isPrompt: boolean; common: number }): number {
     return this.#sessions.get(session)?.cache.kept(request, { ...next, at: this.#now() }) ?? 1
   }

@@ -58,7 +58,7 @@ export class Upstream {
 
 /**
  * The proxy for an address, as curl chooses it: `https_proxy` or `http_proxy` by the address's protocol, else `all_proxy`,
- * in capital letters, too; none for what `no_proxy` lists, and none for this machine itself.
+ * also in capital letters; none for the hosts that `no_proxy` lists, and none for this machine itself.
  */
 export function proxyFor(target: URL, env: Environment): string | undefined {
   const read = (name: string): string => env[name] ?? env[name.toUpperCase()] ?? ''

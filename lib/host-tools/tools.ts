@@ -41,7 +41,7 @@ const GREP: Tool = { tool: 'grep', names: FOLDER }
 const FIND: Tool = { tool: 'find', names: FOLDER }
 const LIST: Tool = { tool: 'ls', names: FOLDER }
 
-/** Tools by the hosts' names. An agent that is not listed often uses one of these names, too. */
+/** Tools by the hosts' names. Unlisted agents often use these names. */
 const TOOLS: ReadonlyMap<string, Tool> = new Map([
   // Claude Code
   ...named(['Read'], READ),
@@ -100,7 +100,7 @@ export function engineCall(name: string, args: Fields): EngineCall {
 
 /**
  * The host's arguments for `edited`, which are the engine's arguments of the same call with some values replaced. A value
- * that was not replaced stays as the host has it. Paths stay, too: some hosts accept only absolute ones.
+ * that was not replaced stays as the host has it. Paths stay as well: some hosts accept only absolute ones.
  */
 export function hostArguments(name: string, args: Fields, edited: Fields): Fields {
   const known = TOOLS.get(name)

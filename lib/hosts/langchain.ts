@@ -150,7 +150,7 @@ function blocksOf(content: unknown): Block[] {
   })
 }
 
-/** True if a block is a call, or a piece of one that was streamed. Calls are in `tool_calls`, too. */
+/** True if a block is a call, or a piece of one that was streamed. `tool_calls` also has the calls. */
 function isCall({ type }: Fields): boolean {
   return type === 'tool_use' || type === 'tool_call' || type === 'input_json_delta'
 }

@@ -1,7 +1,7 @@
 /**
- * Reasoning that is bound to what stands before it: what a request asks its provider to do once that has changed, what answers
- * and refusals say was done, and what has to stay out of later requests. What is observed corrects the table for the rest of a
- * session: what a provider does with an account, or through a gateway, no name tells.
+ * Reasoning that is bound to the messages before it: the rule that a request asks for once those have changed, the actions that
+ * answers and refusals report, and the blocks that have to stay out of later requests. Observations correct the table for the
+ * rest of a session: a model's name does not tell how a provider treats an account, or requests through a gateway.
  */
 import type { Binding } from './rules.ts'
 

@@ -51,13 +51,13 @@ export interface AnsweredCall extends NextCall {
   lifetimeMs: number
 }
 
-/** From so many tokens on, what was read less than had been sent is a loss; providers cache in blocks and by breakpoints. */
+/** The smallest loss, in tokens that had been sent and were not read; providers cache in blocks and by breakpoints. */
 export const LEAST_LOSS = 5000
 
-/** From so many tokens of messages on, finding them tells something. */
+/** The smallest number of messages' tokens whose find in the cache is evidence. */
 const LEAST_FOUND = 1024
 
-/** An estimate by characters may be so many times too low. */
+/** The factor by which an estimate by characters may be too low. */
 const UNSURE = 1.5
 
 const MINUTE_MS = 60_000

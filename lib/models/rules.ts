@@ -23,7 +23,7 @@ export interface ModelCache {
   minimumTokens: number
   /** The lifetime of a prefix after its last use, in milliseconds, if the request asks for nothing longer. */
   lifetimeMs: number
-  /** The longest lifetime, with the price of a written token in fresh input tokens. Undefined: there is no choice. */
+  /** The longest lifetime, with the price of a written token in fresh input tokens. Undefined: without a choice. */
   long: { lifetimeMs: number; write: number } | undefined
 }
 

@@ -151,9 +151,9 @@ export abstract class DrivenSession extends native.ContextManager {
   }
 
   /**
-   * Restores the session as `restore` does, for a host that has removed messages from the end of its conversation. What rolls
-   * made of the messages that stay remains in effect, also if they came later: the provider has them in its cache as they
-   * were last sent. Rejects with `UNKNOWN_OBJECT` if the session did not exist at that transaction.
+   * Restores the session as `restore` does, for a host that has removed messages from the end of its conversation. The edits
+   * of rolls to the messages that stay remain in effect, even if they came later: the provider has these messages in its cache as
+   * they were last sent. Rejects with `UNKNOWN_OBJECT` if the session did not exist at that transaction.
    */
   override goBack(tx: number): Promise<undefined> {
     return calling(() => super.goBack(tx))

@@ -19,7 +19,7 @@ interface Facts {
   sentMs: number | undefined
   /** The name of the conversation's end. */
   place: string | undefined
-  /** How likely the provider still has the last request in its cache; undefined: as good as certain. */
+  /** The probability that the provider still has the last request in its cache; undefined: as good as certain. */
   cacheKept?: number | undefined
 }
 
@@ -41,7 +41,7 @@ export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTo
     onlyAtUserTurn: false,
     atUserTurn: moment.atUserTurn,
     rolls: moment.rolls,
-    // What a host returns may be no number.
+    // A host's result may be anything but a number.
     ...(Number.isFinite(cacheKept) ? { cacheKept: Math.min(1, Math.max(0, cacheKept as number)) } : {}),
     ...(shortens === true ? { shortens: true } : {}),
     ...(sentMs === undefined ? {} : { sentMs }),

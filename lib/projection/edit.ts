@@ -93,8 +93,8 @@ export function isWhole(items: readonly EditedItem[], count: number): boolean {
 }
 
 /**
- * The items for the first `length` elements of a list of `count`. What is added stays if all before it does. An element whose
- * lines stand for removed ones of which not all are among the first goes out as it is, and so do these.
+ * The items for the first `length` elements of a list of `count`. An added item stays if all items before it do. An element with
+ * lines for removed ones is sent as it is if not all of those are among the first, and so are those.
  */
 export function cutItems(items: readonly EditedItem[], count: number, length: number): EditedItem[] {
   const whole = wholeLength(items, count, length)

@@ -1,5 +1,5 @@
 /**
- * Which of the host's messages something is sent instead of. What is sent does not say it: hosts use call IDs again, and some
+ * The host's messages that sent messages replace. The sent messages themselves do not say it: hosts use call IDs again, and some
  * messages have no ID.
  */
 import { shared } from '../core/index.ts'

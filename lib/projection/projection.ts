@@ -105,8 +105,8 @@ export class Projection {
 
   /**
    * Returns the messages to send instead of the conversation's own. Records new messages: turns, and tool results that
-   * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
-   * sent as it is now. The same messages again, as for a retry, get the same form, at most with a notice at its end. The cost
+   * `receive` or `recordToolcall` have not recorded. Messages that the host has changed, removed or moved since the last call are
+   * sent as they are now. The same messages again, as for a retry, get the same form, at most with a notice at its end. The cost
    * depends on what is new, apart from comparing and copying the array.
    *
    * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, or with what
@@ -141,7 +141,7 @@ export class Projection {
 
   /**
    * True if an object may be brought back. Files may, and outputs that the host still has in its conversation,
-   * unchanged. What it has changed or removed is never sent again.
+   * unchanged. Outputs that it has changed or removed are never sent again.
    */
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))

@@ -35,8 +35,8 @@ export async function recall(manager: ContextManager, input: RecallInput): Promi
 }
 
 /**
- * The same as separate texts: the content byte for byte, then the call's arguments, if those have collapsed, too. `hidden` are
- * arguments of which the caller knows that.
+ * The same as separate texts: the content byte for byte, then the call's arguments, if those have also collapsed. `hidden` are
+ * arguments that the caller knows to have collapsed.
  */
 export async function recallTexts(manager: ContextManager, input: RecallInput, hidden?: object): Promise<string[]> {
   const { id, lines, grep } = input

@@ -75,7 +75,7 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
 /** A translation of a call into the form that the engine knows. `id` is the call's, `namespace` the one that its tool is in. */
 type Translate = (name: string, args: Fields, id: string, namespace: string) => EngineCall
 
-/** The shape with the engine's names. What is edited goes back under the host's. */
+/** The shape with the engine's names. Edited calls return under the host's names. */
 export function translated(base: Shape, translate: Translate = engineCall): Shape {
   return {
     ...base,

@@ -1,5 +1,5 @@
 /**
- * Writes an edit into the text of a JSON body. What the edit does not touch keeps its characters: numbers that no JavaScript
+ * Writes an edit into the text of a JSON body. Text outside the edit keeps its characters: numbers that no JavaScript
  * number holds, names that come twice, escapes and spaces.
  */
 import { applied, editOf } from './edit.ts'
@@ -23,7 +23,7 @@ export function spliced(text: string, edit: JsonEdit): string {
   return text.slice(0, at) + edited(text, { start: at, end: text.length }, edit)
 }
 
-/** The text of changed arguments. What has not changed in them keeps its characters. */
+/** The text of changed arguments. Unchanged parts keep their characters. */
 export function argumentsText(own: unknown, args: object): string {
   try {
     const text = own as string

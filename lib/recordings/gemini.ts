@@ -191,7 +191,7 @@ function answerOf(key: string, message: Fields, asked: number, at: number): Reco
   return [{ key, message: answer, at: asked, names: [key] }, ...results]
 }
 
-/** Texts and images among parts; a string is a text. What answers a call stands with the call. */
+/** Texts and images among parts; a string is a text. The answer to a call is with the call. */
 function blocksOf(content: unknown): ContentBlock[] {
   return partsOf(content).flatMap((part): ContentBlock[] => {
     const inline = part['inlineData']

@@ -36,7 +36,7 @@ export interface LeftOutFile {
   /** Model calls that no other file has, and dollars that were paid for them, answers included. */
   calls?: number
   cost?: number
-  /** The calls that other files have, too. */
+  /** The calls that other files also have. */
   repeated?: { calls: number; cost: number }
 }
 

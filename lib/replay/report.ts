@@ -41,7 +41,7 @@ export interface SessionReport {
   format: Format
   /** Lines of the file that are not part of the conversation, by kind, including calls of subagents. */
   skipped: Record<string, number>
-  /** Model calls of the recording, without those that another session of the run has, too. */
+  /** Model calls of the recording, without those that another session of the run also has. */
   calls: number
   /** Those calls: they are made, as the others are, and count nowhere. Dollars are those that were paid, answers included. */
   repeated?: { calls: number; cost: number }

@@ -7,13 +7,13 @@
 /** The limits of a message's assumed size relative to the session's scale. */
 const [LEAST, MOST] = [0.2, 5]
 
-/** A prompt that is smaller than the one before it by this many tokens shows that old outputs were cleared. */
+/** The smallest fall from one prompt to the next that shows that old outputs were cleared, in tokens. */
 const LEAST_CLEARED = 5000
 
 /** The same as a share of the prompt before, for programs that are not known to do that: they may have dropped reasoning. */
 const LEAST_SHARE_CLEARED = 0.3
 
-/** So many tokens more than the newest messages have are written at least where old outputs were cleared. */
+/** The smallest number of tokens, beyond those of the newest messages, that are written where old outputs were cleared. */
 const LEAST_REWRITTEN = 2000
 
 /** Hardly any text has fewer characters a token. */

@@ -51,7 +51,7 @@ export interface Summary {
   leftOut?: {
     /** Calls that are no part of the conversations. */
     side: { calls: number; cost: number }
-    /** Calls that another session of the run has, too. */
+    /** Calls that another session of the run also has. */
     repeated: { calls: number; cost: number }
     /** Calls with a count that was missing, could not be true, or contradicted another one. These do count. */
     doubtful: number

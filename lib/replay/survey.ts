@@ -16,7 +16,7 @@ import { Sizes } from './sizes.ts'
 
 /** The findings of the first pass. */
 export interface Survey {
-  /** Answers that were asked for, without those that another session has, too. */
+  /** Answers that were asked for, without those that another session also has. */
   calls: number
   /** Their numbers among all answers that were asked for, counted from 0; undefined for none. */
   repeated: ReadonlySet<number>

@@ -185,7 +185,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
 
   /**
    * Adds an object to the active set and returns its content, or a part of it. `id` is a full ID, a handle, or either with
-   * `@txId` for an old version, which does not change the sets. What the host has since changed in its conversation or
+   * `@txId` for an old version, which does not change the sets. Text that the host has since changed in its conversation or
    * removed from it is refused as `NULL_CONTENT`.
    */
   override async activate(id: string, part?: Part | null): Promise<SetChange> {
@@ -298,7 +298,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /**
-   * Searches the contents of all versions, best match first. What the host has changed in its conversation or removed from
+   * Searches the contents of all versions, best match first. Text that the host has changed in its conversation or removed from
    * it is not found.
    */
   override async search(text: string, options?: SearchOptions | null): Promise<SearchHit[]> {
@@ -315,14 +315,14 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     return calling(() => super.stats())
   }
 
-  /** Returns the state of the session's store: its kind, and for XTDB what waits to be sent. `close` returns it, too. */
+  /** Returns the state of the session's store: its kind, and for XTDB the writes that wait to be sent. `close` returns it as well. */
   override storeState(): Promise<StoreState> {
     return calling(() => super.storeState())
   }
 
   /**
    * Calls a listener once for each change of a file of the session, by any program. Returns a function that stops it.
-   * Watching does not keep the process alive. What the listener throws becomes a process warning. Throws `CLOSED`.
+   * Watching does not keep the process alive. An error of the listener becomes a process warning. Throws `CLOSED`.
    */
   override watch(listener: (event: WatchEvent) => void): () => void {
     return super.watch(guarded(listener))

@@ -1,4 +1,4 @@
-/** The last request beside the agent's own messages, part by part: what the model gets instead of what the agent wrote. */
+/** The last request beside the agent's own messages, part by part: the model's text instead of the agent's. */
 import { middleCut, wrapped } from './columns.ts'
 import { subject } from './names.ts'
 import { plain } from './terminal.ts'
@@ -19,12 +19,12 @@ export type ChangeKind = 'replaced' | 'shortened' | 'removed' | 'added'
 /** A part of the request that is not as the agent wrote it. */
 export interface PartChange {
   kind: ChangeKind
-  /** What the part is: `output of bash npm test`. */
+  /** The name of the part: `output of bash npm test`. */
   name: string
   /** Tokens before and now, estimated: characters / 4. */
   before: number
   after: number
-  /** Why it changed, and how it comes back. */
+  /** The reason for the change, and the way to bring the part back. */
   reason: string
   /** The text that the model gets; empty if it gets none. */
   text: string
@@ -63,7 +63,7 @@ export function requestChanges(own: readonly ComparedMessage[], sent: readonly C
     if (now?.text === part.text) unchanged += 1
     else changes.push([at, changeOf(part, now)])
   }
-  // What was added goes before the next part that both have.
+  // Added parts precede the next part that both have.
   let next = before.length
   for (let at = after.length - 1; at >= 0; at -= 1) {
     const partner = partners.get(at)
@@ -136,7 +136,7 @@ function sizeOf(parts: readonly Part[]): number {
   return parts.reduce((sum, { text }) => sum + text.length / 4, 0)
 }
 
-/** Which part of the one list is which of the other. */
+/** The parts of one list by their partners in the other. */
 function paired(before: readonly Part[], after: readonly Part[]): Map<number, number> {
   const found = new Map<number, number>()
   const taken = new Set<number>()

@@ -43,7 +43,7 @@ export interface Repeated {
   cost: number
 }
 
-/** The charges of one session, in their order. What other files have charged is added to `repeated` instead. */
+/** The charges of one session, in their order. Charges that other files also have are added to `repeated` instead. */
 export async function* chargesOf(recording: Recording, charged: Charged, repeated: Repeated = { calls: 0, cost: 0 }): AsyncGenerator<Charge> {
   const { id: session, cwd: folder } = recording.origin
   const place = { session, folder }

@@ -9,7 +9,7 @@ import type { Fields } from '../../core/index.ts'
 /** The lifetime of a written prefix after its last use: Anthropic's two choices. */
 export type CacheLifetime = '5m' | '1h'
 
-/** The longest lifetime that markers ask for, by their part of a request; undefined where there is no marker. */
+/** The longest lifetime that markers ask for, by their part of a request; undefined without a marker. */
 export interface Asked {
   /** In tools and system. */
   head: CacheLifetime | undefined

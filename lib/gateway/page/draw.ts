@@ -148,7 +148,7 @@ function lifetimeText({ lifetime }: SessionSums): string {
 
 const WHO = { roll: 'a roll', host: 'the agent', model: 'another model', time: 'time', unknown: 'the provider' } as const
 
-/** What the cache has lost in all, by cause, and how often it was found. */
+/** The cache's losses in all, by cause, and the number of finds. */
 function lossesText({ cache, isPriced }: SessionSums): string {
   const by = (Object.keys(WHO) as (keyof typeof WHO)[]).flatMap((who) => {
     const sum = cache.losses[who]

@@ -1,5 +1,5 @@
 /**
- * The server of the page, on an origin of its own: it never serves an upstream's answer, so a site can't
+ * The server of the page, on a separate origin: it never serves an upstream's answer, so a site can't
  * bring its own content into the page's origin, whatever it makes a browser send to the gateway.
  */
 import { createServer } from 'node:http'

@@ -15,7 +15,7 @@ export type State =
   | { is: 'unread' }
   /** The engine may differ from what the host shows: all of it is read again. */
   | { is: 'doubtful' }
-  /** A hand-over began and has not ended. What it recorded since the transaction `before` is taken back before the next. */
+  /** A hand-over began and has not ended. Its writes since the transaction `before` are rolled back before the next one. */
   | { is: 'underway'; before: number }
   /** The engine knows everything that the host had shown at the last hand-over. */
   | { is: 'agreed' }

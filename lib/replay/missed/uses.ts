@@ -17,13 +17,13 @@ export interface MissedUses {
   toolText: Count
   /** Uses of the model's thinking and prose, and of the user's text. */
   ownWords: Count
-  /** Of tool text by the very next call, so the text was never shown whole. */
+  /** Uses of tool text by the very next call, so the text was never shown whole. */
   atOnce: Count
-  /** Of tool text by the calls since it came: 1 is the next one. */
+  /** Uses of tool text by the calls since it came: 1 is the next one. */
   byAge: Record<string, Count>
-  /** Of tool text by what it was: a tool, what a shell was asked for, or a call's arguments. */
+  /** Uses of tool text by its kind: a tool, the command of a shell, or a call's arguments. */
   byKind: Record<string, Count>
-  /** Of tool text by where the answer used it; one use may be in several places. */
+  /** Uses of tool text by the place in the answer; one use may be in several places. */
   byUse: Record<string, Count>
   /** The strong ones of tool text by what the recorded agent did next. */
   byHarm: Record<HarmClass, number>

@@ -1,6 +1,6 @@
 /**
- * The context manager itself: the real engine, driven as by the extension, and its plans applied as Pi applies them. What
- * replay adds is only what Pi would do: it keeps the branch, and makes requests of it.
+ * The context manager itself: the real engine, driven as by the extension, and its plans applied as Pi applies them. Replay
+ * adds only Pi's own part: it keeps the branch, and makes requests from it.
  */
 import type { ContextManager } from '../../session/index.ts'
 import type { Edit, IncomingMessage, Plan, RollReceipt } from '../../../index.js'
@@ -78,7 +78,7 @@ export class Managed implements Policy {
   /** The marks to return to, by the last message of a turn. */
   readonly #points = new Map<string, Mark>()
   #moment: PolicyMoment | undefined
-  /** What the session's cache has lost so far, as a host sees it. */
+  /** The losses of the session's cache so far, as a host sees them. */
   readonly #odds = new CacheOdds()
   #call = 0
   /** The time of what is handed over. */

@@ -11,7 +11,7 @@ interface Circumstances extends CallMoment {
   at: number
   /** UTF-16 units of the system prompt and the tool declarations. */
   systemUnits: number
-  /** How likely the provider still has the last request, from 0 to 1. */
+  /** The probability that the provider still has the last request, from 0 to 1. */
   cacheKept: number
 }
 
