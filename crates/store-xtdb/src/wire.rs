@@ -161,8 +161,9 @@ impl Ops {
 }
 
 /// Splits a JSON array that arrives in pieces into its elements, without holding it whole.
-#[derive(Default)]
 pub(crate) struct Rows {
+    /// The number of bytes that may still come.
+    left: usize,
     pending: Vec<u8>,
     /// True after the beginning of the array.
     has_begun: bool,
@@ -172,17 +173,27 @@ pub(crate) struct Rows {
     scanned: usize,
 }
 
+impl Default for Rows {
+    fn default() -> Self {
+        Self::new(MOST_BYTES)
+    }
+}
+
 impl Rows {
+    /// An array of at most this many bytes.
+    pub fn new(most: usize) -> Self {
+        let (pending, has_begun, depth, in_text, escaped, scanned) = (Vec::new(), false, 0, false, false, 0);
+        Self { left: most, pending, has_begun, depth, in_text, escaped, scanned }
+    }
+
     /// Takes the next piece and returns the elements that are now complete.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` for anything but an array of arrays and objects, and for an element without an end.
+    /// `STORE_UNAVAILABLE` for anything but an array of arrays and objects, and for one that is too long.
     pub fn feed(&mut self, piece: &[u8]) -> Result<Vec<Value>> {
         let strange =
             |what: &str| StoreError::Unavailable(format!("XTDB would not answer like this: {what}"));
-        if self.pending.len() + piece.len() > MOST_BYTES {
-            return Err(strange("an element without an end"));
-        }
+        self.left = self.left.checked_sub(piece.len()).ok_or_else(|| strange("a list without an end"))?;
         self.pending.extend_from_slice(piece);
         let mut rows = Vec::new();
         let mut start = 0;
@@ -263,6 +274,18 @@ mod tests {
             let fed = text.as_bytes().chunks(size).try_for_each(|piece| rows.feed(piece).map(drop));
             assert!(fed.is_err() || !rows.is_complete(), "{text}");
         }
+    }
+
+    /// Whether its rows are long or short.
+    #[rstest]
+    #[case::short_rows("[1],")]
+    #[case::one_row("[1,2,3,")]
+    #[case::blanks("    ")]
+    fn a_list_without_an_end_is_refused_within_its_limit(#[case] more: &str) {
+        let mut rows = Rows::new(1_000);
+        rows.feed(b"[").unwrap();
+        let taken = std::iter::repeat_with(|| rows.feed(more.as_bytes())).take_while(Result::is_ok).count();
+        assert_eq!(taken, 999 / more.len());
     }
 
     #[test]
