@@ -220,13 +220,18 @@ impl XtdbClient {
 
     /// The versions of an object that hold from this moment on, in the order of their transactions.
     pub(super) async fn versions_at(&self, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<Version>> {
+        let at = AsOf { valid_time: Some(valid_time), ..self.as_known() };
+        let Some(last) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
+            return Ok(Vec::new());
+        };
+        let places = self.history_places(id, last.tx.id).await?;
+        // The rows of a history do not say what it is the history of.
+        if !places.contains(&last) {
+            return Err(self.nodes.foreign(id.as_str()));
+        }
         let mut versions = Vec::new();
-        for place in self.places_of(id).await? {
-            if place.valid_time == valid_time
-                && let Some(head) = self.at(id, place).await?
-            {
-                versions.push((*head.version).clone());
-            }
+        for place in places.into_iter().filter(|place| place.valid_time == valid_time) {
+            versions.extend(self.at(id, place).await?.map(|head| (*head.version).clone()));
         }
         Ok(versions)
     }
@@ -239,21 +244,10 @@ impl XtdbClient {
         valid_time: Timestamp,
         like: (&Document, bool),
     ) -> Result<usize> {
-        let at = AsOf { valid_time: Some(valid_time), ..self.as_known() };
-        let Some(place) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
-            return Ok(0);
-        };
-        let mut count = 0;
-        for place in self.history_places(id, place.tx.id).await? {
-            if place.valid_time == valid_time
-                && let Some(Head { version, .. }) = self.at(id, place).await?
-            {
-                // Both sides may have erased it, and differ in how much of it they have left.
-                let is_erased = version.erased.is_some() && like.1;
-                count += usize::from(is_erased || is_equal(&version.document, like.0));
-            }
-        }
-        Ok(count)
+        // Both sides may have erased it, and differ in how much of it they have left.
+        let is_like =
+            |version: &&Version| (version.erased.is_some() && like.1) || is_equal(&version.document, like.0);
+        Ok(self.versions_at(id, valid_time).await?.iter().filter(is_like).count())
     }
 
     /// The same point of the two times, limited to the newest transaction if it was unlimited, so that all requests of one

@@ -18,7 +18,7 @@ use super::mark::Marks;
 use super::parallel::in_parallel;
 use super::plan::{BeforeWrite, PartialWrite, id_of, is_equal, plan};
 use super::read::version;
-use super::wire::{Coordinates, FOREVER, Ops, Tx, check, xtdb_number};
+use super::wire::{Coordinates, FOREVER, Ops, Tx, check};
 use super::writer::NodeWriter;
 use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
@@ -269,10 +269,10 @@ impl XtdbClient {
         let request = NodeRequest::post("submit-tx", Format::Edn, Format::Json, ops.body());
         let answer = self.nodes.send(&request).await?;
         let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
-        let is_committed = self.is_committed(tx).await?;
+        let after = self.mark_after(writer, tx).await?;
         self.known.fetch_max(tx.id.0, Ordering::AcqRel);
-        if is_committed {
-            writer.mark = Some(mark);
+        if after.as_ref() == Some(&mark) {
+            writer.mark = after;
             writer.is_known = true;
             return committed(tx);
         }
@@ -287,17 +287,6 @@ impl XtdbClient {
         // An earlier copy of this submission had been applied, but its answer was lost.
         let place = self.place(&writer.id, AsOf::default()).await?;
         committed(place.ok_or_else(|| answer.strange("the writer's mark is gone"))?.tx)
-    }
-
-    async fn is_committed(&self, tx: Tx) -> Result<bool> {
-        let number = xtdb_number(tx.id).unwrap_or_default();
-        let request = NodeRequest::get("tx-committed", Format::Json).with("tx-id", number);
-        let request = request.with("await-tx-id", number).with("await-tx-timeout", self.await_millis());
-        let answer = self.nodes.send(&request).await?;
-        let value = answer.json()?;
-        value["txCommitted?"]
-            .as_bool()
-            .ok_or_else(|| answer.strange("it does not say whether the transaction was committed"))
     }
 
     /// Remembers what was written, if it is now the latest version.

@@ -7,11 +7,11 @@ use context_model::time::TxId;
 use serde_json::Value;
 
 use super::areas::Lister;
-use super::http::Format;
+use super::http::{Format, NodeRequest};
 use super::inner::{WRITERS, XtdbClient};
 use super::plan::PartialWrite;
 use super::read::at_place;
-use super::wire::is_of;
+use super::wire::{Tx, is_of, xtdb_number};
 use super::write::{Submitted, random_name};
 use context_store::{AsOf, Result, StoreError};
 
@@ -103,15 +103,28 @@ impl XtdbClient {
         Ok(self.place(&writer.id, AsOf::default()).await?.map(|place| place.tx.id))
     }
 
+    /// This writer's mark after a transaction, which the node is waited for. Unlike XTDB's word on whether a transaction was
+    /// committed, it tells which transaction the answer is about.
+    pub(super) async fn mark_after(&self, writer: &NodeWriter, tx: Tx) -> Result<Option<Value>> {
+        let number = xtdb_number(tx.id).unwrap_or_default();
+        let request = NodeRequest::get("entity", Format::Json).with("eid", &writer.id);
+        let request = request.with("await-tx-id", number).with("await-tx-timeout", self.await_millis());
+        self.mark_of(writer.id.as_str(), at_place(request, None, tx.id)).await
+    }
+
     /// The mark of a writer with this name after a transaction; `None` also if there is no such transaction.
     pub(super) async fn mark_at(&self, name: &str, tx: TxId) -> Result<Option<Value>> {
         let id = format!("{WRITERS}{name}");
-        let request = at_place(self.read("entity", Format::Json).with("eid", &id), None, tx);
+        let request = self.read("entity", Format::Json).with("eid", &id);
+        self.mark_of(&id, at_place(request, None, tx)).await
+    }
+
+    async fn mark_of(&self, id: &str, request: NodeRequest) -> Result<Option<Value>> {
         let answer = self.nodes.send(&request).await?;
         if answer.is_missing() || answer.is_out_of_sync() {
             return Ok(None);
         }
         let value = answer.json()?;
-        if is_of(&value, &id) { Ok(Some(value)) } else { Err(answer.strange("a document of something else")) }
+        if is_of(&value, id) { Ok(Some(value)) } else { Err(answer.strange("a document of something else")) }
     }
 }
