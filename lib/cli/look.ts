@@ -5,23 +5,27 @@ import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { asStored, inStore, native } from '../native/index.ts'
 import { hostOfSession, hostTitle } from '../host-tools/index.ts'
-import { countOf, dollars, NotFound, plain, savingText, shortened, shortName, shown, subject, UsageError, when } from '../ui/index.ts'
+import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, UsageError, when } from '../ui/index.ts'
 import type { Sum } from '../usage/index.ts'
 import { Bills } from './bills.ts'
-import { exitHelp } from './exit.ts'
+import { DONE, exitHelp } from './exit.ts'
 import { ownerLine, ownerOf, sessionOf, versionOf } from './objects.ts'
 import { paged, shownWhole } from './pager.ts'
 import type { Paint } from './pager.ts'
+import { canChoose, chooseSession } from './session-list.ts'
+import type { ListedSession } from './session-screen.ts'
 import { reading, STORE_HELP } from './store.ts'
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
 Lists the sessions of a store, newest first: when it was last written, its ID,
 its agent, its turns and its folder, then the first prompt. Of Pi's sessions it
-also says what they cost and what the context manager saved.
+also says what they cost and what the context manager saved. In a terminal it is
+a list to choose from, with a filter; what is chosen is printed.
 
 ${STORE_HELP}
   --project DIR         only sessions that worked in this folder or below it
+  --lines               lines in a terminal, too, as in a pipe
   --json                the list as JSON
 
 ${exitHelp('there is none')}`
@@ -58,7 +62,7 @@ ${exitHelp('the object does not exist, it has no text, or no line matches')}`
 
 const STORE = { store: { type: 'string' }, json: { type: 'boolean' } } as const
 
-export const SESSIONS_OPTIONS = { ...STORE, project: { type: 'string' } } as const
+export const SESSIONS_OPTIONS = { ...STORE, project: { type: 'string' }, lines: { type: 'boolean' } } as const
 export const SEARCH_OPTIONS = {
   ...STORE,
   session: { type: 'string' },
@@ -75,6 +79,7 @@ export async function sessions(args: string[]): Promise<number> {
     const listed = await inStore(options, (store) => store.sessions())
     const all = listed.filter(({ folder }) => isBelow(folder && asStored(folder), below))
     const bills = await Bills.find()
+    if (values.json !== true && values.lines !== true && all.length > 0 && canChoose()) return chosenOf(all, shortened(listed.map(({ id }) => id)), bills)
     await paged(async (write, paint) => {
       if (values.json === true) return write(shown(JSON.stringify(await withBills(all, bills), null, 2)))
       const names = shortened(listed.map(({ id }) => id))
@@ -85,6 +90,21 @@ export async function sessions(args: string[]): Promise<number> {
     })
     return all.length === 0 ? 1 : 0
   })
+}
+
+/** Shows the list in the terminal, then the chosen session's lines and the commands that tell more of it. */
+async function chosenOf(all: readonly SessionSummary[], names: ReadonlyMap<string, string>, bills: Bills): Promise<number> {
+  const rows = new Map(all.map((session) => [rowOf(session, names.get(session.id) ?? session.id), session]))
+  const row = await chooseSession([...rows.keys()])
+  const session = row === undefined ? undefined : rows.get(row)
+  if (row === undefined || session === undefined) return DONE
+  out(sessionLines(session, row.name, await bills.of(session.id), { id: plain, path: plain, dim: plain, added: plain, removed: plain }))
+  out(`\npi-context-manager inspect ${plain(row.name)}\npi-context-manager why ${plain(row.name)}`)
+  return DONE
+}
+
+function rowOf({ id, lastWritten, folder = '', turns, objects, firstPrompt = '' }: SessionSummary, name: string): ListedSession {
+  return { name, agent: hostTitle(hostOfSession(id)), at: Date.parse(lastWritten), folder, turns, objects, prompt: firstPrompt }
 }
 
 async function withBills(all: readonly SessionSummary[], bills: Bills): Promise<object[]> {
