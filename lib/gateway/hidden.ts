@@ -2,7 +2,7 @@
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { callsOf, isEqual, objectsOf } from '../projection/index.ts'
 import type { Projection, Shape } from '../projection/index.ts'
-import { isFields } from '../core/index.ts'
+import { isFields, wellFormed } from '../core/index.ts'
 
 /**
  * The arguments of a recorded call that messages do not show whole. Asked of what was sent: the engine knows only its own form,
@@ -17,7 +17,7 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
     at += size
     for (const { role, content } of parts) {
       if (role !== 'assistant' || typeof content === 'string') continue
-      for (const block of content) if (block.type === 'toolCall' && 'id' in block && names.has(block.id) && isEqual(block.arguments, args)) return undefined
+      for (const block of content) if (block.type === 'toolCall' && 'id' in block && names.has(block.id) && isEqual(wellFormed(block.arguments), args)) return undefined
     }
   }
   return args

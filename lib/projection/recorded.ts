@@ -3,7 +3,7 @@ import type { ContextManager } from '../../index.js'
 import { callsOf } from './results.ts'
 import { isEqual } from './identity.ts'
 import type { EngineMessage, Fields } from '../core/index.ts'
-import { isFields } from '../core/index.ts'
+import { isFields, wellFormed } from '../core/index.ts'
 import { inPieces } from './pieces.ts'
 
 /** A message of the user or the model. */
@@ -211,13 +211,6 @@ function comparable(content: unknown): unknown {
     if (block['type'] === 'thinking') return [{ thinking: block['thinking'] }]
     return [wellFormed(block)]
   })
-}
-
-/** In the store, a lone surrogate has become a replacement character. */
-function wellFormed(block: Fields): Fields {
-  const { text } = block
-  if (typeof text !== 'string' || !/\p{Surrogate}/u.test(text)) return block
-  return { ...block, text: Buffer.from(text, 'utf8').toString('utf8') }
 }
 
 /** True if every text in a content was forgotten. */

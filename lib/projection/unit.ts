@@ -2,7 +2,7 @@
 import { itemsOf, placeOf } from './edit.ts'
 import { isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
-import { resultText } from '../core/index.ts'
+import { resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from '../core/index.ts'
 import type { PartEdit } from './driver/edits.ts'
@@ -50,7 +50,7 @@ export function* read(
       shape,
       raw,
       kept: raw.map((message) => keep(contentOf(shape, message))),
-      parts: parts.map((message) => ({ key: key(), message, edit: undefined })),
+      parts: parts.map((message) => ({ key: key(), message: wellFormed(message), edit: undefined })),
       forms: [],
       written: undefined,
       notices: [],

@@ -1,0 +1,51 @@
+/**
+ * Texts without halves of surrogate pairs. A host that cuts a text after so many characters may cut a pair in two; UTF-8 has no
+ * form of the halves, so the store has U+FFFD in their place, and so has what the model gets.
+ */
+import { setField } from './fields.ts'
+
+/** A half of a pair that stands alone. */
+const HALVES = /\p{Surrogate}/gu
+
+/** Deeper values are passed on as they are: the record has them as JSON text. */
+const MAX_DEPTH = 200
+
+/** The value as the store has it: with U+FFFD in place of each lone half, in texts and names of fields; itself if it has none. */
+export function wellFormed<T>(value: T): T {
+  return replaced(value, new Map(), MAX_DEPTH) as T
+}
+
+/** `done` has the objects that were met, with what they became: an object may contain itself. */
+function replaced(value: unknown, done: Map<object, unknown>, depth: number): unknown {
+  if (typeof value === 'string') return isWellFormed(value) ? value : value.replaceAll(HALVES, '\uFFFD')
+  if (typeof value !== 'object' || value === null || depth === 0 || !isPlain(value)) return value
+  if (done.has(value)) return done.get(value)
+  done.set(value, value)
+  const result = Array.isArray(value) ? list(value, done, depth - 1) : fields(value, done, depth - 1)
+  done.set(value, result)
+  return result
+}
+
+function list(value: readonly unknown[], done: Map<object, unknown>, depth: number): readonly unknown[] {
+  const items = value.map((item) => replaced(item, done, depth))
+  return items.every((item, at) => item === value[at]) ? value : items
+}
+
+function fields(value: object, done: Map<object, unknown>, depth: number): object {
+  const entries = Object.entries(value).map(([name, field]) => [name, field, replaced(name, done, 1) as string, replaced(field, done, depth)] as const)
+  if (entries.every(([name, field, newName, newField]) => newName === name && newField === field)) return value
+  const result = {}
+  for (const [, , name, field] of entries) setField(result, name, field)
+  return result
+}
+
+/** Bytes and objects of classes are passed on as they are. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return Array.isArray(value) || prototype === Object.prototype || prototype === null
+}
+
+function isWellFormed(text: string): boolean {
+  const { isWellFormed: native } = text as { isWellFormed?: () => boolean }
+  return native === undefined ? !/\p{Surrogate}/u.test(text) : native.call(text)
+}
