@@ -27,7 +27,7 @@ impl Engine {
     /// Compares every file of the session with the disk, and indexes what has changed: for clients that do
     /// not watch. A file is read only if its size, times or inode number differ from what an earlier comparison saw.
     ///
-    /// Returns what was written.
+    /// Returns the results for the files with a new version.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn reconcile(&self) -> Result<Vec<IndexResult>> {
         Ok(self.inner.reconcile(None).await?.indexed)
@@ -42,14 +42,14 @@ impl Engine {
     /// session was moved to.
     ///
     /// # Errors
-    /// `UNKNOWN_OBJECT` if the session did not exist at that point; what the store reports.
+    /// `UNKNOWN_OBJECT` if the session did not exist at that point; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
         self.move_to(session, tx, times, false).await
     }
 
-    /// The same for a transaction of this session and a harness that has removed messages from its conversation's end. What
-    /// rolls made of the messages that stay remains in effect, also if they came later than the transaction: the provider has
+    /// The same for a transaction of this session and a harness that has removed messages from its conversation's end. The
+    /// effects of rolls on the messages that stay remain, also if the rolls came later than the transaction: the provider has
     /// the messages in its cache as they were last sent, and the model's reasoning may be bound to that form.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn go_back(&self, tx: TxId) -> Result<()> {
@@ -70,7 +70,7 @@ impl Engine {
             (Sets::default().document(own), begun(own)?)
         } else {
             let (point, chat) = inner.point_of(session, tx, times).await?;
-            // The conversation may go on with messages that are newer than the point.
+            // The conversation may continue with messages that are newer than the point.
             let newer = [ObjectId::chat(own), ObjectId::chat(session)];
             let newer = self.inner.store().get_many(&newer, AsOf::default()).await?;
             let newer: Vec<&Document> = newer.iter().flatten().map(|version| &version.document).collect();
@@ -90,7 +90,7 @@ impl Engine {
         let restore = |session: &mut Session, work: &mut Work| {
             work.documents.push(chat.clone());
             work.turns = Some(Chat::of(&chat).len());
-            // The answer to the last write may have been lost: then the stored sets are not what is known of them.
+            // The answer to the last write may be lost: then the stored sets differ from those in memory.
             work.expected.insert(inner.client.session_object.clone(), session.session_tx);
             session.sets.restore(&sets, &mut work.change);
             for (id, path) in displays.into_iter().flatten() {
@@ -114,7 +114,7 @@ impl Engine {
 /// The result of comparing files with the disk.
 #[derive(Default)]
 pub(crate) struct Reconciled {
-    /// The results for the files of which a version was written.
+    /// The results for the files with a new version.
     pub indexed: Vec<IndexResult>,
     /// Files about which nothing is known.
     pub unreachable: Vec<Place>,

@@ -1,4 +1,4 @@
-//! What the agent controls: activation, pins and pool membership.
+//! The agent's controls: activation, pins and pool membership.
 //!
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
@@ -34,11 +34,11 @@ const MAX_PART_CHARS: usize = 64 * 1024;
 pub struct SetChange {
     /// True if it was done.
     pub ok: bool,
-    /// The object, or the caller's name for it if there is no such object.
+    /// The object, or the caller's name for it if that object does not exist.
     pub id: ObjectId,
     /// A sentence for the model.
     pub message: String,
-    /// Why it was not done, if it was not.
+    /// The reason for a refusal.
     pub code: Option<ErrorCode>,
     /// After an activation: the content, or the requested part of it.
     pub content: Option<String>,
@@ -186,7 +186,7 @@ impl Engine {
             Ok(outcome) => done(id, name, outcome, None),
             Err((code, why)) => {
                 if code == ErrorCode::NotActive {
-                    // The window collapsed it before; what is in sight of it need not stay either.
+                    // The window collapsed it before; its visible text need not stay either.
                     state.session.dropped.insert(id.clone());
                     let State { request, session, .. } = &mut *state;
                     request.segments.touch(&id, session);
@@ -230,7 +230,7 @@ impl Inner {
         Ok(Err(unknown(name)))
     }
 
-    /// Takes in what is on disk of a file. Returns why there is no text, if that is the case.
+    /// Takes in a file's content from the disk. Returns the reason if it has no text.
     async fn read_first(&self, id: &ObjectId) -> Result<String> {
         let (source, is_null) = {
             let state = self.lock().await?;
@@ -246,7 +246,7 @@ impl Inner {
         }
         let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
         let reason = seen.state.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
-        // A text that a harness has passed in need not be on this disk.
+        // The disk need not have a text that a harness has passed in.
         if seen.state.is_file() || (is_null && seen.state == FileState::Gone) {
             self.index(vec![seen], FileEntry::Tracked).await?;
         }

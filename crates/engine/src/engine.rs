@@ -35,10 +35,10 @@ use crate::untold::Untold;
 use crate::view::Assembled;
 use crate::view::sections::View;
 
-/// For how long `assemble` waits for calls that work with the state.
+/// The time for which `assemble` waits for calls that work with the state.
 const ASSEMBLE_PATIENCE: Duration = Duration::from_millis(100);
 
-/// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
+/// One client's access to one session: it indexes, tracks, records, activates, assembles and projects.
 ///
 /// All methods may be called from many tasks at once; they run one after the other. Dropping the engine ends its
 /// trackers and loses nothing that was acknowledged.
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     pub queue: Queue,
     /// Reads, writes and answers that tools have passed in and that have not yet come as a result, oldest first.
     in_flight: std::sync::Mutex<Vec<InFlight>>,
-    /// The records of what results and notices tell the model.
+    /// The records of statements in results and notices.
     archive: std::sync::Mutex<Archive>,
     /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
@@ -77,7 +77,7 @@ pub(crate) struct State {
     pub view: View,
     /// Messages that a call took in before it failed.
     pub taken: Vec<context_projection::request::plan::IncomingMessage>,
-    /// What the harness has put into the past and was not sent yet.
+    /// Text that the harness has put into the past and that was not sent yet.
     pub unsent: Unsent,
     /// The recorded calls that share a call ID, for the results of the transcript that is being read.
     pub namesakes: Namesakes,
@@ -85,12 +85,12 @@ pub(crate) struct State {
     pub pending: Vec<Untold>,
     /// UTF-16 units of the differences that edits were answered with since the last message.
     pub compared: usize,
-    /// Reads of files that nobody has stored yet.
+    /// Reads of files that are not stored yet.
     pub unread: Vec<Unread>,
     /// Writes of tools that have not yet come as a result, oldest first. What the model knows about them is already
     /// noted.
     pub written: UnclaimedWrites,
-    /// The session has returned to an earlier point, and what is visible has not been read again yet.
+    /// The session has returned to an earlier point, and the visible messages have not been read again yet.
     pub came_back: bool,
 }
 
@@ -169,7 +169,7 @@ impl Engine {
     /// Ends the trackers; the instance still answers queries (the session is paused).
     ///
     /// # Errors
-    /// `CLOSED`; what the store reports. The trackers end in any case.
+    /// `CLOSED`; errors of the store. The trackers end in any case.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn pause(&self) -> Result<()> {
         drop(self.inner.lock().await?);
@@ -179,9 +179,8 @@ impl Engine {
         Ok(self.inner.store().flush().await?)
     }
 
-    /// Ends the trackers. All state is already in the store, so a paused session is simply one that nobody has open
-    ///. Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it, which is
-    /// what waits for the store.
+    /// Ends the trackers. All state is already in the store, so a paused session is one that no client has open. Idempotent;
+    /// later calls fail with `CLOSED`. The store stays open: its owner closes it, which waits for the store.
     ///
     /// # Errors
     /// Errors of [`Engine::settle`], and the one that prevented a changed file from being stored; the trackers end in
@@ -206,7 +205,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// Nothing is known of the session yet, and nothing is tracked.
+    /// Begins without knowledge of the session, and without tracked files.
     pub fn new(client: Client) -> Self {
         let state = State::default();
         Self {
@@ -243,13 +242,13 @@ impl Inner {
         Ok(view.assembled())
     }
 
-    /// Returns what tools have passed in and what has not yet come as a result, oldest first. Hold the lock only
-    /// briefly.
+    /// Returns the reads, writes and answers that tools have passed in and whose results have not come yet, oldest first. Hold
+    /// the lock only briefly.
     pub fn in_flight(&self) -> std::sync::MutexGuard<'_, Vec<InFlight>> {
         self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Returns what is recorded about what results and notices tell the model. Hold the lock only briefly.
+    /// Returns the records of statements to the model. Hold the lock only briefly.
     pub fn archive(&self) -> std::sync::MutexGuard<'_, Archive> {
         self.archive.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -258,12 +257,12 @@ impl Inner {
         self.client.store()
     }
 
-    /// A version as it was before secrets were taken out; see [`recorded::version`].
+    /// Returns a version with the secrets that were removed from it; see [`recorded::version`].
     pub async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         recorded::version(&self.client, id, at).await
     }
 
-    /// The version that a transaction wrote, as it was before secrets were taken out.
+    /// Returns the version that a transaction wrote, with the secrets that were removed from it.
     pub async fn recorded_by(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         recorded::written_by(&self.client, id, tx).await
     }
@@ -283,7 +282,7 @@ impl Inner {
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 
-    /// Returns what looks at files.
+    /// Returns the reader of files.
     pub fn file_reader(&self) -> FileReader {
         FileReader { client: Arc::clone(&self.client), tracking: Arc::clone(&self.tracking) }
     }
@@ -314,7 +313,7 @@ impl Inner {
         outcome
     }
 
-    /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
+    /// Takes in what other clients wrote since the last time. Costs one cheap query if they wrote nothing.
     #[instrument(level = "debug", skip_all)]
     pub async fn refresh(&self, state: &mut State) -> Result<()> {
         let outcome = refresh::refresh(&self.client, &mut state.session).await;
@@ -330,9 +329,9 @@ impl Inner {
         outcome
     }
 
-    /// Has all layers apply what the session has done and learned. A listener hears here that a file which the session
-    /// knows has another version: whoever stored it, and however this client came to know it, it enters the catalog once.
-    /// Elsewhere it hears what is no change of a known file: the first version that an event has led to
+    /// Has all layers apply the session's own changes and those that it learned of. Here a listener hears that a file which the
+    /// session knows has another version: from any client, and however this one came to know it, it enters the catalog once.
+    /// Elsewhere it hears of anything but a change of a known file: the first version that an event has led to
     /// (`announce_first`), a file out of reach (`orphaned`), and a path that leads to another file now (`follow_path`).
     pub fn apply(&self, state: &mut State) {
         for change in std::mem::take(&mut state.session.changes) {
@@ -360,7 +359,7 @@ impl Inner {
 }
 
 impl Inner {
-    /// Judges again what a transaction of the session has changed for the request.
+    /// Judges those parts of the request again that a transaction of the session concerns.
     fn follow(segments: &mut Segments, written: &context_session::SessionWrite, session: &Session) {
         if written.starts_turn {
             segments.start_turn(session);
@@ -373,7 +372,7 @@ impl Inner {
         }
     }
 
-    /// Reads from the chat what the model was shown and told.
+    /// Reads from the chat which results and notices the model has seen.
     pub fn read_chat(&self, state: &mut State, document: Option<&Document>) {
         let chat = document.map(Chat::of).unwrap_or_default();
         state.request.rolled = Rolled::of(chat);
@@ -383,7 +382,7 @@ impl Inner {
 }
 
 impl State {
-    /// Forgets what was in progress on the branch that the session leaves.
+    /// Forgets the unfinished work of the branch that the session leaves.
     pub fn leave_branch(&mut self) {
         self.taken.clear();
         self.pending.clear();

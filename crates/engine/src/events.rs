@@ -25,7 +25,7 @@ use tracing::instrument;
 
 use crate::engine::{Engine, Inner};
 
-/// How many files are indexed in one transaction when many change at once.
+/// The number of files that are indexed in one transaction when many change at once.
 const BATCH: usize = 128;
 
 impl Engine {
@@ -40,12 +40,12 @@ impl Engine {
         self.inner.tracking.touch_listeners().add(Arc::new(listener))
     }
 
-    /// Ends a subscription of [`Engine::subscribe`]. An unknown number is no error.
+    /// Ends a subscription of [`Engine::subscribe`]. Ignores an unknown number.
     pub fn unsubscribe(&self, number: u64) {
         self.inner.tracking.listeners.remove(number);
     }
 
-    /// Ends a subscription of [`Engine::subscribe_touches`]. An unknown number is no error.
+    /// Ends a subscription of [`Engine::subscribe_touches`]. Ignores an unknown number.
     pub fn unsubscribe_touches(&self, number: u64) {
         self.inner.tracking.touch_listeners().remove(number);
     }
@@ -204,7 +204,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Schedules a look at resting files for when their rest is over.
+    /// Schedules a look at resting files at the end of their rest.
     fn wake_for_due(self: &Arc<Self>, runtime: &Handle) {
         let Some(at) = self.tracking.wake_at() else { return };
         let (inner, on) = (Arc::downgrade(self), runtime.clone());
@@ -212,7 +212,7 @@ impl Inner {
             tokio::time::sleep_until(at.into()).await;
             let Some(inner) = inner.upgrade() else { return };
             inner.tracking.woke(at);
-            // Files whose look fails keep waiting; the user was told at the first failure.
+            // Files whose look fails keep waiting; the first failure made a warning.
             if let Err(error) = inner.read_pending(false).await {
                 tracing::debug!(%error, "a changed file is looked at again later");
                 if error == EngineError::Closed {
@@ -262,7 +262,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the listeners of a file that an event has led to for the first time.
+    /// Notifies the listeners of a file that an event has led to for the first time.
     async fn announce_first(&self, result: &IndexResult) -> Result<()> {
         if result.action == Action::Unchanged {
             return Ok(());
@@ -273,7 +273,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the listeners that a file of the session has another version.
+    /// Notifies the listeners that a file of the session has another version.
     pub fn announce(&self, session: &Session, id: &ObjectId) {
         let Some(current) = session.catalog.get(id).and_then(Meta::current) else { return };
         let gone = current.is_null && current.source_hash.is_none();

@@ -1,4 +1,4 @@
-//! What results of tool calls tell the model of files.
+//! The evidence about files in results of tool calls.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use crate::job::Unread;
 use crate::results::Taking;
 
 impl Inner {
-    /// The lines of a file that an output shows which brings back a read of it, or the file itself.
+    /// Returns the lines of a file in an output that restores an earlier read of it, or the file itself.
     pub async fn lines_carried(
         &self,
         state: &mut State,
@@ -39,7 +39,7 @@ impl Inner {
             let shown = shown.map(|(lines, file)| (lines, file, None));
             let shown = if shown.is_some() { shown } else { self.lines_recorded(state, object).await? };
             let Some((lines, file, way)) = shown else { return Ok(None) };
-            // What the model reads here it believes of the path, wherever that leads by now.
+            // The model believes that the path has the text read here, wherever the path leads by now.
             let at = way
                 .as_ref()
                 .map_or_else(|| file.clone(), |way| state.known.recalls(way, &file, lines.content));
@@ -66,9 +66,8 @@ impl Inner {
         Ok(shown_lines(object.clone(), &lines, tx))
     }
 
-    /// Returns what a result tells the model of a file: the lines that a read shows, what a write or an edit has left,
-    /// or the version that a difference leads to. That is looked up; only where nothing is recorded it is found out,
-    /// once.
+    /// Returns the evidence about a file in a result: the lines that a read shows, the text that a write or an edit left, or
+    /// the version that a difference leads to. It comes from the records; only if they have none it is inferred, once.
     pub async fn note_file(
         &self,
         state: &mut State,
@@ -108,11 +107,11 @@ impl Inner {
         if taking.again && input.tool == "read" && evidence.answers_a_read() {
             state.known.points(&way.file);
         }
-        // A later read is not answered with what a command has shown.
+        // A later read is not answered with a command's output.
         Ok(shown.filter(|_| !is_shell))
     }
 
-    /// Notes what a call has made of several files, or of one that its path does not name.
+    /// Notes the evidence of a call about several files, or about one that its path does not name.
     async fn note_several(
         &self,
         state: &mut State,
@@ -123,7 +122,7 @@ impl Inner {
         let args = &input.args;
         let evidence = match input.tool == "apply_patch" || patch_in(args).is_some() {
             true => self.evidence_of(call).await?.flatten(),
-            false => self.archive().of_call(call).cloned().flatten(),
+            false => self.archive().for_call(call).cloned().flatten(),
         };
         let Some(Evidence::Several(all)) = evidence else { return Ok(()) };
         for made in &all {
@@ -137,7 +136,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes what a result has told that has left the model's sight: that is known as long as nothing else is.
+    /// Keeps the statements of a result that has left the model's sight: they count until a newer statement replaces them.
     ///
     /// # Errors
     /// Errors of the store.
@@ -156,7 +155,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns what the model knows of a file after a result has shown it these lines.
+    /// Records what the model knows of a file after a result has shown it these lines.
     async fn note_lines(
         &self,
         state: &mut State,
@@ -176,7 +175,7 @@ impl Inner {
         Ok(shown_lines(file, &lines, tx))
     }
 
-    /// Returns what a result tells by its recorded evidence.
+    /// Returns the statement of a result by its recorded evidence.
     pub async fn note_evidence(
         &self,
         state: &mut State,
@@ -245,7 +244,7 @@ impl Inner {
         }
     }
 
-    /// Returns what the model knows of a file after it was told in which result these lines stand.
+    /// Records what the model knows of a file after an answer named the result that has these lines.
     async fn note_pointed(
         &self,
         state: &mut State,
@@ -270,12 +269,12 @@ impl Inner {
         Ok(None)
     }
 
-    /// Returns what a recorded call says of a file: `None` if that is recorded nowhere, `Some(None)` if it says
-    /// nothing.
+    /// Returns the recorded evidence of a call about a file: `None` if there is no record, `Some(None)` if the call says
+    /// nothing of the file.
     pub async fn evidence_of(&self, call: &ObjectId) -> Result<Option<Option<Evidence>>> {
         {
             let archive = self.archive();
-            if let Some(known) = archive.of_call(call) {
+            if let Some(known) = archive.for_call(call) {
                 return Ok(Some(known.clone()));
             }
             if archive.is_unknown(call) {
@@ -285,13 +284,13 @@ impl Inner {
         let recorded = self.store().get(call, AsOf::default()).await?;
         let evidence = recorded.and_then(|version| version.document.field(FIELD).and_then(Evidence::of));
         if evidence.is_some() {
-            // A result is asked about more than once when messages are read again.
+            // Reading messages again requests the evidence of a result more than once.
             self.archive().recorded(call, evidence.as_ref());
         }
         Ok(evidence.map(Some))
     }
 
-    /// Records what was found out since the last time, and what answers of ours say. What can't be recorded now is recorded
+    /// Records the evidence found since the last time, and that of our answers. Evidence that can't be recorded now is recorded
     /// later.
     pub async fn keep_evidence(&self, state: &mut State) {
         let entries = self.archive().pending().to_vec();
@@ -306,7 +305,7 @@ impl Inner {
         }
     }
 
-    /// The text of bytes that the model knows of a file; `None` if nobody has stored them, or not their text.
+    /// Returns the text of bytes that the model knows of a file; `None` if they were never stored, or not as text.
     pub async fn text_known(
         &self,
         state: &State,
@@ -316,8 +315,8 @@ impl Inner {
         self.text_of(&state.known.home_of(file, content), content).await
     }
 
-    /// Returns whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or
-    /// sees all that is new. Of what was never stored nobody can tell what is new.
+    /// True if the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all that
+    /// is new. Content that was never stored cannot be compared.
     async fn is_all_new(&self, state: &State, file: &ObjectId, lines: &Passage) -> Result<bool> {
         let (Some(version), Some(known)) = (state.known.get(file), state.known_now(file)) else {
             return Ok(true);
@@ -344,14 +343,14 @@ pub(super) fn first_line(args: &Map<String, Value>) -> usize {
     args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1)
 }
 
-/// Returns whether the model may have written or seen a newer version since these lines were read. Messages that are
-/// read again come before all that is noted.
+/// True if the model may have written or seen a newer version since these lines were read. Messages that are read again precede
+/// everything noted.
 fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> bool {
     let is_newer = |known: &KnownVersion| known.content.hash.is_some() && known.content.tx > lines.content.tx;
     !taking.again && state.written.contains_key(file) || state.known.get(file).is_some_and(is_newer)
 }
 
-/// Returns what a call has written that is noted already; those before it never came as a result.
+/// Returns the noted write of a call; writes before it never came as a result.
 fn claimed(
     written: &mut UnclaimedWrites,
     file: &ObjectId,

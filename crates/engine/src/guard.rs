@@ -1,5 +1,5 @@
-//! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
-//! refusal of an edit that conflicts with an unseen change.
+//! The answers that keep the model's knowledge of files true: a read answered by text that is still visible, a notice that a
+//! file has changed, a refusal of an edit that conflicts with an unseen change.
 
 use context_knowledge::difference::{Comparison, MAX_TOGETHER, ShownChange};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
@@ -33,15 +33,15 @@ pub struct ReadAnswer {
 }
 
 impl Engine {
-    /// The answer to a read of lines that are still visible in the model's request: where they are, or how they have
-    /// changed since. `None`: show the lines.
+    /// Returns the answer to a read of lines that are still visible in the model's request: their place, or their changes
+    /// since. `None`: show the lines.
     ///
     /// The answer describes the file as it is on disk now if the client can see it, otherwise as it was last indexed.
     /// It renews the stay of the result that it points to, so that this is still there when the model looks. A second
     /// read in a row is always served in full. With the ID of the tool call, its result counts as this answer.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn answer_read(
         &self,
@@ -56,7 +56,7 @@ impl Engine {
         let looked = self.inner.read_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        // If what is on disk could not be stored, the store's version is an older one.
+        // If the present content could not be stored, the store's version is an older one.
         let is_now = |hash: &Digest| looked.is_none_or(|looked| looked == *hash);
         let Some(hash) = state.session.hash_of(&id).filter(is_now) else { return Ok(None) };
         if state.known.has_pointed(&id) {
@@ -117,7 +117,7 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Checks an edit of which nothing but the path is known; see [`Engine::guard_edit`].
+    /// Checks an edit of which only the path is known; see [`Engine::guard_edit`].
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
         match self.guard_edit(path, None, None).await? {
@@ -133,15 +133,15 @@ impl Engine {
     /// Otherwise, and for an edit of which nothing is known or that replaces the whole file, the answer is a refusal with
     /// the difference. The model has then seen the change, and its next edit is allowed.
     ///
-    /// The difference has a limit of [`MAX_SHOWN`](context_knowledge::difference::MAX_SHOWN) UTF-16 units. Of a longer one, the
-    /// answer has the beginning and what it comes to, or neither if that would be above a share of the file, or beyond
+    /// The difference has a limit of [`MAX_SHOWN`](context_knowledge::difference::MAX_SHOWN) UTF-16 units. For a longer one, the
+    /// answer has the beginning and the count of changed lines, or neither if that would be above a share of the file, or beyond
     /// [`MAX_TOGETHER`] for the calls of one answer; the model has
     /// then not seen the change, and its edits of these lines are refused until it has read the file again.
     ///
     /// With the ID of the tool call, the result counts as exactly this answer.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn guard_edit(
         &self,
@@ -163,13 +163,13 @@ impl Engine {
         let looked = self.inner.read_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        // Of a file that was gone before anybody stored it only the disk knows that it is back.
+        // If a file was gone before it was stored, only the disk knows that it is back.
         let is_met = state.session.catalog.get(&id).is_some();
         let hash = state.session.hash_of(&id).or(looked.filter(|_| !is_met));
         let (Some(hash), Some(known)) = (hash, state.known_now(&id)) else {
             return Ok(ALLOWED);
         };
-        // What could not be stored may still be on disk.
+        // Content that could not be stored may still be on disk.
         if known.hash == Some(hash) || (looked.is_some() && known.hash == looked) {
             return Ok(ALLOWED);
         }
@@ -183,15 +183,15 @@ impl Engine {
                 text.or_else(|| known.tx.map(|_| String::new()))
             }
         };
-        // What is on disk may not be stored, and then nobody can show how it differs.
+        // Content on disk may not be stored, and then its difference cannot be shown.
         let is_stored = state.session.hash_of(&id) == Some(hash);
         let new =
             if is_stored { Some(self.inner.text_at(&id, None).await?.unwrap_or_default()) } else { None };
         let refused = |sentence: &str| Ok(EditGuard::Refused(filled(sentence, &[("path", &path)])));
         let Some((old, new)) = old.zip(new) else { return refused(sentences.edit_unknown) };
-        // Which of the lines have changed takes too long to find out, or there are too many of them to show.
+        // The comparison takes too long, or too many changed lines would have to be shown.
         let Some(comparison) = Comparison::of(&old, &new) else { return refused(sentences.edit_large) };
-        // The version that is most like what was read may be the present one.
+        // The version that is most like the read text may be the present one.
         let Some(shown) = comparison.shown("as you know it", "as it is now") else {
             return refused(sentences.edit_unknown);
         };
@@ -201,7 +201,7 @@ impl Engine {
         let is_beside = old_texts.is_some_and(|texts| comparison.touches_nothing_new(texts));
         let diff = match &shown {
             ShownChange::Whole(diff) => diff,
-            // Until the model has read the file again, it does not know the change: nothing is noted of what it knows.
+            // Until the model has read the file again, it does not know the change: its knowledge stays as noted.
             partly if is_beside => {
                 let text =
                     said_partly(sentences, (sentences.beside_begun, sentences.beside_large), &path, partly);
@@ -215,7 +215,7 @@ impl Engine {
         };
         let values = [("path", &*path), ("diff", diff)];
         if is_beside {
-            // Until the edit is made, the model knows nothing of the change.
+            // The model does not know of the change before the edit is made.
             let text = filled(sentences.edit_beside, &values);
             let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
             let content =
@@ -234,8 +234,8 @@ impl Engine {
         Ok(EditGuard::Refused(text))
     }
 
-    /// Checks a call's arguments. If a whole argument is a marker for collapsed text, returns the sentence to refuse
-    /// the call with. `None`: go on.
+    /// Checks a call's arguments. If a whole argument is a marker for collapsed text, returns the sentence to refuse the call
+    /// with; `None` if the call may run.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn check_arguments(&self, args: &Map<String, Value>) -> Result<Option<String>> {
         let state = self.inner.lock().await?;
@@ -257,12 +257,12 @@ impl Engine {
     }
 }
 
-/// The decision on what an edit tool should do.
+/// The decision on an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditGuard {
     /// Make the edit.
     Allowed {
-        /// The text to add to the edit's result: the file has changed elsewhere, and how.
+        /// The text to add to the edit's result: the earlier change of the file.
         difference: Option<String>,
     },
     /// Don't make it, and answer with this.
@@ -328,14 +328,14 @@ impl Inner {
         text
     }
 
-    /// Records what an answer to a tool says, before the tool's call is recorded: the process may end in between.
+    /// Records the evidence of an answer to a tool, before the tool's call is recorded: the process may end in between.
     async fn give(&self, state: &mut State, call: Option<&str>, text: &str, evidence: Evidence) {
         self.archive().gives(call, text, evidence);
         self.keep_evidence(state).await;
     }
 }
 
-/// A difference of which only the beginning is shown, or nothing: in the first of the sentences or in the second.
+/// Returns a sentence with the beginning of a difference, or without any of it: the first sentence or the second.
 fn said_partly(
     sentences: &Sentences,
     (begun, large): (&str, &str),

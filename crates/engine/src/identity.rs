@@ -1,9 +1,9 @@
-//! Which recorded call a result is of. Call IDs are not unique: providers repeat them, so what was called, with what and what came
-//! of it has to be the same, too.
+//! Finds the recorded call of a result. Call IDs are not unique: providers repeat them, so the tool, the arguments and the
+//! output must also match.
 
 use std::collections::HashMap;
 
-use context_knowledge::passage::adorns;
+use context_knowledge::passage::wraps;
 use context_model::excerpt::is_excerpt_of;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
@@ -19,17 +19,17 @@ use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};
 use crate::results::Taking;
 
-/// The recorded calls under each call ID that several have, as far as they were asked for.
+/// The recorded calls under each call ID that several have, as far as they were requested.
 #[derive(Debug, Default)]
 pub(crate) struct Namesakes {
     /// By the object ID without a mark: the objects in the order in which they were recorded, and the place behind the one
     /// that was found last. Results come in that order.
     known: HashMap<ObjectId, (Vec<ObjectId>, usize)>,
-    /// How many of the session's objects were looked at.
+    /// The number of the session's objects looked at.
     looked: usize,
 }
 
-/// How a result is like a recorded call, the best last.
+/// The likeness of a result to a recorded call, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
     /// The tool is the same, and a host may have cut the output after it was recorded.
@@ -118,7 +118,7 @@ impl Inner {
             }
             let Some(stored) = self.store().get(&id, AsOf::default()).await? else { continue };
             let Some(like) = likeness(&stored.document, input, is_only) else { continue };
-            // What is recorded now was never cut.
+            // A result that is recorded now was never cut.
             if like == Likeness::Cut && taking.record {
                 continue;
             }
@@ -155,8 +155,8 @@ impl Inner {
     }
 }
 
-/// Of the objects that were recorded for results that have not come yet, the one that this result is of. A harness may have cut
-/// the output since, and a hook may have changed the arguments, but another tool's output it is not.
+/// Returns the object that a result is of, among those recorded for results that have not come yet. A harness may have cut the
+/// output since, and a hook may have changed the arguments, but the tool must be the same.
 fn expected(state: &mut State, input: &Toolcall, marked: [&ObjectId; 2]) -> Option<ObjectId> {
     let State { request, session, .. } = state;
     let waiting = request.received.get_mut(&input.id)?;
@@ -175,35 +175,36 @@ fn expected(state: &mut State, input: &Toolcall, marked: [&ObjectId; 2]) -> Opti
     object
 }
 
-/// The name of a tool of which only the result is left.
+/// The tool's name where only the result exists.
 pub(crate) const UNKNOWN_TOOL: &str = "unknown";
 
-/// How a result is like a recorded call; `None` if it belongs to another one. `is_only`: its call ID has no other one.
+/// Returns the likeness of a result to a recorded call; `None` if it belongs to another one. `is_only`: its call ID has no
+/// other one.
 fn likeness(document: &Document, input: &Toolcall, is_only: bool) -> Option<Likeness> {
     if document.text("tool") != Some(&input.tool) && input.tool != UNKNOWN_TOOL {
         return None;
     }
     let has_args = is_args(document, &input.args);
     let Some(content) = document.content() else {
-        // Only this is left after a text was forgotten. A call without an output has not ended.
+        // A forgotten text leaves only this. A call without an output has not ended.
         let is_forgotten = document.field("status").is_some();
         return is_forgotten.then_some(if has_args { Likeness::Call } else { Likeness::Output });
     };
-    // Some hosts show the lines of a file beside something of their own.
-    if is_content(document, &input.content) || adorns(content, &input.content) {
+    // Some hosts add something to the lines of a file.
+    if is_content(document, &input.content) || wraps(content, &input.content) {
         return Some(if has_args { Likeness::Call } else { Likeness::Output });
     }
     let is_cut = has_line_of(content, &input.content);
     (if is_only { has_args || is_cut } else { has_args && is_cut }).then_some(Likeness::Cut)
 }
 
-/// Returns whether what is left of an output has a line of it: its longest one, because a host may have added some words.
+/// True if the rest of an output has its longest line, because a host may have added some words.
 fn has_line_of(output: &str, left: &str) -> bool {
     left.lines().max_by_key(|line| line.len()).is_none_or(|line| output.contains(line))
 }
 
-/// The object that a call becomes. Its ID is the harness's own, verbatim, unless the store has another call under it, or an
-/// equal one of a session that has nothing to do with this one.
+/// Returns the object that a call becomes. Its ID is the harness's own, verbatim, unless the store has another call under it,
+/// or an equal one of an unrelated session.
 pub(crate) async fn object_of(
     client: &Client,
     session: &mut Session,
@@ -240,7 +241,7 @@ fn is_same(document: &Document, input: &Toolcall) -> bool {
         && is_args(document, &input.args)
 }
 
-/// Returns whether a harness has only our short form of a recorded output left: an excerpt of it, or the line that names it.
+/// True if a harness has only our short form of a recorded output left: an excerpt of it, or the line that names it.
 /// Recording that would lose the output.
 fn is_left_of(document: &Document, input: &Toolcall) -> bool {
     let reference = |text: &str| {
@@ -277,7 +278,7 @@ mod tests {
     #[case::cut_and_other_arguments("bash", "***", "two\n.", Some(Likeness::Cut), None)]
     #[case::other_output("bash", "***", "fresh", None, None)]
     #[case::other_output_of_the_same("bash", "ls", "fresh", Some(Likeness::Cut), None)]
-    fn a_result_is_of_a_call_with_its_tool_and_output(
+    fn result_belongs_to_a_call_with_its_tool_and_output(
         #[case] tool: &str,
         #[case] command: &str,
         #[case] content: &str,

@@ -38,8 +38,8 @@ impl Engine {
     /// call, its result counts as exactly what was read here.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path, `IO` if there is no readable regular file and no content was given;
-    /// the state is then as before. What the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path, `IO` if the path has no readable regular file and the caller passed no
+    /// content; the state is then as before. Errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_file(
         &self,
@@ -94,7 +94,7 @@ impl Engine {
         let indexed = self.inner.index(vec![seen], FileEntry::Written).await;
         let mut state = self.inner.lock().await?;
         if let Some(hash) = hash {
-            // The model wrote it, even if it could not be stored.
+            // The model knows the text that it wrote, even if it could not be stored.
             let latest = state.session.catalog.get(&id).filter(|_| state.session.hash_of(&id) == Some(hash));
             let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
             if let (None, Some(text)) = (content.tx, text) {
@@ -113,7 +113,7 @@ impl Engine {
     /// Records that a file is confirmed to be deleted: a version with null content.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
         self.inner.check_open()?;
@@ -123,11 +123,11 @@ impl Engine {
         Ok(results.remove(0))
     }
 
-    /// Takes in paths that were only seen (ls, find, grep). They enter the metadata pool without content, and never
-    /// overwrite what is known.
+    /// Takes in paths that were only seen (ls, find, grep). They enter the metadata pool without content, and never overwrite
+    /// known content.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path; nothing is then taken in. What the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path; nothing is then taken in. Errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
         self.inner.check_open()?;
@@ -143,8 +143,8 @@ impl Engine {
     /// continues from there: a file that is already stored writes nothing.
     ///
     /// # Errors
-    /// Errors of the store. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible path,
-    /// `IO` if there is no readable regular file.
+    /// Errors of the store. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible path, `IO` if
+    /// the path has no readable regular file.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_files(&self, paths: Vec<String>) -> Result<Indexed> {
         let known = self.inner.hashes().await?;
@@ -188,7 +188,7 @@ impl Inner {
         Ok(hash)
     }
 
-    /// Returns what is on disk, as far as the client can read it.
+    /// Returns the present state on the disk, as far as the client can read it.
     async fn read_now(&self, place: Place) -> Result<Option<ObservedFile>> {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);
@@ -198,8 +198,8 @@ impl Inner {
         Ok(was_read.then_some(seen))
     }
 
-    /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need
-    /// the text has only stored the hash.
+    /// Reads those files that the model may need a notice about and whose latest version was stored by its hash alone, by a
+    /// session that did not need the text.
     pub async fn read_waived(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
@@ -215,9 +215,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Meets the files that the request speaks of and the session does not know, once the store has them: while it could not
-    /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
-    /// the disk, and so is each file of which others have stored another version: that may have come late.
+    /// Adds the files that the request mentions and the session does not know, once the store has them: while the store could
+    /// not be written, a read was not recorded, and another client's version of the file came later. Each is compared with the
+    /// disk, and so is each file with a version from another client: that version may have come late.
     pub async fn meet_spoken_of(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
@@ -247,7 +247,7 @@ impl Inner {
         Ok(stored.into_iter().flatten().next().is_some())
     }
 
-    /// The hashes of the session's files, as far as they are known.
+    /// Returns the known hashes of the session's files.
     async fn hashes(&self) -> Result<HashMap<ObjectId, Digest>> {
         let state = self.lock().await?;
         let hashes = state.session.sets.index().iter().filter_map(|id| {

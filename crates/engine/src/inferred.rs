@@ -1,5 +1,5 @@
-//! What a result says of a file, found by comparing its text with the versions that there are: for hosts that don't pass in
-//! what their tools read and wrote. This happens once, and is recorded (see `evidence`).
+//! Finds the evidence in a result by comparing its text with the versions of the file: for hosts that don't pass in the reads
+//! and writes of their tools. This happens once, and is recorded (see `evidence`).
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use context_knowledge::evidence::{Bytes, Evidence};
 use context_knowledge::in_flight::{InFlight, Taken};
 use context_knowledge::inferred::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch, unstored};
 use context_knowledge::known::Way;
-use context_knowledge::passage::{Shows, adorns, brings_back, lines_in_sight, passage_of};
+use context_knowledge::passage::{Shows, lines_in_sight, passage_of, restores, wraps};
 use context_knowledge::statement::{Content, Passage};
 use context_knowledge::wrapped::Tool::Reader;
 use context_knowledge::wrapped::wrapped_lines;
@@ -31,7 +31,7 @@ use crate::job::Unread;
 use crate::results::Taking;
 
 impl Inner {
-    /// Returns what a result says of the file that its call names; `None` if it says nothing.
+    /// Returns the evidence in a result about the file that its call names; `None` if it says nothing of the file.
     pub(super) async fn infer(
         &self,
         state: &State,
@@ -62,7 +62,7 @@ impl Inner {
                     break;
                 }
             }
-            // It may have been gone before anybody stored it.
+            // It may have been gone before it was stored.
             let lost = || match args.get("content") {
                 Some(Value::String(text)) => Bytes::hash_of(text),
                 _ => Bytes::hash_of(call.as_str()),
@@ -85,7 +85,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// The other files that the session has met at a path.
+    /// Returns the other files that the session knows under a path.
     fn files_shown_as(&self, session: &Session, way: &Way) -> Vec<ObjectId> {
         let is_it = |file: &&ObjectId| {
             **file != way.file
@@ -95,7 +95,7 @@ impl Inner {
         session.sets.index().iter().filter(is_it).cloned().collect()
     }
 
-    /// Returns what a read of a file from a line on shows.
+    /// Returns the evidence of a read of a file from a line on.
     async fn read(
         &self,
         state: &State,
@@ -107,7 +107,7 @@ impl Inner {
     ) -> Result<Option<Evidence>> {
         let (output, is_bare) = self.given(call, output, taking).await?;
         let output = &*output;
-        // What is recorded already was not handed over just now.
+        // A result that is recorded already was not passed in just now.
         let is_passed_in = taking.record && self.in_flight().iter().any(|one| one.is_read_of(file));
         let passed_in = match is_passed_in {
             true => self.lines_passed_in(file, tx, first, output).await?,
@@ -122,7 +122,7 @@ impl Inner {
         let mut search = ReadSearch::new(read);
         match &passed_in {
             None => self.search(file, tx, &mut search).await?,
-            // All that is asked then is whether the newest version has text.
+            // The evidence then depends only on whether the newest version has text.
             Some(lines) if read.may_be_of_another(lines) => {
                 self.walk(file, tx, |version| {
                     search.look(content_in(&version), version.document.content());
@@ -140,7 +140,7 @@ impl Inner {
         self.walk(file, tx, |version| !search.look(content_in(&version), version.document.content())).await
     }
 
-    /// Returns what a call has left, if that is noted already; else the version that a search finds.
+    /// Returns the content that a call left, if that is noted already; else the version that a search finds.
     async fn written(
         &self,
         state: &State,
@@ -173,7 +173,7 @@ impl Inner {
     }
 }
 
-/// Returns what a call has written that is noted already.
+/// Returns the noted write of a call.
 fn waiting(written: &UnclaimedWrites, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let mut waiting = written.get(file)?.iter();
@@ -181,8 +181,8 @@ fn waiting(written: &UnclaimedWrites, file: &ObjectId, args: &Map<String, Value>
 }
 
 impl Inner {
-    /// The lines of a file shown by a recorded call whose result is not in the request: a read, or a call that
-    /// brought one back. With them comes the path that the read used, and where it leads now.
+    /// Returns the lines of a file shown by a recorded call whose result is not in the request: a read, or a call that restored
+    /// one. With them comes the path that the read used, and the file that it leads to now.
     pub async fn lines_recorded(
         &self,
         state: &State,
@@ -210,7 +210,7 @@ impl Inner {
             let (Some(args), Some(output)) = (args, result.document.content()) else { break };
             if let Some(object) = named_object(session, tool, args) {
                 let Some(version) = self.version_at(&object, result.tx_id).await? else { break };
-                if !version.document.content().is_some_and(|text| brings_back(output, text)) {
+                if !version.document.content().is_some_and(|text| restores(output, text)) {
                     break;
                 }
                 if !session.is_toolcall(&object) {
@@ -231,8 +231,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// The lines that an output shows of what a tool has passed in. Results come in a different order from the tools'
-    /// reads, and some show nothing of what was read, so the oldest of the best matches is taken.
+    /// Returns the lines in an output of a file that a tool passed in. Results come in a different order from the tools' reads,
+    /// and some do not show the text that was read, so the oldest of the best matches is taken.
     pub async fn lines_passed_in(
         &self,
         file: &ObjectId,
@@ -264,7 +264,7 @@ impl Inner {
         Ok(best.map(|(_, lines, _)| lines))
     }
 
-    /// The part of a passage that is left in what the model is shown of a recorded result.
+    /// Returns the part of a passage that is still in the shown output of a recorded result.
     pub async fn left_of(
         &self,
         lines: Passage,
@@ -278,15 +278,15 @@ impl Inner {
             && let Some(version) = self.text_of(file, &lines.content).await?
             && common_lines(&version, lines.first, text).is_none()
         {
-            // A host has put lines of its own around them.
+            // A host has put other lines around them.
             let left = wrapped_lines(&version, lines.first, output, Reader);
             return Ok(left.map(|(_, last)| Passage { last: last.min(lines.last), whole: false, ..lines }));
         }
         Ok(lines_in_sight(lines, text, output))
     }
 
-    /// The text that a tool gave for what a message shows, which may be less. Also returns whether it has adorned its lines:
-    /// then the record has them with numbers, and the message the lines alone, which are taken.
+    /// Returns the text that a tool gave for the shown part of a message, which may be less. Also returns whether the tool
+    /// wrapped the lines: then the record has them with numbers, and the message the lines alone, which are taken.
     async fn given<'a>(
         &self,
         call: &ObjectId,
@@ -294,11 +294,11 @@ impl Inner {
         taking: Taking,
     ) -> Result<(Cow<'a, str>, bool)> {
         let recorded = if taking.record { None } else { self.text_at(call, None).await? };
-        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, shown));
+        let is_bare = recorded.as_deref().is_some_and(|recorded| wraps(recorded, shown));
         Ok((recorded.filter(|_| !is_bare).map_or(Cow::Borrowed(shown), Cow::Owned), is_bare))
     }
 
-    /// Returns whether these lines show all that differs between a version and theirs.
+    /// True if these lines show all differences between a version and theirs.
     pub async fn shows_all_new(
         &self,
         state: &State,
@@ -314,7 +314,7 @@ impl Inner {
         Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
 
-    /// Looks at the versions of a file, from the newest after a transaction on, until `look` says that it is done.
+    /// Looks at the versions of a file, from the newest after a transaction on, until `look` returns that it is done.
     pub async fn walk(
         &self,
         file: &ObjectId,
@@ -348,12 +348,12 @@ pub(crate) fn content_in(version: &Version) -> Content {
     Content::stored(version.document.source_hash(), version.tx_id)
 }
 
-/// So many of them are kept.
+/// The maximum number of them that are kept.
 const UNREAD: usize = 16;
 
 impl Inner {
-    /// Looks once more at what reads show of which no version was known by then: another machine may have stored one later,
-    /// and of a file that is gone nobody stores any.
+    /// Looks again at reads whose version was unknown: another machine may have stored it later. A file that is gone is never
+    /// stored.
     pub async fn note_unread(&self, state: &mut State) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input.tool, &one.input.args).and_then(|path| self.way_of(&path))
@@ -383,7 +383,7 @@ impl Inner {
             let content = self.content_of(bytes, at.1).await?;
             self.note_evidence(state, &way, at, (&found, content), (&input.args, output), taking).await?;
         }
-        // Of files that nobody ever stores nothing comes.
+        // Files that are never stored lead to nothing.
         let many = state.unread.len().saturating_sub(UNREAD);
         state.unread.drain(..many);
         Ok(())

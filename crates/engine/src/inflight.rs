@@ -1,5 +1,5 @@
-//! What tools have passed in and what has not yet come as a result: reads, writes, and answers of ours. From it follows
-//! what a call shows, while that is still known exactly.
+//! Reads, writes and answers of ours that tools have passed in and whose results have not come yet. They give a call's evidence
+//! while it is still known exactly.
 
 use context_files::observed::Observed;
 use context_knowledge::evidence::{Bytes, Evidence};
@@ -24,7 +24,7 @@ use crate::evidence::first_line;
 use crate::inferred::{content_in, passage_in};
 
 impl Inner {
-    /// Notes what a tool has passed in. Returns its number.
+    /// Notes a tool's read, write or answer. Returns its number.
     pub fn note_in_flight(&self, call: Option<&str>, way: Way, what: Taken) -> u64 {
         let mut all = self.in_flight();
         let number = all.last().map_or(0, |last| last.number + 1);
@@ -32,7 +32,7 @@ impl Inner {
         number
     }
 
-    /// Forgets what a tool has just read from a file: it will not be the tool's result.
+    /// Forgets a tool's latest read of a file: it will not be the tool's result.
     pub fn forget_read(&self, call: Option<&str>, file: &ObjectId) {
         let mut all = self.in_flight();
         let is_it = |one: &InFlight| one.is_read_of(file) && one.call.as_deref() == call;
@@ -41,12 +41,12 @@ impl Inner {
         }
     }
 
-    /// Returns what a call that is about to be recorded shows of a file, or has made of it: found by the call's ID
-    /// where the harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
+    /// Returns the evidence of a call that is about to be recorded: found by the call's ID if the harness gives it, else by
+    /// path and bytes. `None` if no passed-in entry fits.
     pub async fn evidence_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
         let Toolcall { tool, args, content: output, id: call_id, .. } = input;
         if matches!(tool.as_str(), "read" | "write" | "edit" | "activate") {
-            let answer = self.archive().of_answer(call_id, output).cloned();
+            let answer = self.archive().for_answer(call_id, output).cloned();
             if answer.is_some() {
                 return Ok(answer);
             }
@@ -102,8 +102,8 @@ impl Inner {
         Ok(Some(evidence))
     }
 
-    /// Returns what a call has made of files that its path does not name, as a patch does: of those that were passed in
-    /// with its ID, or that the patch names.
+    /// Returns the evidence of a call that changed files which its path does not name, as a patch does: the files that were
+    /// passed in with its ID, or that the patch names.
     async fn several_for(&self, input: &Toolcall) -> Result<Option<Evidence>> {
         let Toolcall { args, id: call_id, .. } = input;
         let waiting = self.in_flight().clone();
@@ -141,7 +141,7 @@ impl Inner {
         Some(evidence)
     }
 
-    /// Records that what was passed in belongs to a call, and what that call's result says.
+    /// Records that an entry belongs to a call, and the evidence of that call's result.
     fn claim(&self, number: u64, call_id: &str, evidence: &Evidence) {
         for one in self.in_flight().iter_mut().filter(|one| one.number == number) {
             one.owner = Some(call_id.to_owned());
@@ -180,7 +180,7 @@ impl Inner {
     }
 }
 
-/// The outcome of a call, without secrets: they are taken out whether or not the store keeps them, because the line would
+/// Returns the outcome of a call without secrets: they are removed whether or not the store keeps them, because the line would
 /// otherwise read differently after a restart.
 pub(crate) fn outcome_of(input: &Toolcall, evidence: Option<&Evidence>) -> Option<String> {
     let Toolcall { tool, args, content, status, .. } = input;
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_in_an_error_is_taken_out() {
+    fn secret_in_an_error_is_removed() {
         let secret = concat!("AKIA", "QYLPMN5HHHFPZAM2");
         let args = json!({ "command": "./deploy" }).as_object().cloned().unwrap();
         let input = Toolcall {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::engine::{Inner, State};
 
-/// What the harness has put into the past, or changed there, since the last request.
+/// Text that the harness has put into the past, or changed there, since the last request.
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
     /// The IDs of the texts.
@@ -32,7 +32,7 @@ impl Unsent {
         }
     }
 
-    /// Lets the age of all of it begin now.
+    /// Begins the age of all of it now.
     pub fn date(&self, segments: &mut Segments) {
         if !self.texts.is_empty() || !self.objects.is_empty() {
             segments.date_now(&self.texts, &self.objects);
@@ -40,7 +40,7 @@ impl Unsent {
     }
 }
 
-/// Returns whether the harness says of a message in its past that no request had it.
+/// True if the harness says of a message in its past that no request had it.
 pub(crate) fn is_unsent(message: &Value) -> bool {
     message.get("unsent") == Some(&Value::Bool(true))
 }
@@ -83,7 +83,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes the texts of a new message that the record has without their secrets: nothing brings them back as they are.
+    /// Notes the texts of a new message that the record has without their secrets: they cannot be restored as they are.
     pub fn note_unrecorded(&self, state: &mut State, message: &Value) {
         if self.client.redaction().is_none() {
             return;
@@ -92,7 +92,7 @@ impl Inner {
         state.request.segments.unrecorded.extend(lost.map(|(id, _)| id));
     }
 
-    /// Returns whether the record keeps a text as it is.
+    /// True if the record keeps a text as it is.
     fn keeps(&self, text: &str) -> bool {
         self.client.redaction().is_none() || context_secrets::redacted(text, None).is_none()
     }

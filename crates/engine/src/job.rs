@@ -1,5 +1,5 @@
-//! What is recorded together: tool calls and files on their way into one transaction, and their outcome. What arrives while one
-//! write becomes durable goes into the next write together. So twenty results of one answer wait for two disk syncs, not twenty.
+//! Jobs that are recorded together: tool calls and files on their way into one transaction, and their outcome. Jobs that arrive
+//! while one write becomes durable share the next write. So twenty results of one answer wait for two disk syncs, not twenty.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub(crate) struct CallObject {
     pub is_new: bool,
 }
 
-/// A read of a file that nobody has stored yet.
+/// A read of a file that is not stored yet.
 pub(crate) struct Unread {
     pub call: ObjectId,
     pub input: Toolcall,
@@ -34,9 +34,9 @@ pub(crate) struct Unread {
 
 /// Something to record, with the outcome that its caller waits for.
 pub(crate) enum Job {
-    /// A tool call, the files that it shows, and the object that it becomes. The outcome is that object.
+    /// A tool call, the files that it shows, and the object that it becomes. That object is the outcome.
     Toolcall(Box<Toolcall>, Observed, CallObject, Reply<ObjectId>),
-    /// Files that were looked at. The outcome is what indexing did, in the order of the files.
+    /// Files that were looked at. The outcome is the result of indexing, in the order of the files.
     Files(Vec<ObservedFile>, FileEntry, Reply<Vec<IndexResult>>),
 }
 
@@ -46,7 +46,7 @@ impl Job {
         Self::Files(seen, entry, Reply::default())
     }
 
-    /// Gives the caller the outcome, or why there is none.
+    /// Sends the caller the outcome, or the reason for its absence.
     pub fn reply(self, done: Result<()>) {
         match self {
             Self::Toolcall(.., reply) => reply.send(done),
@@ -83,13 +83,13 @@ impl Job {
         content + self.seen().filter_map(|seen| seen.state.text()).map(str::len).sum::<usize>()
     }
 
-    /// Returns whether it comes from an event and not from somebody's look.
+    /// True if a watcher event triggered this job, rather than an explicit read.
     pub fn is_tracked(&self) -> bool {
         matches!(self, Self::Files(_, FileEntry::Tracked, _))
     }
 }
 
-/// The most jobs in one write.
+/// The maximum number of jobs in one write.
 const GROUP: usize = 256;
 
 /// No job is added once a write has this many bytes of text, because a whole transaction is held in memory.
@@ -99,7 +99,7 @@ const BYTES: usize = 8 << 20;
 pub(crate) struct Reply<T> {
     /// The outcome; `None` until it is decided.
     pub outcome: Option<T>,
-    /// `None` if nobody waits.
+    /// `None` if no caller waits.
     caller: Option<oneshot::Sender<Result<T>>>,
 }
 
@@ -116,7 +116,7 @@ impl<T> Reply<T> {
         (Self { outcome: None, caller: Some(caller) }, answer)
     }
 
-    /// Gives the caller the outcome, or why there is none. A caller that has gone away needs no answer.
+    /// Sends the caller the outcome, or the reason for its absence. A caller that has gone away needs no answer.
     pub fn send(self, done: Result<()>) {
         let Some(caller) = self.caller else { return };
         let _ = match (done, self.outcome) {
@@ -131,7 +131,7 @@ impl<T> Reply<T> {
 pub(crate) struct Waiting {
     /// The job to record.
     pub job: Job,
-    /// When it is to survive a power loss.
+    /// The event after which it survives a power loss.
     pub fsync: Fsync,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Queue(Mutex<Vec<Waiting>>);
 
 impl Queue {
-    /// Adds a job. Its answer comes once somebody has carried it out.
+    /// Adds a job. Its answer comes once a caller has carried it out.
     pub fn push(&self, job: Job, fsync: Fsync) {
         self.waiting().push(Waiting { job, fsync });
     }
@@ -180,12 +180,12 @@ pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<R
     }
 }
 
-/// The error of a job that nobody has carried out to its end.
+/// Returns the error of a job that was not carried out to its end.
 pub(crate) fn abandoned() -> EngineError {
     StoreError::Unavailable("the call that recorded this one too was abandoned; repeat it".into()).into()
 }
 
-/// Returns whether one job of a group writes an object that another one touches.
+/// True if one job of a group writes an object that another one touches.
 pub(crate) fn depend(jobs: &[Job], work: &Work) -> bool {
     let mut touched: HashMap<&ObjectId, usize> = HashMap::new();
     for (number, job) in jobs.iter().enumerate() {
@@ -204,7 +204,7 @@ pub(crate) fn depend(jobs: &[Job], work: &Work) -> bool {
     work.documents.ids().any(|id| touched.get(id) == Some(&jobs.len()))
 }
 
-/// Another client may have written the same at the same moment; then nothing was written here.
+/// Another client may have written the same at the same moment; then this client wrote nothing.
 pub(crate) fn correct(jobs: &mut [Job], written: &[(ObjectId, bool)]) {
     let known: HashSet<&ObjectId> =
         written.iter().filter(|(_, written)| !written).map(|(id, _)| id).collect();
@@ -223,8 +223,8 @@ fn fingerprint(input: &Toolcall) -> Digest {
     Digest::of(canonical::to_string(&what).as_bytes())
 }
 
-/// The objects that a call may have become, the likeliest first: under its call ID; under this ID with a mark, because another
-/// call has it; and with a mark of its session, because an equal call of a session that has nothing to do with it has that one.
+/// Returns the objects that a call may have become, the likeliest first: under its call ID; under this ID with a mark, because
+/// another call has it; and with a mark of its session, because an equal call of an unrelated session has that one.
 pub(crate) fn names_of(input: &Toolcall, chat: &ObjectId) -> [ObjectId; 3] {
     let call = fingerprint(input);
     let own = Digest::of(format!("{call} {chat}").as_bytes());
@@ -239,7 +239,7 @@ pub(crate) fn names_of(input: &Toolcall, chat: &ObjectId) -> [ObjectId; 3] {
 mod tests {
     use super::*;
 
-    /// A call with an output of so many bytes.
+    /// Returns a call with an output of this many bytes.
     fn text(bytes: usize, reply: Reply<ObjectId>) -> Job {
         let input = Toolcall::new("call", "bash", serde_json::Map::new(), "x".repeat(bytes));
         let object = CallObject { id: ObjectId::toolcall("call"), is_new: true };
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_has_as_many_jobs_as_a_transaction_may_hold() {
+    fn write_has_as_many_jobs_as_a_transaction_may_hold() {
         let queue: Queue = Queue::default();
         let push = |all: &[usize]| {
             all.iter().for_each(|bytes| queue.push(text(*bytes, Reply::default()), Fsync::Now))
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_of_jobs_that_were_abandoned_learn_of_it() {
+    fn callers_of_abandoned_jobs_get_an_error() {
         let queue: Queue = Queue::default();
         let (reply, mut answer) = Reply::new();
         queue.push(text(1, reply), Fsync::Now);

@@ -1,8 +1,8 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
-//! What never changes while a session is open, its sets and its catalog are in `context-session`, its files in
-//! `context-files`; what the model's request contains is decided in `context-projection`, and what the model knows of files
-//! in `context-knowledge`. Only the calls here wait for the store and the disk.
+//! The constants of an open session, its sets and its catalog are in `context-session`, its files in `context-files`;
+//! `context-projection` decides what the model's request contains, and `context-knowledge` holds the model's knowledge of
+//! files. Only the calls here wait for the store and the disk.
 //!
 //! Architecture invariants:
 //! - The engine decides nothing that the pure crates can decide; it reads, asks, and writes in one transaction.

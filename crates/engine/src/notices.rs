@@ -1,4 +1,4 @@
-//! Which files the model must be told of, and in which words.
+//! Finds the files that the model needs notices about, and writes the notices.
 
 use context_files::index::display_of;
 use context_files::reading::MAX_HASHED_BYTES;
@@ -22,8 +22,7 @@ use crate::engine::{Inner, State};
 use crate::untold::Telling;
 
 impl State {
-    /// Returns what the model knows about a file. What has left its sight no longer counts if something else is in
-    /// sight.
+    /// Returns the model's knowledge of a file. Statements that have left its sight no longer count if others are in sight.
     pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
         let known = self.known.get(file)?;
         if !known.from_results {
@@ -34,7 +33,7 @@ impl State {
         Some(if is_there { known.content } else { knowledge.base.unwrap_or(known.content) })
     }
 
-    /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
+    /// Returns the due lines for the model. A line that a failure has delayed may be about a version that is no longer the
     /// newest.
     pub fn say(&mut self, archive: &Archive) -> Vec<String> {
         let is_newest = |said: &Notice| self.session.hash_of(&said.file) == said.hash;
@@ -45,18 +44,18 @@ impl State {
         lines
     }
 
-    /// Returns what the request says about a file, as far as it is in sight.
+    /// Returns the statements of the request about a file, as far as they are in sight.
     pub fn knowledge(&self, file: &ObjectId) -> Knowledge {
         self.known.knowledge(file, |call| self.request.segments.shows(call))
     }
 }
 
 impl Inner {
-    /// Adds what the model must be told about files to the pending notices, and records that with the turn. `place` is the
-    /// host's name for where they come.
+    /// Adds the due notices about files to the pending ones, and records them with the turn. `place` is the host's name for
+    /// where they come.
     ///
     /// # Errors
-    /// Errors of the store; nothing then counts as told.
+    /// Errors of the store; then none of the notices counts as recorded.
     #[instrument(level = "debug", skip_all)]
     pub async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
         self.unclaimed(state).await?;
@@ -110,12 +109,12 @@ impl Inner {
                 state.known.add_statement(&notice.file, None, Some(&via), StatementKind::Other(notice.hash));
             }
             telling.replace_in(&mut state.pending, &self.archive());
-            // While this was written, another client may have stored something else.
+            // Another client may have stored another version meanwhile.
             self.refresh(state).await?;
         }
     }
 
-    /// The bytes that the model believes a file has, if the file has changed and nothing in sight says so.
+    /// Returns the bytes that the model believes a file has, if the file has changed and no statement in sight says so.
     async fn outstanding(&self, state: &State, file: &ObjectId) -> Result<Option<Content>> {
         if state.session.catalog.get(file).is_none() {
             return Ok(None);
@@ -129,7 +128,7 @@ impl Inner {
         Ok(if knowledge.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
     }
 
-    /// The bytes that the first outdated ones of these lines belong to.
+    /// Returns the bytes that the first outdated ones of these lines belong to.
     async fn outdated(
         &self,
         state: &State,
@@ -160,7 +159,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// The path by which the model knows a file.
+    /// Returns the path by which the model knows a file.
     pub fn path_known(&self, state: &State, id: &ObjectId) -> String {
         let own = || display_of(&self.client, &state.session, id);
         state.known.path_to(id).map_or_else(own, ToString::to_string)
@@ -187,7 +186,7 @@ impl Inner {
         Ok(notices::line(&self.client.options.sentences, &session.handle(id), path, now, &change))
     }
 
-    /// Returns whether a file is there, but too large to be hashed: its version is like that of a deleted one.
+    /// True if a file exists but is too large to be hashed: its version is like that of a deleted one.
     async fn is_too_large(&self, session: &Session, id: &ObjectId) -> Result<bool> {
         let Some(source) = session.catalog.get(id).and_then(Meta::file).cloned() else { return Ok(false) };
         let Disk::At(path) = self.place_of(source).await?.disk else { return Ok(false) };

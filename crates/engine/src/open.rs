@@ -23,7 +23,7 @@ impl Engine {
     /// Must be called within a tokio runtime whose timers are enabled.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
+    /// `INVALID_ARGUMENT` for options that contradict themselves; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn open(options: Options) -> Result<Self> {
         options.store.pull().await?;
@@ -44,7 +44,7 @@ impl Inner {
     async fn load_or_start(&self) -> Result<()> {
         let mut state = self.lock().await?;
         state.request.segments = Segments::new(self.client.options.stays);
-        // Before the rest, so that what another client writes meanwhile counts as a change.
+        // Before the rest, so that another client's writes meanwhile count as changes.
         state.session.seen = self.store().latest_tx().await?;
         self.client.note_newest(state.session.seen);
         if !refresh::load(&self.client, &mut state.session).await? {

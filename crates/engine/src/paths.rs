@@ -1,8 +1,8 @@
 //! Paths that lead elsewhere than when the model last used them: a link was pointed to another file, or a link has taken
 //! the place of a file or of a folder.
 //!
-//! An object is a file under its own path. What the model knows it knows of the path that it wrote, so that
-//! goes with the path to another object.
+//! An object is a file under its own path. The model's knowledge belongs to the path that it wrote, so the knowledge follows
+//! the path to another object.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ use crate::job::Job;
 enum AtPath {
     /// The path leads to another object.
     Elsewhere,
-    /// No file, where nobody has stored what the model knows.
+    /// No file: the version that the model knows was never stored.
     Lost,
-    /// A file that was gone.
+    /// A file exists again.
     Back,
 }
 
 impl Inner {
-    /// Finds out which paths that the model knows lead elsewhere now. Asks the disk only about paths through links, and
-    /// about those of files that are gone.
+    /// Finds the paths known to the model that lead elsewhere now. Asks the disk only about paths through links, and about
+    /// those of files that are gone.
     pub async fn follow_paths(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let session = &state.session;
         let doubtful = state.known.doubtful_paths(|file| session.hash_of(file).is_none());
@@ -67,7 +67,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes that a file is gone which nobody has stored: there must be an object that the model can be told about.
+    /// Records a file that is gone and was never stored: a notice to the model needs an object.
     async fn note_lost(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let seen = self.file_reader().read_at(place, None, ReadFor::Change).await?;
         if seen.state.is_gone() && self.works_here(state).await? {
@@ -77,7 +77,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns whether the agent's tools work on this machine: one of the session's files is here.
+    /// True if the agent's tools work on this machine: one of the session's files is here.
     pub async fn works_here(&self, state: &State) -> Result<bool> {
         let files = state.session.sets.index().iter().filter(|id| state.session.hash_of(id).is_some());
         let sources = files.filter_map(|id| state.session.catalog.get(id)?.file().cloned());
@@ -88,22 +88,22 @@ impl Inner {
         .await
     }
 
-    /// Returns whether a path that a tool has read has no file any more. An address, a member of an archive and a path with
-    /// lines never had one, and an output of no whole line may be the tool's own words.
+    /// True if the file at a path that a tool has read is gone. An address, a member of an archive and a path with lines never
+    /// had one, and an output without a whole line may be the tool's own words.
     pub async fn is_lost(&self, way: &Way, output: &str) -> Result<bool> {
         if way.path.get(2..).is_some_and(|path| path.contains(':')) || !output.contains('\n') {
             return Ok(false);
         }
         let place = self.client.paths.resolve(&way.path)?;
-        // What is there instead may be what the tool has read: a folder, a pipe.
+        // The tool may have read the entry that is there instead: a folder, a pipe.
         if !matches!(&place.disk, Disk::At(path) if !path.exists()) {
             return Ok(false);
         }
         Ok(self.file_reader().read_at(place, None, ReadFor::Change).await?.state.is_gone())
     }
 
-    /// Reads a file that is back. Its event may be lost: a process that has found it gone and then ended has left nothing
-    /// by which the next one would track it.
+    /// Reads a file that exists again. Its event may be lost: a process that found it gone and then ended left nothing by which
+    /// the next one would track it.
     async fn read_again(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let seen = self.file_reader().read_at(place, None, ReadFor::Text).await?;
         if seen.state.hash().is_some() {
@@ -112,13 +112,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes what the model knows of a path to where it leads now, if that is another file than before.
+    /// Moves the model's knowledge of a path to the file that it leads to now, if that is another file than before.
     pub async fn follow_path(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let way = self.way(&place);
         let Some(old) = state.known.led(&way.path).filter(|old| **old != way.file).cloned() else {
             return Ok(());
         };
-        // What is out of reach may be anything.
+        // A place out of reach may hold anything.
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl Inner {
             return Ok(());
         }
         if is_gone {
-            // There must be an object that the model can be told about.
+            // A notice to the model needs an object.
             let mut found =
                 Job::files(vec![ObservedFile::discovered(seen.place.clone())], FileEntry::Discovered);
             self.perform_now(state, fsync, &mut found).await?;
@@ -158,9 +158,9 @@ impl Inner {
         Ok(())
     }
 
-    /// A path as it led to a file when a call used it.
+    /// Returns the path and its file as a call used them.
     pub fn way_to(way: Way, file: &ObjectId) -> Way {
-        // One that leads to another file now does so through a link.
+        // A path leads to another file now through a link.
         let is_alias = way.is_alias || way.file != *file;
         Way { file: file.clone(), is_alias, ..way }
     }
@@ -176,7 +176,7 @@ impl Inner {
         Some(self.way(&place))
     }
 
-    /// The agent's path of a place, and where it leads.
+    /// Returns the agent's path of a place, and the file that it leads to.
     pub fn way(&self, place: &Place) -> Way {
         let is_alias = self.client.paths.display(&place.source) != place.agent_path;
         Way { path: place.agent_path.as_str().into(), file: file_id(&place.source), is_alias }

@@ -1,4 +1,4 @@
-//! The projection: what a harness's messages become on their way to the provider.
+//! The projection of a harness's messages on their way to the provider.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::identity::Namesakes;
 use crate::inserted::Unsent;
 use crate::results::Taking;
 
-/// Milliseconds for which the writes of other machines are not fetched again.
+/// The time in milliseconds for which the writes of other machines are not fetched again.
 const PULL_AGE_MS: i64 = 1_000;
 
 /// The same at the start of a user's turn, where a harness may call twice.
@@ -52,17 +52,16 @@ impl Engine {
         Ok(Received { id, handle, header })
     }
 
-    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides what the
-    /// next model call will see. What it records then survives the end of the process, and after [`Engine::settle`] a
-    /// power loss.
+    /// Takes in the messages that are new since the last call, records those that are not recorded yet, and decides what the
+    /// next model call will see. The records then survive the end of the process, and after [`Engine::settle`] a power loss.
     ///
     /// # Errors
-    /// Errors of the store. The harness then sends its own messages unchanged and passes them in again, with
-    /// [`Engine::resync`] or this method: what was taken in before the failure is not taken in twice.
+    /// Errors of the store. The harness then sends its own messages unchanged and passes them in again, with [`Engine::resync`]
+    /// or this method: messages taken in before the failure are not taken in twice.
     #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
     pub async fn advance(&self, incoming: Vec<IncomingMessage>, call: &Call) -> Result<Plan> {
         let begins = incoming.iter().any(|one| one.message["role"] == "user");
-        // A file that can't be stored now keeps waiting, and the model is told about it once it is stored.
+        // A file that can't be stored now keeps waiting, and the model gets its notice once it is stored.
         let looked =
             if begins { self.inner.read_pending(true).await } else { self.inner.read_visible().await };
         if let Err(error) = looked {
@@ -76,7 +75,7 @@ impl Engine {
         let policy = state.request.policy(call, moment(call));
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.set_system_tokens(call.system_tokens);
-        // After an answer without calls a user's message comes next, and what others write until then counts.
+        // After an answer without calls a user's message comes next, and writes of others until then count.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
         for one in incoming {
             if state.taken.contains(&one) {
@@ -96,7 +95,7 @@ impl Engine {
         let State { request, unsent, .. } = &mut *state;
         unsent.date(&mut request.segments);
         if call.rolls {
-            plan.edits.extend(state.request.lacking());
+            plan.edits.extend(state.request.missing_edits());
             // An answer among the messages has warmed the cache again.
             let policy = state.request.policy(call, moment(call));
             if policy.binding == Binding::Refuses
@@ -109,7 +108,7 @@ impl Engine {
             request.segments.ripen(&policy, session);
             if let Some(roll) = request.segments.decide(&policy, session) {
                 self.inner.execute(&mut state, Fsync::WithSettle, roll, &mut plan).await?;
-                // While the roll was recorded, another client may have stored something.
+                // While the roll was recorded, another client may have stored a version.
                 self.inner.refresh(&mut state).await?;
             }
         }
@@ -122,7 +121,7 @@ impl Engine {
             state.unsent = Unsent::default();
         }
         state.request.finish(&mut plan);
-        // Nothing can fail from here on, and everything that tools have read has come as a result.
+        // The rest cannot fail, and all reads of tools have come as results.
         state.taken.clear();
         state.compared = 0;
         self.inner.in_flight().clear();
@@ -196,8 +195,8 @@ impl Engine {
 }
 
 impl Inner {
-    /// The notices that a message has. One that some hosts store as a user's message consists of nothing else: no text of a user
-    /// is a notice.
+    /// Returns the notices in a message. A notice that some hosts store as a user's message is the whole message: a user's text
+    /// is never a notice.
     fn notices_in(&self, message: &Value) -> Vec<Notice> {
         let archive = self.archive();
         let is_users = message["role"] == "user";
@@ -206,7 +205,7 @@ impl Inner {
         if is_users && found.iter().any(|notices| notices.is_empty()) { Vec::new() } else { found.concat() }
     }
 
-    /// Forgets what tools have read and written if it is in none of the branch's messages.
+    /// Forgets the reads and writes of tools that are in none of the branch's messages.
     fn forget_underway(&self, state: &mut State) {
         state.came_back = false;
         state.written.clear();
@@ -250,7 +249,7 @@ impl Inner {
                 } else {
                     request.clock.answer(stamp, taking.now);
                 }
-                // The call that produced this answer was made with what was visible before it.
+                // The call that produced this answer saw the messages before it.
                 let model =
                     if taking.again { model_of(message, &request.model) } else { request.model.clone() };
                 if let Some(reported) = input_tokens(message) {

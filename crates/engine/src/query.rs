@@ -19,10 +19,10 @@ use tracing::instrument;
 
 use crate::engine::{Engine, Inner};
 
-/// The most hits of one search.
+/// The maximum number of hits of one search.
 const MOST_HITS: usize = 1_000;
 
-/// Which objects a query selects; fields that are `None` do not restrict it.
+/// The objects that a query selects; fields that are `None` do not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only objects of this type.
@@ -149,8 +149,8 @@ impl Engine {
         Ok(self.inner.store().history(&id).await?)
     }
 
-    /// The difference between two versions' contents as a unified diff; empty if they are equal. It is whole, however long:
-    /// what a model is shown has a limit ([`Engine::guard_edit`]), and who asks here puts its own.
+    /// Returns the difference between two versions' contents as a unified diff; empty if they are equal. It is whole, at any
+    /// length: only the text for a model has a limit ([`Engine::guard_edit`]), and other callers apply their own.
     ///
     /// A version is named by its transaction. If one transaction wrote several versions of an object, which the
     /// engine and imports never do, its number means the newest one.
@@ -178,7 +178,7 @@ impl Engine {
     /// The matching objects, in the order in which they were first written.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn query(&self, query: &Query) -> Result<Vec<Document>> {
         self.inner.check_open()?;
@@ -200,7 +200,7 @@ impl Engine {
     /// Full-text search over the contents of all versions, best match first; at most 1,000 hits.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID; what the store reports.
+    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn search(&self, wanted: &Wanted) -> Result<Vec<Found>> {
         let own = {
@@ -310,8 +310,8 @@ const PREFIXED_MAX: usize = 20;
 /// The fewest hexadecimal digits of a short name that are accepted, as in git.
 const SHORT_NAME_MIN: usize = 4;
 
-/// The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path; else
-/// up to 20 objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so.
+/// Returns the IDs of the objects that a name may denote: the object with this ID; else the files with this canonical path;
+/// else up to 20 objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so.
 pub async fn find_objects(store: &dyn Store, name: &str) -> Result<Vec<ObjectId>> {
     let exact = ObjectId::new(name);
     if store.outlines(std::slice::from_ref(&exact)).await?.iter().any(Option::is_some) {
@@ -368,8 +368,8 @@ fn is_short_name(name: &str, id: &ObjectId) -> bool {
         && Digest::of(id.as_str().as_bytes()).to_string().starts_with(&name.to_ascii_lowercase())
 }
 
-/// An absolute path as a store has it: a POSIX path as it is, a Windows path with slashes and its drive letter in upper
-/// case. `None` for a text that is no absolute path.
+/// Returns an absolute path as a store has it: a POSIX path as it is, a Windows path with slashes and its drive letter in upper
+/// case. `None` for a text that is not an absolute path.
 #[must_use]
 pub fn stored_path(text: &str) -> Option<String> {
     if text.starts_with('/') { Some(text.to_owned()) } else { path::absolute(text) }

@@ -1,7 +1,7 @@
-//! Recording what the agent does: tool calls, files, and the turns of the chat.
+//! Records of the agent's actions: tool calls, files, and the turns of the chat.
 //!
-//! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
-//! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
+//! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of arrival.
+//! If one of a group writes an object that another one touches, or one of them fails, they run one by one.
 
 use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
 use context_files::observed::{Observed, ObservedFile};
@@ -31,13 +31,13 @@ use crate::inflight::outcome_of;
 use crate::job::{CallObject, Job, Reply, abandoned, answered, correct, depend};
 
 impl Engine {
-    /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the
-    /// window collapses becomes inactive; files that it read, wrote or named are indexed.
+    /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn. Objects that the
+    /// window collapses become inactive; files that the call read, wrote or named are indexed.
     ///
     /// A call already recorded with the same ID, tool, arguments, content and status is the same object.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
+    /// `INVALID_ARGUMENT` for a call without a tool name; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn record_toolcall(&self, input: Toolcall) -> Result<ObjectId> {
         if input.args.values().any(|value| is_deeper_than(value, MAX_DEPTH)) {
@@ -54,7 +54,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`, or whose content is neither text nor
-    /// blocks; what the store reports.
+    /// blocks; errors of the store.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn append_turn(&self, message: Value) -> Result<usize> {
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
@@ -95,7 +95,7 @@ impl Inner {
         self.perform(job, answer, fsync).await
     }
 
-    /// The same for a caller that already holds the state. `is_late`: what is on disk now is not what the call has left.
+    /// The same for a caller that already holds the state. `is_late`: the disk no longer has the content that the call left.
     pub async fn record_now(&self, state: &mut State, input: Toolcall, is_late: bool) -> Result<ObjectId> {
         let (mut job, answer) = self.toolcall_job(input, is_late).await?;
         let done = self.perform_now(state, Fsync::WithSettle, &mut job).await;
@@ -112,7 +112,7 @@ impl Inner {
     /// Adds a user's or an assistant's message to the chat.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; what the store reports.
+    /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; errors of the store.
     pub async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
         state.compared = 0;
         let window = self.client.options.window;
@@ -159,13 +159,13 @@ impl Inner {
         observed.is_late = is_late;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         let (reply, answer) = Reply::new();
-        // Whether the store has it, or another call under this ID, is asked when it is recorded.
+        // The job checks when it records whether the store has this object, or another call under this ID.
         let object = CallObject { id: ObjectId::toolcall(&input.id), is_new: true };
         Ok((Job::Toolcall(Box::new(input), observed, object, reply), answer))
     }
 
-    /// Takes the text that a call tells of a file in a sandbox only where there is no better source: the host has passed in the
-    /// bytes, or the text that is stored is what the output shows. A late call tells an old text, which counts if there is none.
+    /// Takes a call's text of a file in a sandbox only without a better source: the host passed in the bytes, or the output
+    /// shows the stored text. A late call has an old text, which counts if it is the only one.
     async fn leave_known(&self, observed: &mut Observed, output: &str, is_late: bool) -> Result<()> {
         let is_passed_in = observed.evidence.is_some();
         for (seen, entry) in &mut observed.files {
@@ -189,7 +189,7 @@ impl Inner {
     /// Runs a job together with the others that are waiting.
     ///
     /// # Errors
-    /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
+    /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, errors of the store.
     async fn perform<T>(&self, job: Job, mut answer: Receiver<Result<T>>, fsync: Fsync) -> Result<T> {
         self.queue.push(job, fsync);
         // Callers get the state in order of arrival, and the first one does the work of those behind it.
@@ -264,7 +264,7 @@ impl Inner {
 }
 
 impl State {
-    /// Notes that the model knows what it wrote itself.
+    /// Notes that the model knows the text that it wrote itself.
     pub fn wrote(&mut self, file: &ObjectId) {
         if let Some(meta) = self.session.catalog.get(file) {
             let content = Content::stored(self.session.hash_of(file), meta.tx);
@@ -327,7 +327,7 @@ impl Intent for Recording<'_> {
     }
 }
 
-/// Adds a tool call to a transaction under construction, with what was observed and its effect on the sets.
+/// Adds a tool call to a transaction under construction, with its observed files and its effect on the sets.
 fn add_toolcall(
     client: &Client,
     session: &mut Session,
@@ -349,7 +349,7 @@ fn add_toolcall(
         let outcome = observed.outcome.as_deref();
         let document = Document::toolcall_with(id.clone(), &client.chat_id, call, evidence, outcome);
         // The window also decides about this call, so the catalog must know it before it is saved.
-        if let Some(meta) = Meta::of_document(&document, session.seen) {
+        if let Some(meta) = Meta::from_document(&document, session.seen) {
             session.catalog.put(id, meta);
         }
         work.documents.push(document);

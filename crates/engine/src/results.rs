@@ -1,6 +1,6 @@
-//! Results of tool calls on their way into the request: which object each is, and what it shows.
+//! Results of tool calls on their way into the request: the object and the evidence of each.
 
-use context_knowledge::passage::{adorns, brings_back};
+use context_knowledge::passage::{restores, wraps};
 use context_knowledge::placeholder::Placeholder;
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
@@ -28,27 +28,27 @@ use crate::identity::UNKNOWN_TOOL;
 use crate::inserted::is_unsent;
 use crate::job::names_of;
 
-/// How messages are taken in.
+/// The way in which messages are taken in.
 #[derive(Clone, Copy)]
 pub(crate) struct Taking {
     /// They are not part of the record yet.
     pub record: bool,
-    /// The model's knowledge is read from all of its messages, and not noted as it comes.
+    /// The model's knowledge is read from all of its messages, and not noted as they come.
     pub again: bool,
-    /// Large outputs may be shown as excerpts. Where nothing may collapse nothing is cut at birth either.
+    /// Large outputs may be shown as excerpts. If nothing may collapse, new outputs are not cut either.
     pub excerpts: bool,
     pub now: Moment,
 }
 
 impl Taking {
-    /// Returns whether what is taken in is recorded only after the process that has made it has ended.
+    /// True if these messages are recorded only after the process that made them has ended.
     pub fn is_late(self) -> bool {
         self.again && self.record
     }
 }
 
 impl Inner {
-    /// Takes in one result: records it if that has not been done, and finds out what it shows.
+    /// Takes in one result: records it if that has not been done, and finds its evidence.
     #[instrument(level = "debug", skip_all)]
     pub async fn take_in_result(
         &self,
@@ -61,10 +61,10 @@ impl Inner {
         let text = result_text(message);
         let input = input_of(state, &self.client.chat_id, message, &text);
         let recorded = message.get("recordedArguments").and_then(Value::as_object);
-        // Where the engine has other names for the arguments, the record has those of the harness.
+        // The record has the harness's names for the arguments where the engine has others.
         let translated = recorded.map(|args| Toolcall { args: args.clone(), ..input.clone() });
         let named = translated.as_ref().unwrap_or(&input);
-        // What a host says in place of an output is none, and no version of a file.
+        // A host's text in place of an output is neither an output nor a version of a file.
         let placeholder = Placeholder::of(&text).filter(|_| !has_image(message));
         let known = match placeholder {
             None => self.recorded_as(state, named, &text, taking).await?,
@@ -84,7 +84,7 @@ impl Inner {
                 let before = file.as_ref().and_then(|file| state.known.get(file).copied());
                 let id = self.record_now(state, input.clone(), taking.again).await?;
                 if let (Some(file), Some(before), true) = (file, before, taking.again) {
-                    // What is on disk now is not what the call has left.
+                    // The disk no longer has the content that the call left.
                     state.known.put_back(file, before);
                 }
                 state.request.gated.insert(id.clone(), excerpt);
@@ -111,7 +111,7 @@ impl Inner {
             && placeholder.is_none()
             && !state.session.outcome(&object).is_none_or(is_told)
         {
-            state.session.catalog.hush(&object);
+            state.session.catalog.clear_outcome(&object);
         }
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
@@ -123,7 +123,7 @@ impl Inner {
             return Ok(());
         }
         if has_image(message) {
-            // It stays as it is. What its text says of a file counts like that of any other.
+            // It stays as it is. Its text is evidence about a file like that of any other result.
             let output = state.session.without_header(&object, &text).to_owned();
             self.note_file(state, &object, &input, &output, taking).await?;
             state.request.segments.push_pictured(key, message_tokens(message), object);
@@ -174,22 +174,22 @@ impl Inner {
         Ok(())
     }
 
-    /// The excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the excerpt,
-    /// unless the tool has only added something to each line.
+    /// Returns the excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the
+    /// excerpt, unless the tool has only added something to each line.
     async fn excerpt_of(&self, object: &ObjectId, shown: &str) -> Result<Option<String>> {
         let version = self.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());
         let Some(content) = content else { return Ok(None) };
-        // What was taken out of the stored copy is still in what is shown.
+        // Text removed from the stored copy is still in the shown output.
         let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
         let content = if is_shown { shown } else { content };
-        let is_other = shown != content && !adorns(content, shown);
+        let is_other = shown != content && !wraps(content, shown);
         Ok(first_excerpt(tool, content).or_else(|| is_other.then(|| shown.to_owned())))
     }
 
-    /// Repeats what a call that controls the context did after the point to which the session has returned.
+    /// Repeats the effect of a call that controls the context, from after the point to which the session has returned.
     async fn repeat_control(&self, state: &mut State, tool: &str, args: &Map<String, Value>) -> Result<()> {
         let Some(id) = named_object(&state.session, "activate", args) else { return Ok(()) };
         let drops = args.get("drop").and_then(Value::as_bool).unwrap_or_default();
@@ -215,7 +215,7 @@ impl Inner {
         self.commit(state, Fsync::WithSettle, control).await
     }
 
-    /// The object whose text an output brings back, if any.
+    /// Returns the object whose text an output restores, if any.
     async fn carried(
         &self,
         state: &State,
@@ -225,7 +225,7 @@ impl Inner {
     ) -> Result<Option<Carried>> {
         let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
         let Some(text) = self.text_at(&object, None).await? else { return Ok(None) };
-        let whole = brings_back(output, &text);
+        let whole = restores(output, &text);
         let version = state.session.hash_of(&object);
         Ok(Some(Carried { object, whole, version }))
     }

@@ -16,7 +16,7 @@ use tracing::instrument;
 use crate::engine::{Engine, Inner, State};
 use crate::project::moment;
 
-/// What a roll would do.
+/// The effect that a roll would have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RollPreview {
     /// The receipt that it would have.
@@ -37,7 +37,7 @@ impl Engine {
         let policy = state.request.policy(call, moment(call));
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
-        request.segments.let_go_inactive(session);
+        request.segments.release_inactive(session);
         if let Some(roll) = request.segments.asked(&policy, session) {
             self.inner.execute(&mut state, Fsync::Now, roll, &mut plan).await?;
         }
@@ -45,25 +45,25 @@ impl Engine {
         Ok(plan)
     }
 
-    /// What [`Engine::roll_now`] would do, for a user who wants to know before; `None` if nothing would be rolled. Changes
-    /// nothing.
+    /// Returns the effect that [`Engine::roll_now`] would have, for a user who wants to know before; `None` if nothing would be
+    /// rolled. Changes nothing.
     pub async fn preview_roll(&self, call: &Call) -> Result<Option<RollPreview>> {
         let mut state = self.inner.lock().await?;
         let policy = state.request.policy(call, moment(call));
         let State { request, session, .. } = &mut *state;
         request.segments.ripen(&policy, session);
-        request.segments.let_go_inactive(session);
+        request.segments.release_inactive(session);
         let preview = request.segments.asked(&policy, session).map(|roll| RollPreview {
             receipt: roll.receipt(),
             outputs: request.segments.outputs_of(&roll).cloned().collect(),
         });
-        // What only a user's roll takes is not stale for the others.
+        // Text that only a user's roll takes is not stale for the others.
         request.segments.ripen(&policy, session);
         Ok(preview)
     }
 
-    /// What could leave the request and has not, why, and what its next chance is; `None` if there is nothing. For users: it
-    /// changes nothing, and looks at all that the request shows.
+    /// Returns the text that could leave the request and has not, with the reason and its next chance; `None` if there is
+    /// nothing. For users: it changes nothing, and looks at all that the request shows.
     ///
     /// # Errors
     /// `CLOSED`.
@@ -79,11 +79,11 @@ impl Engine {
     /// Undoes the latest roll of this process: its messages are shown as before it. No other roll collapses them until as
     /// many user turns have begun as an output stays active, in this process or a later one.
     ///
-    /// Where the provider binds reasoning to what comes before it, all reasoning behind the change stays out or leaves.
+    /// If the provider binds reasoning to the text before it, all reasoning behind the change stays out or leaves.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the provider would refuse the request, because the reasoning of the running turn depends on what the
-    /// roll has changed; what the store reports. Nothing is then undone.
+    /// roll has changed; errors of the store. Nothing is then undone.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
@@ -147,7 +147,7 @@ impl Inner {
     async fn note_roll(&self, state: &mut State, fsync: Fsync, entry: RollEntry) -> Result<()> {
         let note = |session: &mut Session, work: &mut Work| {
             work.chat.roll(&entry);
-            // An active object that a user wants back is kept whole, like what the model activates, even by a later
+            // An active object that a user has restored is kept whole, like one that the model activates, even by a later
             // process.
             let wanted = entry.results.iter().filter(|_| entry.undone);
             for id in wanted.cloned().collect::<Vec<_>>() {

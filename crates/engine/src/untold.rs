@@ -29,8 +29,8 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// Puts new notices, each with its own line, beside those that still wait. What is above the limit of
-    /// [`MAX_TOLD`] is told by one line, also what such a line has told that waits and is current.
+    /// Adds new notices, each with its own line, to those that still wait. One line represents all above the limit of
+    /// [`MAX_TOLD`], including current notices that an earlier such line represents.
     pub fn of(
         due: Vec<(Notice, String)>,
         waiting: &[Untold],

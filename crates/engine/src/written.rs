@@ -1,5 +1,5 @@
-//! What the model knows of a file once it has written or edited it. Others may have changed it unseen: then it knows what it
-//! knew before, and what it has put in itself.
+//! The model's knowledge of a file that it has written or edited. Others may have changed the file unseen: then the model knows
+//! the text that it knew before, and the text that it has put in itself.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ use crate::engine::{Inner, State};
 
 /// A write of a file whose result the model has not seen.
 pub(crate) enum Unreported {
-    /// There is none, or the file is what the model knew before it.
+    /// No such write, or the file has the text that the model knew before it.
     Nothing,
     /// The model knew this text before it.
     After(String),
-    /// Nobody can tell what the model knew before it.
+    /// The model's knowledge before it is undetermined.
     AfterUnknown,
 }
 
 impl State {
-    /// Returns what the model knows of a path that a call is about to change, or has just changed: of the file to which
-    /// that led.
+    /// Returns the model's knowledge of a path that a call is about to change, or has just changed: of the file that the path
+    /// led to.
     pub fn base(&self, way: &Way) -> Option<Base> {
         let file = self.known.led(&way.path).unwrap_or(&way.file);
         let content = self.known_now(file)?;
         Some(Base { file: self.known.home_of(file, &content), content, told: self.knowledge(file).told() })
     }
 
-    /// Of a write, the model knows these bytes, unless it has seen or written something else since.
+    /// Makes the bytes of a write known to the model, unless the model has seen or written something else since.
     fn knows_of(&mut self, wrote: &Wrote, file: &ObjectId, hash: Digest) {
         let is_newest = self.known.get(file).is_some_and(|known| known.content.hash == wrote.content.hash);
         if is_newest && wrote.content.hash != Some(hash) {
@@ -50,8 +50,8 @@ impl State {
 }
 
 impl Inner {
-    /// Returns what a call has made of a file, as far as the model knows it, and notes a text that no version has. `before` is
-    /// what the model knew; `unsure` stands for bytes of which nobody can say what they are.
+    /// Returns the file's content after a call, as far as the model knows it, and notes a text that no version has. `before` is
+    /// the content that the model knew; `unsure` is an ID for bytes whose content is undetermined.
     pub async fn made(
         &self,
         leaves: &Leaves<'_>,
@@ -75,7 +75,7 @@ impl Inner {
             After::Only(text) => self.archive().draft(&text),
             After::Unsure => Bytes::hash_of(unsure),
         };
-        // Who was told of another version, and has changed that one, has nothing more to hear.
+        // A model that had a notice of another version, and has changed that one, needs no further notice.
         let told = before.and_then(|base| base.told.filter(|told| base.content.hash != Some(*told)));
         let told = match told {
             Some(hash) => {
@@ -99,8 +99,8 @@ impl Inner {
         }
     }
 
-    /// Returns what the model knew of a path when a tool passed in the thing with this number. `before` is what it knew by its
-    /// request; other results of the same answer may have come to more.
+    /// Returns what the model knew of a path when a tool passed in the entry with this number. `before` is what it knew by its
+    /// request; other results of the same answer may have added to that.
     pub async fn base_of(&self, number: u64, way: &Way, before: Option<Base>) -> Result<Option<Base>> {
         let waiting = self.in_flight().clone();
         let mut base = before;
@@ -136,7 +136,7 @@ impl Inner {
         Ok(base)
     }
 
-    /// Returns what the model knew of a file before a write whose result it has not seen: what the write has left may contain
+    /// Returns the model's knowledge of a file before a write whose result it has not seen: the written file may contain
     /// changes by others.
     pub async fn known_before_unreported(&self, file: &ObjectId, now: Digest) -> Result<Unreported> {
         let all = self.in_flight().clone();
@@ -158,7 +158,7 @@ impl Inner {
         })
     }
 
-    /// Returns what the model knew before a call whose result tells how the file had changed.
+    /// Returns the model's knowledge before a call whose result reports an earlier change of the file.
     pub fn told_with(&self, input: &Toolcall, way: &Way) -> Option<Base> {
         let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.id, way));
         let told = told.filter_map(|one| match one.what {
@@ -170,7 +170,8 @@ impl Inner {
         told.last()
     }
 
-    /// Notes what the model knows of the files that a recorded call has written: what is there now is what it has left.
+    /// Notes the model's knowledge of the files that a recorded call has written: their present content is the one that the
+    /// call left.
     pub async fn note_written(
         &self,
         state: &mut State,
@@ -186,7 +187,7 @@ impl Inner {
         for file in seen.clone().chain(unseen) {
             let recorded = made.iter().find(|bytes| bytes.file == *file).map(|bytes| bytes.hash);
             if let Some(all) = state.written.get(file) {
-                // What `index_written` noted is what the agent wrote; what is there now may be newer.
+                // `index_written` noted the text that the agent wrote; the file may have a newer one.
                 let only = all.front().filter(|_| all.len() == 1);
                 let wrote = all.iter().find(|one| one.is_of(&input.id)).or(only).cloned();
                 if let (Some(wrote), Some(hash)) = (wrote, recorded) {
@@ -206,7 +207,7 @@ impl Inner {
         }
     }
 
-    /// Finds out what the model knows of a file after a call, and has that recorded.
+    /// Finds the model's knowledge of a file after a call, and has it recorded.
     async fn found_written(
         &self,
         state: &State,
@@ -214,7 +215,7 @@ impl Inner {
         (file, now): (&ObjectId, Content),
         id: &ObjectId,
     ) -> Result<Option<Digest>> {
-        // A host may call its arguments otherwise: the record has its words.
+        // A host may have other names for its arguments: the record has the host's.
         let way = match input.args.get("path").and_then(Value::as_str) {
             Some(path) => self.way_of(path),
             None => self.way_of(&self.path_known(state, file)).map(|way| Self::way_to(way, file)),
@@ -236,13 +237,13 @@ impl Inner {
                 last.evidence = Some(made.clone());
             }
         }
-        if self.archive().of_call(id).is_none() {
+        if self.archive().for_call(id).is_none() {
             self.archive().found(id, Some(made));
         }
         Ok(hash)
     }
 
-    /// A turn has passed and what tools wrote has not come as their results: the model still knows it.
+    /// A turn has passed and the writes of tools have not come as their results: the model still knows them.
     pub async fn unclaimed(&self, state: &mut State) -> Result<()> {
         for (file, all) in std::mem::take(&mut state.written) {
             for wrote in all {
@@ -271,7 +272,7 @@ impl Inner {
         Ok(args.cloned().unwrap_or_default())
     }
 
-    /// Finds a text again that no version has: what a call of earlier messages has made of the text that the model knew.
+    /// Finds a text again that no version has: one that a call of earlier messages made of the text that the model knew.
     pub async fn draft_again(
         &self,
         state: &State,
@@ -296,7 +297,8 @@ impl Inner {
         Ok(())
     }
 
-    /// The text of bytes that a file had, or that only the model knows; `None` if nobody has them, or they are no text.
+    /// Returns the text of bytes that a file had, or that only the model knows; `None` if they were never stored, or are not
+    /// text.
     pub async fn text_of(&self, file: &ObjectId, content: &Content) -> Result<Option<String>> {
         match content.tx {
             Some(tx) => self.text_at(file, Some(tx)).await,
@@ -304,7 +306,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a text of these bytes can be compared with others.
+    /// True if a text of these bytes can be compared with others.
     pub fn has_text(&self, content: &Content) -> bool {
         content.tx.is_some() || content.hash.is_some_and(|hash| self.archive().text(&hash).is_some())
     }

@@ -1,4 +1,4 @@
-//! Which folders are drives: a file that is not there is deleted only if the file system that had it is still mounted.
+//! Finds the folders that are drives: a missing file is deleted only if the file system that had it is still mounted.
 //!
 //! After a drive was unmounted, its mount point is an empty folder that can be read. So a folder below which files of the
 //! session were seen on another file system than above it is kept in mind, also for later processes: as a note in the store.
@@ -79,7 +79,7 @@ impl Drives {
         known.is_unsaved |= known.mounts.insert(mount.to_owned(), Some(device)).is_none();
     }
 
-    /// Returns whether a file that is not there may be on a drive that is not mounted now.
+    /// True if a file that is not there may be on a drive that is not mounted now.
     pub fn is_away(&self, path: &Utf8Path) -> bool {
         let known = self.known();
         let is_elsewhere = |parent: &Utf8Path| {
@@ -90,7 +90,7 @@ impl Drives {
         !known.beneath.contains(path) && (path.parent().is_some_and(is_elsewhere) || known.is_away(path))
     }
 
-    /// Takes in what earlier processes have seen.
+    /// Takes in the notes of earlier processes.
     ///
     /// # Errors
     /// Errors of the store.
@@ -107,7 +107,7 @@ impl Drives {
         Ok(())
     }
 
-    /// Keeps what was seen for later processes. Costs nothing if nothing is new.
+    /// Keeps the notes for later processes. Costs nothing if nothing is new.
     ///
     /// # Errors
     /// Errors of the store, except `STORE_FULL`.
@@ -119,7 +119,7 @@ impl Drives {
         let text = {
             let mut known = self.known();
             known.is_unsaved = false;
-            // A path with a line break has no line of its own.
+            // A path with a line break cannot be stored on one line.
             let paths = known.mounts.keys().filter(|path| !path.as_str().contains('\n'));
             paths.map(|path| path.as_str()).collect::<Vec<_>>().join("\n")
         };

@@ -26,11 +26,11 @@ pub struct IndexResult {
     pub id: ObjectId,
     /// The action taken on it.
     pub action: Action,
-    /// Why the object has no text, as the end of a sentence "the file …"; `None` if it has text.
+    /// The reason why the object has no text, as the end of a sentence "the file …"; `None` if it has text.
     pub reason: Option<String>,
 }
 
-/// How an observed file enters the session.
+/// The way in which an observed file enters the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEntry {
     /// The agent read it: pool and active set.
@@ -50,13 +50,13 @@ pub enum FileEntry {
 /// The purpose of a look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFor {
-    /// Its text: somebody reads or writes it, or has read it before.
+    /// Its text: a client reads or writes the file, or has read it before.
     Text,
-    /// The hash, to tell whether it has changed: it was only named, so the text of a large file waits until somebody reads it.
+    /// The hash, to tell whether it has changed: it was only named, so the text of a large file waits until a client reads it.
     Change,
 }
 
-/// A reader of files: the client's paths, its tracker, and how much text it keeps.
+/// A reader of files: the client's paths, its tracker, and the limits of the text that it keeps.
 #[derive(Clone)]
 pub struct FileReader {
     /// The client whose paths it resolves.
@@ -74,7 +74,7 @@ impl FileReader {
         need: ReadFor,
     ) -> Result<ObservedFile> {
         if let Some(bytes) = content {
-            return Ok(ObservedFile::of(place, FileState::of_bytes(bytes, self.limit(need)), None));
+            return Ok(ObservedFile::of(place, FileState::from_bytes(bytes, self.limit(need)), None));
         }
         let (file_reader, path) = (self.clone(), place.agent_path.clone());
         let seen = blocking(&path, move || file_reader.read_now(place, need)).await?;
@@ -113,19 +113,18 @@ impl FileReader {
         }
     }
 
-    /// Returns whether the directory of a file that is not there was removed, moved or renamed, or something else took
+    /// True if the directory of a file that is not there was removed, moved or renamed, or something else took
     /// the place of one of its parents.
     fn has_lost_its_folder(&self, path: &Utf8Path) -> bool {
         let Some(left) = nearest_directory(path) else { return false };
         match self.tracking.drives.device_of_parent(path) {
             Some(device) => context_platform::device(left.as_std_path()) == Some(device),
-            // Nobody has seen it there in this process, but the session's own folders are in their places.
+            // This process has not seen it there, but the session's own folders are in their places.
             None => self.client.paths.is_in_session(left),
         }
     }
 
-    /// Returns what a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its
-    /// text.
+    /// Returns the purpose of a look at a session's file that no client is reading now. `is_known`: the model knows its text.
     pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> ReadFor {
         let latest = session.catalog.get(file);
         let was_read =
@@ -137,20 +136,19 @@ impl FileReader {
         }
     }
 
-    /// The most bytes of text that a look keeps.
+    /// Returns the maximum number of bytes of text that a look keeps.
     pub fn limit(&self, need: ReadFor) -> u64 {
         let most = self.client.options.max_text_bytes;
         if need == ReadFor::Text { most } else { most.min(self.client.options.named_text_bytes) }
     }
 
-    /// Returns whether a look has left out a text that is kept of a file that was read.
+    /// True if a look has left out a text that would be kept of a file that was read.
     fn has_waived(&self, one: &ObservedFile) -> bool {
         let kept = self.limit(ReadFor::Change) + 1..=self.limit(ReadFor::Text);
         one.is_look() && one.state.text().is_none() && kept.contains(&one.state.size())
     }
 
-    /// Tracks a file that is about to be read. For a file that can't be read, returns what is known without looking
-    /// at it.
+    /// Tracks a file that is about to be read. For a file that can't be read, returns its known state without a look at it.
     fn attach<'p>(&self, place: &'p Place) -> std::result::Result<&'p Utf8Path, FileState> {
         let unreadable = |reason: &str| Err(FileState::Unreadable { reason: reason.into() });
         match &place.disk {
@@ -164,8 +162,8 @@ impl FileReader {
         }
     }
 
-    /// Looks again at files that got a stored version since the last look: that version may be newer, and what was
-    /// seen here would replace it for good. So does it with files whose text was left out, and that somebody has read.
+    /// Looks again at files that got a stored version since the last look: that version may be newer, and what was seen here
+    /// would replace it for good. The same applies to files whose text was omitted but has since been read.
     ///
     /// # Errors
     /// `INTERNAL` if a look panicked.
@@ -200,8 +198,8 @@ fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
     None
 }
 
-/// Decides what an observation means and adds it to a transaction under construction. The catalog must already have
-/// what the store knows about the file.
+/// Decides the effect of an observation and adds it to a transaction under construction. The catalog must already have the
+/// store's version of the file.
 pub fn prepare(
     client: &Client,
     session: &mut Session,
@@ -217,7 +215,7 @@ pub fn prepare(
     let latest = session.catalog.get(&id);
     let current = latest.and_then(Meta::current);
     let action = match decide(current, observation) {
-        // The first one to read it brings its text.
+        // The first reader of it adds its text.
         Action::Unchanged if one.state.text().is_some() && latest.is_some_and(Meta::lacks_text) => {
             Action::Updated
         }
@@ -227,13 +225,13 @@ pub fn prepare(
     if action != Action::Unchanged {
         let document = one.version();
         let is_discovery = action == Action::Created && observation == Observation::Discovered;
-        // A discovery must not overwrite what another client has just read, nor an older look a newer one.
+        // A discovery must not overwrite another client's newer read, nor an older look a newer one.
         if is_discovery || one.is_look() {
             work.expected.entry(id.clone()).or_insert(latest.map(|meta| meta.tx));
         }
         work.documents.push_new(document);
     } else if current.is_none() {
-        // Gone or out of reach, and never known: there is no object to put into a set.
+        // Gone or out of reach, and never known: no object exists to put into a set.
         return result;
     }
     match entry {
@@ -303,15 +301,12 @@ mod tests {
     #[case::the_longest_that_waits(20, true)]
     #[case::kept_in_no_case(21, false)]
     #[tokio::test]
-    async fn a_text_is_waived_that_is_kept_of_a_file_that_was_read(
-        #[case] size: usize,
-        #[case] waived: bool,
-    ) {
+    async fn look_waives_a_text_that_a_read_would_keep(#[case] size: usize, #[case] waived: bool) {
         let file_reader = file_reader().await;
-        let bytes = || FileState::of_bytes(vec![0; size], 20);
+        let bytes = || FileState::from_bytes(vec![0; size], 20);
         assert_eq!(file_reader.has_waived(&seen(bytes(), Some(TxId(1)))), waived);
         assert!(!file_reader.has_waived(&seen(bytes(), None)), "this client has not looked");
-        let text = FileState::of_bytes(vec![b'x'; size], 20);
+        let text = FileState::from_bytes(vec![b'x'; size], 20);
         assert!(!file_reader.has_waived(&seen(text, Some(TxId(1)))), "a text of {size} bytes");
     }
 
@@ -323,18 +318,18 @@ mod tests {
     #[case::its_text_at_last(false, "text", true, Action::Updated)]
     #[case::another_text(true, "other", true, Action::Updated)]
     #[tokio::test]
-    async fn what_is_as_it_was_makes_no_version(
+    async fn unchanged_file_makes_no_version(
         #[case] has_text: bool,
         #[case] now: &str,
         #[case] brings_text: bool,
         #[case] action: Action,
     ) {
         let file_reader = file_reader().await;
-        let state = |text: &str, limit| FileState::of_bytes(text.as_bytes().to_vec(), limit);
+        let state = |text: &str, limit| FileState::from_bytes(text.as_bytes().to_vec(), limit);
         let stored = seen(state("text", if has_text { 20 } else { 0 }), Some(TxId(1)));
         let document: Document = stored.version();
         let (mut session, mut work) = (Session::default(), Work::default());
-        session.meet(&stored.id, Meta::of_document(&document, TxId(1)).unwrap());
+        session.meet(&stored.id, Meta::from_document(&document, TxId(1)).unwrap());
         let one = seen(state(now, if brings_text { 20 } else { 0 }), Some(TxId(2)));
         let result = prepare(&file_reader.client, &mut session, &one, FileEntry::Read, &mut work);
         assert_eq!(result.action, action);
@@ -342,11 +337,11 @@ mod tests {
         assert!(session.sets.active().contains(&one.id));
     }
 
-    /// Whoever supplied a content has seen it, and nobody can have seen a later one by a mere look at its name.
+    /// A caller who supplied a content has seen it; a look at the name alone cannot have seen a later one.
     #[tokio::test]
-    async fn what_was_seen_of_the_disk_must_not_replace_what_came_meanwhile() {
+    async fn look_at_the_disk_does_not_replace_a_newer_version() {
         let file_reader = file_reader().await;
-        let state = || FileState::of_bytes(b"text".to_vec(), 20);
+        let state = || FileState::from_bytes(b"text".to_vec(), 20);
         let place = seen(state(), None).place;
         for (one, is_checked) in [
             (seen(state(), None), false),

@@ -1,8 +1,7 @@
 //! Files: reading them, deciding what a look means, tracking them, and comparing those of a session with the disk.
 //!
-//! Whatever waits for a disk here does so on a thread that may wait. A version goes into a transaction under construction
-//! ([`index::prepare`]); all that is written here are the notes of stamps ([`stamps::StampNote`]) and of drives
-//! ([`drives::Drives`]).
+//! All waits for a disk here are on threads that may wait. A version goes into a transaction under construction
+//! ([`index::prepare`]); only the notes of stamps ([`stamps::StampNote`]) and of drives ([`drives::Drives`]) are written here.
 
 pub mod drives;
 pub mod index;
@@ -23,7 +22,7 @@ mod tests {
     use context_session::options::Options;
     use context_store::memory::MemoryStore;
 
-    /// A client of its own memory store, in the folder `/`, with these options changed.
+    /// A client with a memory store for itself, in the folder `/`, with these options changed.
     pub(crate) async fn client_with(change: impl FnOnce(Options) -> Options) -> Client {
         let session = SessionId::new("s").unwrap_or_else(|error| panic!("{error}"));
         let options = Options::new(session, "/", MemoryStore::new());

@@ -10,20 +10,20 @@ use context_session::paths::{Disk, Place};
 
 use super::reading::FileState;
 
-/// A look at one file: where it was, and what was there.
+/// A look at one file: its place, and its state there.
 pub struct ObservedFile {
     /// The file's object.
     pub id: ObjectId,
     /// The file's path as the agent gave it, its binding, and where it is on disk.
     pub place: Place,
-    /// What was at that place.
+    /// The state found at that place.
     pub state: FileState,
-    /// The newest transaction that the client knew before it looked; `None` if somebody else supplied the state.
+    /// The newest transaction that the client knew before it looked; `None` if a caller supplied the state.
     since: Option<TxId>,
 }
 
 impl ObservedFile {
-    /// Takes what is at a place, and [`context_session::client::Client::newest`] from before this client looked there.
+    /// Takes the state at a place, and [`context_session::client::Client::newest`] from before this client looked there.
     pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Self {
         Self { id: file_id(&place.source), place, state, since }
     }
@@ -33,12 +33,12 @@ impl ObservedFile {
         Self::of(place, FileState::Discovered, None)
     }
 
-    /// Returns whether the file's latest version may show a later state of the disk than this.
+    /// True if the file's latest version may show a later state of the disk than this.
     pub fn is_older_than(&self, latest: &Meta) -> bool {
         self.is_look() && self.since.is_some_and(|since| latest.tx > since)
     }
 
-    /// Returns whether this client has looked at the disk itself.
+    /// True if this client has looked at the disk itself.
     pub fn is_look(&self) -> bool {
         matches!(self.place.disk, Disk::At(_)) && self.since.is_some()
     }
@@ -87,10 +87,10 @@ mod tests {
         ObservedFile::of(place(disk), state, since)
     }
 
-    /// Only what this client has read from the disk can be outdated by what others have stored since.
+    /// Only content that this client has read from the disk can be older than a version that others have stored since.
     #[test]
-    fn a_look_is_older_than_a_version_that_came_after_it() {
-        let latest = |tx| Meta::of_document(&seen(Disk::Inside, None).version(), TxId(tx)).unwrap();
+    fn look_is_older_than_a_later_version() {
+        let latest = |tx| Meta::from_document(&seen(Disk::Inside, None).version(), TxId(tx)).unwrap();
         let look = seen(Disk::At("/a".into()), Some(TxId(5)));
         assert!(look.is_look());
         assert_eq!([4, 5, 6].map(|tx| look.is_older_than(&latest(tx))), [false, false, true]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_the_same_inside_the_version_that_it_makes() {
+    fn text_is_the_same_in_a_prepared_version() {
         let [read, made] = [seen(Disk::Inside, None), seen(Disk::Inside, None).made()];
         assert!(matches!(made.state, FileState::Made { .. }));
         for one in [&read, &made] {
@@ -113,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_text_makes_a_version_of_its_hash_alone() {
+    fn file_without_text_is_stored_by_its_hash_alone() {
         let place = || place(Disk::At("/a".into()));
-        let bytes = FileState::of_bytes(b"\0".to_vec(), 10);
+        let bytes = FileState::from_bytes(b"\0".to_vec(), 10);
         for (state, size, observation) in [
             (bytes, 1, Observation::Read(Digest::of(b"\0"))),
             (FileState::Discovered, 0, Observation::Discovered),

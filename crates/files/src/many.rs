@@ -16,10 +16,10 @@ use tokio::task::JoinSet;
 use super::index::{FileReader, ReadFor, refusal};
 use super::look::{ObservedFile, file_id};
 
-/// How many threads read.
+/// The number of threads that read.
 const READERS: usize = 4;
 
-/// A thread passes on what it has read after this many files.
+/// A thread passes on the files that it has read after this many.
 const FILES: usize = 512;
 
 /// It also does so after this many bytes of text, because all of it is held in memory until it is written.
@@ -78,7 +78,7 @@ pub struct Portion {
     bytes: usize,
 }
 
-/// Reads files on several threads; each takes the next file that nobody has taken.
+/// Reads files on several threads; each takes the next file that no other thread has taken.
 struct ParallelReader {
     file_reader: FileReader,
     paths: Arc<[String]>,
@@ -114,7 +114,7 @@ impl ParallelReader {
             if (count >= FILES || portion.bytes >= BYTES)
                 && portions.blocking_send(mem::take(&mut portion)).is_err()
             {
-                // A write has failed, or nobody is waiting any more.
+                // A write failed, or the caller no longer waits.
                 return;
             }
         }
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Returns what one thread passes on: how many files, names of them and refusals each portion has.
+    /// Returns the sizes of one thread's portions: the files, their names and the refusals in each.
     async fn portions(reader: ParallelReader) -> Vec<[usize; 3]> {
         let (sender, mut portions) = mpsc::channel(100);
         tokio::task::spawn_blocking(move || reader.work(&sender)).await.unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_is_passed_on_before_it_is_too_many_or_too_much() {
+    async fn reader_passes_files_on_in_portions_of_limited_count_and_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().to_str().unwrap().to_owned();
         let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();

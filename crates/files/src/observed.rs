@@ -1,5 +1,5 @@
-//! What a look at a file has found, and the files that a tool call read, wrote or named. The engine finds them, so that this works
-//! in every harness.
+//! The result of a look at a file, and the files that a tool call read, wrote or named. The engine finds them, so that this
+//! works in every harness.
 
 use context_knowledge::evidence::Evidence;
 use context_knowledge::told::{whole_read, whole_write};
@@ -24,17 +24,17 @@ use super::reading::FileState;
 pub struct Observed {
     /// The files, and how each enters the session.
     pub files: Vec<(ObservedFile, FileEntry)>,
-    /// The evidence of what the call's result shows, as far as that is known.
+    /// The evidence in the call's result, as far as it is known.
     pub evidence: Option<Evidence>,
     /// The outcome of the call's output.
     pub outcome: Option<String>,
-    /// The call was made long ago: what is on disk now is not what it has left.
+    /// The call was made long ago: the disk no longer has the content that it left.
     pub is_late: bool,
 }
 
 impl FileReader {
-    /// Looks at the files that a tool call concerns. What can't be looked at is left out: an observation is a
-    /// by-product and never makes a tool call fail.
+    /// Looks at the files that a tool call concerns. Files that can't be looked at are left out: an observation is a by-product
+    /// and never makes a tool call fail.
     pub async fn observe(
         &self,
         tool: &str,
@@ -55,7 +55,7 @@ impl FileReader {
         };
         let touched =
             [(found.reads, read), (found.writes, written), (found.discovered, FileEntry::Discovered)];
-        // What a command shows as a read would counts as read; see `Inner::shown_by_shell`.
+        // A file that a command shows would count as read; see `Inner::shown_by_shell`.
         let is_shown = observe::shown_by_shell(tool, args).is_some();
         let file_reader = self.clone();
         let mut files = blocking(tool, move || {
@@ -75,7 +75,7 @@ impl FileReader {
             match text.map(|text| text.as_bytes().to_vec()) {
                 Some(bytes) => {
                     let limit = self.client.options.max_text_bytes;
-                    seen.state = blocking(tool, move || FileState::of_bytes(bytes, limit)).await?;
+                    seen.state = blocking(tool, move || FileState::from_bytes(bytes, limit)).await?;
                 }
                 None => *entry = FileEntry::Discovered,
             }
@@ -111,8 +111,8 @@ impl FileReader {
         if seen.state.is_file() {
             return Some((seen, entry));
         }
-        // A command may have removed it. That matters only for known files, and is decided there. What was read or written
-        // may be gone by the time the call is recorded; the model knows it all the same.
+        // A command may have removed it. That matters only for known files, and is decided there. A file that was read or
+        // written may be gone by the time the call is recorded; the model knows it anyway.
         let is_known = matches!(entry, FileEntry::Read | FileEntry::Written);
         let entry = if is_known { FileEntry::Gone } else { FileEntry::Tracked };
         seen.state.is_gone().then_some((seen, entry))
@@ -120,7 +120,7 @@ impl FileReader {
 }
 
 impl Observed {
-    /// Adds what was observed to a transaction in the making, as [`prepare`] does. Returns the objects of the files.
+    /// Adds the observed files to a transaction in the making, as [`prepare`] does. Returns the objects of the files.
     pub fn add(&self, client: &Client, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
         let mut ids = Vec::with_capacity(self.files.len());
         for (seen, entry) in &self.files {

@@ -1,15 +1,15 @@
-//! Which files must be read after an event, and when.
+//! Files that must be read after an event, and the times of these reads.
 //!
-//! A log that grows line by line would fill the store if each event made a version. So after each version, a file
-//! that nobody asks for is throttled for as long as its bytes take at a given pace, and for twice as long each time it
-//! changes again before that. Nothing is forgotten meanwhile: the read stays pending, even if it or its write failed.
+//! A log that grows line by line would fill the store if each event made a version. So after each version, a file that no
+//! client reads is throttled for as long as its bytes take at a given pace, and for twice as long each time it changes again
+//! before that. Nothing is forgotten meanwhile: the read stays pending, even if it or its write failed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// The longest time for which a file that nobody asks for is throttled.
+/// The longest time for which a file that no client reads is throttled.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The time for which a file is throttled after a read or its write first failed.
@@ -26,7 +26,7 @@ pub struct PendingReads {
 /// A file that is waiting to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRead {
-    /// Where the file is on disk.
+    /// The path of the file on disk.
     pub path: Utf8PathBuf,
     touches: u64,
 }
@@ -34,7 +34,7 @@ pub struct PendingRead {
 struct Wait {
     /// Events that no read has answered yet.
     touches: u64,
-    /// No read before this moment, unless somebody asks for one.
+    /// The earliest moment of the next read, unless a client asks for one.
     not_before: Instant,
     pause: Duration,
     /// It changed again while it was throttled.
@@ -59,12 +59,12 @@ impl PendingReads {
         self.rescan = true;
     }
 
-    /// Returns whether every tracked file must be compared. Asking resets this: the caller takes over the task.
+    /// True if every tracked file must be compared. Asking resets this: the caller takes over the task.
     pub fn take_rescan(&mut self) -> bool {
         std::mem::take(&mut self.rescan)
     }
 
-    /// The waiting files that may be read now; with `all`, throttled files too.
+    /// Returns the waiting files that may be read now; with `all`, also the throttled ones.
     pub fn ready(&self, now: Instant, all: bool) -> Vec<PendingRead> {
         let waiting =
             self.files.iter().filter(|(_, wait)| wait.touches > 0 && (all || wait.not_before <= now));
@@ -74,12 +74,12 @@ impl PendingReads {
         ready
     }
 
-    /// When the next throttled file may be read.
+    /// Returns the time at which the next throttled file may be read.
     pub fn next(&self) -> Option<Instant> {
         self.files.values().filter(|wait| wait.touches > 0).map(|wait| wait.not_before).min()
     }
 
-    /// A file was read and the result is stored. `pause` is how long its bytes take at the pace.
+    /// A file was read and the result is stored. `pause` is the time that its bytes take at the pace.
     pub fn was_read(&mut self, read: &PendingRead, made_version: bool, pause: Duration, now: Instant) {
         let Some(wait) = self.files.get_mut(&read.path) else { return };
         wait.touches -= read.touches.min(wait.touches);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_goes_on_changing_has_fewer_and_fewer_versions() {
+    fn changing_file_gets_fewer_and_fewer_versions() {
         assert_eq!(versions(Duration::ZERO), 600);
         assert_eq!(versions(MS * 100 * 8), 7);
         assert_eq!(versions(Duration::from_secs(8)), 4);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_goes_on_waiting() {
+    fn failed_read_stays_pending() {
         let (mut pending, now) = (PendingReads::default(), Instant::now());
         pending.touch(PATH.into(), now);
         let ready = pending.ready(now, false);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_read_waits_for_nothing() {
+    fn file_that_was_read_is_not_pending() {
         let (mut pending, now) = (PendingReads::default(), Instant::now());
         pending.touch(PATH.into(), now);
         let ready = pending.ready(now, false);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_while_it_is_read_is_throttled_twice_as_long_the_next_time() {
+    fn change_during_a_read_doubles_the_next_pause() {
         let (mut pending, now) = (PendingReads::default(), Instant::now());
         pending.touch(PATH.into(), now);
         let first = pending.ready(now, false).remove(0);

@@ -12,10 +12,10 @@ use context_platform::{Facts, PathKind};
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
 pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// How many times a file is read if it changes while it is read.
+/// The maximum number of times that a file is read if it changes while it is read.
 const ATTEMPTS: usize = 5;
 
-/// The state of the file at a path, as it was read, or as somebody has told it.
+/// The state of the file at a path, as it was read, or as a caller reported it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileState {
     /// A text file, whole.
@@ -38,17 +38,17 @@ pub enum FileState {
     },
     /// Only its path was seen, as in a list of files.
     Discovered,
-    /// Somebody has told that it is deleted.
+    /// A caller reported that it is deleted.
     Deleted,
-    /// There is no such file, and its directory can be read: confirmed to be gone.
+    /// The file does not exist, and its directory can be read: confirmed to be gone.
     Gone,
     /// Something else is at its path, so the file is gone: a directory, a pipe, a device, or a symbolic link on the way.
     Replaced {
-        /// A description of what is there, as the end of a sentence "the file …".
+        /// A description of the entry there, as the end of a sentence "the file …".
         reason: String,
     },
-    /// There is no such file, and neither is its directory (or it can't be read). [`super::index::FileReader`] decides whether
-    /// the file has gone with its directory or is only out of reach.
+    /// Neither the file nor its directory exists (or the directory can't be read). [`super::index::FileReader`] decides whether
+    /// the file is gone with its directory or is only out of reach.
     Unreachable,
     /// A regular file that is too large to take even its hash.
     Oversized {
@@ -63,9 +63,9 @@ pub enum FileState {
 }
 
 impl FileState {
-    /// Classifies bytes that somebody else has already read.
+    /// Classifies bytes that the caller has already read.
     #[must_use]
-    pub fn of_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
+    pub fn from_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
         let size = bytes.len() as u64;
         let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), size, reason };
         if size > max_text_bytes {
@@ -107,7 +107,7 @@ impl FileState {
         }
     }
 
-    /// How many bytes a regular file has, with or without text; 0 if they were not counted.
+    /// Returns the number of bytes of a regular file, with or without text; 0 if they were not counted.
     pub fn size(&self) -> u64 {
         match self {
             Self::NoText { size, .. } => *size,
@@ -115,17 +115,18 @@ impl FileState {
         }
     }
 
-    /// Returns whether it is a regular file that the client could look at.
+    /// True if it is a regular file that the client could look at.
     pub fn is_file(&self) -> bool {
         matches!(self.observation(), Observation::Read(_) | Observation::Oversized)
     }
 
-    /// Returns whether it is confirmed that no regular file is at the path.
+    /// True if it is confirmed that no regular file is at the path.
     pub fn is_gone(&self) -> bool {
         self.observation() == Observation::Deleted
     }
 
-    /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text, or nobody has looked for it.
+    /// Returns the reason why the text is missing, as the end of a sentence "the file …"; `None` if there is text, or if no
+    /// client has looked for it.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Text(_) | Self::Made { .. } | Self::Discovered => None,
@@ -149,13 +150,13 @@ pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
     settled(path, || read_once(path, max_text_bytes))
 }
 
-/// Returns what several attempts at reading come to, each `None` if the file changed meanwhile.
+/// Returns the result of several attempts at reading, each `None` if the file changed meanwhile.
 fn settled(path: &Utf8Path, mut attempt: impl FnMut() -> io::Result<Option<FileState>>) -> FileState {
     for _ in 0..ATTEMPTS {
         match attempt() {
             Ok(Some(state)) => return state,
             Ok(None) => {}
-            Err(error) => return of_error(path, &error),
+            Err(error) => return from_error(path, &error),
         }
     }
     FileState::Unreadable { reason: "changes faster than it can be read".into() }
@@ -178,22 +179,22 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
         FileState::NoText { hash: hasher.finish(), size: before.size, reason: too_large(max_text_bytes) }
     } else {
         let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0).saturating_add(1));
-        // Of some files the system does not tell the size, such as those in /proc.
+        // The system does not report the size of some files, such as those in /proc.
         (&mut file).take(max_text_bytes + 1).read_to_end(&mut bytes)?;
-        FileState::of_bytes(bytes, max_text_bytes)
+        FileState::from_bytes(bytes, max_text_bytes)
     };
     // A file that has grown meanwhile has another size.
     let is_same = is_still(path, &before, &Facts::of(&file)?);
     Ok(is_same.then_some(state))
 }
 
-/// Returns whether a file that was opened is as it was, and still the one at its path.
+/// True if an opened file is unchanged, and still the one at its path.
 fn is_still(path: &Utf8Path, opened: &Facts, now: &Facts) -> bool {
     let there = || Facts::at(path.as_std_path()).is_ok_and(|there| there.identity() == opened.identity());
     (opened.size, opened.modified) == (now.size, now.modified) && there()
 }
 
-fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
+fn from_error(path: &Utf8Path, error: &io::Error) -> FileState {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             let parent = path.parent().map_or(Path::new("/"), Utf8Path::as_std_path);
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_replaced_is_another_one() {
+    fn replaced_file_has_another_identity() {
         let directory = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(directory.path()).unwrap().join("f");
         std::fs::write(&path, "a").unwrap();
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_written_in_place_is_the_same_one_with_other_bytes() {
+    fn file_written_in_place_keeps_its_identity_with_other_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(directory.path()).unwrap().join("f");
         std::fs::write(&path, "a").unwrap();
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_again_until_it_holds_still() {
+    fn file_is_read_again_until_it_stops_changing() {
         let path = Utf8Path::new("/f");
         for (changes, is_read) in [(0, true), (ATTEMPTS - 1, true), (ATTEMPTS, false)] {
             let mut attempts = 0;
@@ -277,17 +278,17 @@ mod tests {
     #[test]
     fn why_a_file_can_not_be_read() {
         let path = Utf8Path::new("/f");
-        let denied = of_error(path, &io::Error::new(io::ErrorKind::PermissionDenied, "no"));
+        let denied = from_error(path, &io::Error::new(io::ErrorKind::PermissionDenied, "no"));
         assert_eq!(denied.reason(), Some("can't be read (permission denied)"));
         let directory = tempfile::tempdir().unwrap();
         let there = Utf8Path::from_path(directory.path()).unwrap();
-        assert_eq!(of_error(&there.join("f"), &io::ErrorKind::NotFound.into()), FileState::Gone);
-        assert_eq!(of_error(&there.join("d/f"), &io::ErrorKind::NotFound.into()), FileState::Unreachable);
+        assert_eq!(from_error(&there.join("f"), &io::ErrorKind::NotFound.into()), FileState::Gone);
+        assert_eq!(from_error(&there.join("d/f"), &io::ErrorKind::NotFound.into()), FileState::Unreachable);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_whose_size_the_system_does_not_tell_is_text_up_to_the_limit() {
+    fn file_of_unknown_size_is_text_up_to_the_limit() {
         let path = Utf8Path::new("/proc/version");
         let text = std::fs::read_to_string(path).unwrap();
         let limit = text.len() as u64;
@@ -307,8 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_has_a_hash() {
-        let bytes = |text: &str, limit| FileState::of_bytes(text.as_bytes().to_vec(), limit);
+    fn bytes_read_have_a_hash() {
+        let bytes = |text: &str, limit| FileState::from_bytes(text.as_bytes().to_vec(), limit);
         let hash = Some(Digest::of(b"text"));
         assert_eq!([bytes("text", 4).hash(), bytes("text", 3).hash()], [hash, hash]);
         assert_eq!(bytes("\0", 9).hash(), Some(Digest::of(b"\0")));

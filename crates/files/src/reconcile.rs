@@ -23,8 +23,8 @@ use super::look::{ObservedFile, file_id};
 use super::reading::FileState;
 use super::stamps::{Stamp, StampNote, Stamps};
 
-/// How many threads read files while a session is reconciled. More than the number of cores, because most of the time
-/// is spent waiting for a cold disk.
+/// The number of threads that read files while a session is reconciled. It exceeds the number of cores, because most of the
+/// time is spent waiting for a cold disk.
 const READERS: usize = 8;
 
 /// The findings of a comparison of files with the disk.
@@ -40,7 +40,8 @@ pub struct Compared {
     fresh: Vec<(ObjectId, (Digest, Stamp))>,
 }
 
-/// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
+/// Returns the stored state of a session's files (or only of those in `only`); `is_known` is true for texts that the model
+/// knows.
 pub fn stored_files(
     file_reader: &FileReader,
     session: &Session,
@@ -52,7 +53,7 @@ pub fn stored_files(
         .collect()
 }
 
-/// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.
+/// Compares files with the disk, and attaches trackers on the way. Files out of reach keep their last version.
 pub async fn compare_all(
     file_reader: &FileReader,
     note: &StampNote,
@@ -98,7 +99,7 @@ pub async fn compare_all(
     Ok(found)
 }
 
-/// Returns whether an object without content and hash had either in an earlier version: then it was deleted, not just
+/// True if an object without content and hash had either in an earlier version: then it was deleted, not just
 /// discovered.
 async fn was_more(client: &Client, stored: &Stored) -> Result<bool> {
     let before = AsOf { known: Some(KnownAt::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
@@ -126,15 +127,14 @@ impl Stored {
         Some(Self { source, current, lacks_text, tx: meta.tx, need, only_discovered: false })
     }
 
-    /// Returns whether it is only discovered, or deleted, or too large.
+    /// True if it is only discovered, or deleted, or too large.
     fn is_blank(&self) -> bool {
         self.current.is_null && self.current.source_hash.is_none()
     }
 }
 
 impl Compared {
-    /// Adds what has changed of a file that is at a path, if anything. A path that was only discovered stays so until it is
-    /// read.
+    /// Adds the change of a file at a path, if any. A path that was only discovered stays so until it is read.
     fn compare(&mut self, file_reader: &FileReader, stamps: &Stamps, path: Utf8PathBuf, stored: Stored) {
         if stored.only_discovered {
             return;
@@ -195,7 +195,7 @@ mod tests {
         found
     }
 
-    /// How many files are said to have changed, to be out of reach, and to have a new stamp.
+    /// Returns the number of files reported as changed, as out of reach, and with a new stamp.
     async fn counts(path: &Utf8Path, stored: Stored) -> [usize; 3] {
         let found = outcome(path, stored).await;
         [found.changed.len(), found.unreachable.len(), found.fresh.len()]
@@ -204,7 +204,7 @@ mod tests {
     /// A file that was read once need not be read again, unless it may be written again within the same tick of the
     /// clock.
     #[tokio::test]
-    async fn a_file_that_had_to_be_read_is_stamped_if_it_is_settled() {
+    async fn settled_file_is_stamped_when_it_is_read() {
         // A file that was there before the test was compiled.
         let old = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let text = std::fs::read_to_string(&old).unwrap();

@@ -1,8 +1,7 @@
-//! Versions as they were before secrets were taken out of the stored copy.
+//! Versions with the secrets that were removed from the stored copy.
 //!
-//! Decisions about what the model knows, and what it is sent, use the texts as they were:
-//! from this process's memory, or from the file while it still has the bytes that were recorded. Where neither has them,
-//! the text comes with marks such as `[redacted: aws-access-token]`.
+//! Decisions about the model's knowledge, and the text that it is sent, use these texts: from this process's memory, or from
+//! the file while it still has the recorded bytes. Otherwise the text comes with marks such as `[redacted: aws-access-token]`.
 
 use context_model::id::ObjectId;
 use context_model::object::Document;
@@ -17,7 +16,7 @@ use context_store::{AsOf, Version};
 
 use super::reading::{self, FileState};
 
-/// A version as it was before secrets were taken out, as far as that is known.
+/// Returns a version with its secrets, as far as they are known.
 ///
 /// # Errors
 /// Errors of the store.
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_with_secrets_is_known_while_a_process_or_the_disk_has_it() {
+    async fn text_with_secrets_is_known_while_a_process_or_the_disk_has_it() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap().to_str().unwrap().to_owned();
         let store: std::sync::Arc<dyn context_store::Store> = context_store::memory::MemoryStore::new();

@@ -14,7 +14,7 @@ use context_session::client::Client;
 use context_session::error::Result;
 use context_store::StoreError;
 
-/// How many seconds after its last change a file counts as settled.
+/// The number of seconds without a change after which a file counts as settled.
 const SETTLED_SECONDS: i64 = 2;
 
 /// A value that changes whenever a file's bytes do: two equal stamps of settled files mean equal bytes.
@@ -36,7 +36,7 @@ impl Stamp {
         (kind == PathKind::File).then_some(Self { device, inode: number, size, modified, changed })
     }
 
-    /// Returns whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that
+    /// True if any later write is sure to get another stamp. File systems' clocks are coarse, so a file that
     /// was just written could be written again within the same tick.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
@@ -90,8 +90,8 @@ impl StampNote {
     /// Adds stamps to the known ones.
     ///
     /// # Errors
-    /// Errors of the store, except `STORE_FULL`: then the files are read again at the next resume, which is no reason
-    /// to refuse the session.
+    /// Errors of the store, except `STORE_FULL`: then the files are read again at the next resume, and the session opens
+    /// anyway.
     pub async fn add(
         &self,
         client: &Client,

@@ -1,5 +1,4 @@
-//! The tracker of a session's files: what it tracks, who listens, and which files are waiting for a
-//! look.
+//! The tracker of a session's files: the tracked files, the listeners, and the files that are waiting for a look.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +18,8 @@ use super::look::file_id;
 use super::pending::PendingReads;
 use super::stamps::Stamp;
 
-/// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever
-/// stored it first, and however this client learned of it: by a tracker, a comparison, a read or another client's
+/// Something that happened to a file of the session. Each change of its bytes is reported once, no matter which program made
+/// it, which client stored it first, and how this client learned of it: by a tracker, a comparison, a read or another client's
 /// transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEvent {
@@ -32,7 +31,7 @@ pub struct FileEvent {
     pub kind: FileEventKind,
 }
 
-/// The kind of event that happened to a tracked file.
+/// The kind of change of a tracked file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEventKind {
     /// It may have changed. It is being read now, and an event with the outcome follows. Only for
@@ -42,13 +41,13 @@ pub enum FileEventKind {
     Indexed(Action),
     /// The file is no longer reachable; its last version stays.
     Orphaned,
-    /// Tracking is restricted; `path` says how, and what to do.
+    /// Tracking is restricted; `path` has the reason, and what to do.
     Warning,
 }
 
 type FileListener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
 
-/// The tracker of one session, and what it tracks.
+/// The tracker of one session, and the files that it tracks.
 pub struct Tracking {
     wanted: bool,
     /// Bytes a second; see [`context_session::options::Options::pace`].
@@ -59,10 +58,10 @@ pub struct Tracking {
     pub drives: Drives,
     /// The listeners that hear of each change of a file.
     pub listeners: Listeners,
-    /// Warnings that came before anybody listened.
+    /// Warnings that came before the first listener.
     early: Mutex<Vec<FileEvent>>,
     pending: Mutex<PendingReads>,
-    /// When the next look at resting files is scheduled.
+    /// The time for which the next look at resting files is scheduled.
     wakes: Mutex<Option<Instant>>,
     /// The files that the last look did not reach.
     orphaned: Mutex<HashSet<ObjectId>>,
@@ -73,14 +72,14 @@ pub struct Tracking {
 #[derive(Default)]
 pub struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
-    /// Files of which only the path was seen so far, with their stamps at that time: nobody has looked at them.
+    /// Files of which only the path was seen so far, with their stamps at that time: no client has looked at their content.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
     /// The listeners called before a file is read.
     pub listeners: Listeners,
 }
 
 impl Tracking {
-    /// Tracks nothing yet. `wanted`: whether trackers run at all; `pace`: bytes a second.
+    /// Tracks nothing yet. `wanted`: true if trackers run at all; `pace`: bytes a second.
     pub fn new(wanted: bool, pace: u64) -> Self {
         Self {
             wanted,
@@ -122,7 +121,7 @@ impl Tracking {
         }
     }
 
-    /// Returns what the tracker's thread tells listeners before a file is read.
+    /// Returns the function by which the tracker's thread notifies listeners before a file is read.
     pub fn touch(&self, paths: Paths) -> Touch {
         let attached = Arc::clone(&self.attached);
         Box::new(move |path| {
@@ -144,7 +143,7 @@ impl Tracking {
         self.attach(path, source);
     }
 
-    /// Returns whether only the path of a tracked file was seen, and the file has not changed since.
+    /// True if only the path of a tracked file was seen, and the file has not changed since.
     pub fn is_unread(&self, path: &Utf8Path) -> bool {
         locked(&self.attached.only_seen).get(path).is_some_and(|seen| *seen == Stamp::of(path))
     }
@@ -168,7 +167,7 @@ impl Tracking {
         }
     }
 
-    /// Notes whether a look has reached a file.
+    /// Notes the outcome of a look: true if it reached the file.
     pub fn looked(&self, id: &ObjectId, is_reached: bool) {
         let mut orphaned = locked(&self.orphaned);
         if !is_reached {
@@ -178,7 +177,7 @@ impl Tracking {
         }
     }
 
-    /// Returns whether the last look has not reached a file.
+    /// True if the last look has not reached a file.
     pub fn is_orphaned(&self, id: &ObjectId) -> bool {
         locked(&self.orphaned).contains(id)
     }
@@ -198,12 +197,12 @@ impl Tracking {
         locked(&self.pending)
     }
 
-    /// How long a file with this many bytes rests after a version.
+    /// Returns the time for which a file with this many bytes rests after a version.
     pub fn rest(&self, bytes: u64) -> Duration {
         if self.pace == 0 { Duration::ZERO } else { Duration::from_secs_f64(bytes as f64 / self.pace as f64) }
     }
 
-    /// When to wake up for resting files, unless an earlier wake-up is already scheduled.
+    /// Returns the time to wake up for resting files, unless an earlier wake-up is already scheduled.
     pub fn wake_at(&self) -> Option<Instant> {
         let next = self.pending_reads().next()?;
         let mut wakes = locked(&self.wakes);
@@ -229,7 +228,7 @@ impl Tracking {
         let _closed = tokio::task::spawn_blocking(move || tracker.flush().wait()).await;
     }
 
-    /// Ends the tracker; nobody hears of changes any more. Idempotent.
+    /// Ends the tracker; listeners hear of no further changes. Idempotent.
     pub async fn close(&self) {
         let Some(tracker) = locked(&self.tracker).take() else { return };
         let _joined = tokio::task::spawn_blocking(move || tracker.close()).await;
@@ -247,7 +246,7 @@ impl Tracking {
         }
     }
 
-    /// Adds a listener, which first gets the warnings that nobody has heard. Returns the number to remove it with.
+    /// Adds a listener, which first gets the warnings that no listener has heard. Returns the number to remove it with.
     pub fn listen(&self, listener: FileListener) -> u64 {
         for event in locked(&self.early).drain(..) {
             listener(&event);
@@ -265,7 +264,7 @@ impl Tracking {
 #[derive(Default)]
 pub struct Listeners {
     all: Mutex<Vec<(u64, FileListener)>>,
-    /// Numbers are never reused: ending a subscription twice must not end somebody else's.
+    /// Numbers are never reused, so a second unsubscribe cannot remove another subscription.
     next: AtomicU64,
 }
 

@@ -55,7 +55,7 @@ fn heard() -> (Arc<Mutex<Vec<String>>>, FileListener) {
 }
 
 #[test]
-fn a_file_rests_as_long_as_its_bytes_take_at_the_pace() {
+fn file_rests_as_long_as_its_bytes_take_at_the_pace() {
     assert_eq!(Tracking::new(false, 1_024).rest(2_048), Duration::from_secs(2));
     assert_eq!(Tracking::new(false, 4).rest(2), Duration::from_millis(500));
     assert_eq!(Tracking::new(false, 0).rest(2_048), Duration::ZERO);
@@ -79,7 +79,7 @@ fn one_waking_is_scheduled_for_the_earliest_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_looked_at_is_not_only_seen() {
+async fn tracked_file_counts_as_read() {
     let tracking = tracking().await;
     let directory = tempfile::tempdir().unwrap();
     let path = Utf8Path::from_path(directory.path()).unwrap().join("f");

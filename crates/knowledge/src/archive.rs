@@ -1,6 +1,5 @@
-//! What is recorded about what results and notices tell the model: by call, by the text of an answer of ours whose call is
-//! not recorded yet, and by the line of a notice. It is looked up whenever messages are read again, so that no sentence has
-//! to be understood.
+//! The records of statements to the model: by call, by the text of an answer of ours whose call is not recorded yet, and by the
+//! line of a notice. The engine looks them up whenever messages are read again, and so need not interpret any sentence.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,16 +17,16 @@ const CALL: &str = "call";
 const ANSWER: &str = "answer";
 const EVIDENCE: &str = "evidence";
 
-/// The records of what results and notices tell.
+/// The records of statements in results and notices.
 #[derive(Default)]
 pub struct Archive {
-    /// The evidence in the results of calls, where it is not in the record of the call itself; `None` for one that says
-    /// nothing of any file.
+    /// The evidence in the results of calls, where it is not in the record of the call itself; `None` for a result without a
+    /// statement about a file.
     calls: HashMap<ObjectId, Option<Evidence>>,
-    /// Calls that were recorded just now, with nothing that they say.
+    /// Calls that were recorded just now, without evidence.
     unknown: HashSet<ObjectId>,
     answers: Vec<GivenAnswer>,
-    /// The notices of each line that the model was told. One line may represent many.
+    /// The notices of each line for the model. One line may represent many.
     lines: HashMap<Digest, Vec<Notice>>,
     /// The entries that the chat does not have yet.
     pending: Vec<Value>,
@@ -36,7 +35,7 @@ pub struct Archive {
     drafts: VecDeque<(Digest, Arc<str>)>,
 }
 
-/// So many drafts are kept. Of an older one it is no longer known how it differs from the file.
+/// The number of drafts that are kept. The difference of an older one from the file is no longer known.
 const DRAFTS: usize = 32;
 
 /// An answer of ours to a tool.
@@ -51,7 +50,7 @@ struct GivenAnswer {
 }
 
 impl Archive {
-    /// Takes in what a chat has. What is known already stays.
+    /// Takes in the entries of a chat. Known entries stay.
     pub fn read(&mut self, document: Option<&Document>) {
         let Some(document) = document else { return };
         self.tell(&Chat::of(document).notices().collect::<Vec<_>>());
@@ -63,7 +62,7 @@ impl Archive {
     fn read_entry(&mut self, entry: &Value) {
         let evidence = entry.get(EVIDENCE).and_then(Evidence::of);
         if let Some(call) = entry.get(CALL).and_then(Value::as_str) {
-            // What could not be told first may have been found out later.
+            // Evidence that was undetermined at first may have been found out later.
             let known = self.calls.entry(ObjectId::new(call)).or_default();
             *known = known.take().or(evidence);
         } else if let (Some(answer), Some(evidence)) = (entry.get(ANSWER), evidence) {
@@ -77,7 +76,7 @@ impl Archive {
         }
     }
 
-    /// The model is told this. Those that one line represents follow each other.
+    /// Adds notices to the model. Those that one line represents follow each other.
     pub fn tell(&mut self, notices: &[Notice]) {
         for of_line in notices.chunk_by(|one, next| one.line == next.line) {
             self.lines.insert(of_line[0].line, of_line.to_vec());
@@ -104,30 +103,30 @@ impl Archive {
         }
     }
 
-    /// Notes that everything the calls recorded so far say has been asked for.
+    /// Notes that all statements of the calls recorded so far were requested.
     pub fn settle(&mut self) {
         self.unknown.clear();
         self.answers.iter_mut().for_each(|given| given.text = None);
     }
 
-    /// Returns what a call's result says: `None` if that is not known here.
-    pub fn of_call(&self, call: &ObjectId) -> Option<&Option<Evidence>> {
+    /// Returns the evidence that a call's result shows: `None` if this archive does not know it.
+    pub fn for_call(&self, call: &ObjectId) -> Option<&Option<Evidence>> {
         self.calls.get(call)
     }
 
-    /// Returns whether a call's own record is known to have nothing.
+    /// True if a call's own record is known to have no evidence.
     pub fn is_unknown(&self, call: &ObjectId) -> bool {
         self.unknown.contains(call)
     }
 
-    /// Notes what a call's result was found to say; that is to be recorded.
+    /// Notes the evidence found in a call's result; it waits to be recorded.
     pub fn found(&mut self, call: &ObjectId, evidence: Option<Evidence>) {
         let value = evidence.as_ref().map(Evidence::to_value);
         self.pending.push(json!({ CALL: call, EVIDENCE: value }));
         self.calls.insert(call.clone(), evidence);
     }
 
-    /// An answer to a call, which is to be recorded: what the call's result says once it comes.
+    /// Notes an answer to a call, which waits to be recorded: the evidence of the call's result once it comes.
     pub fn gives(&mut self, call: Option<&str>, text: &str, evidence: Evidence) {
         let hash = Digest::of(text.as_bytes());
         let answer = json!({ CALL: call, "text": hash, "bytes": text.len() });
@@ -141,8 +140,8 @@ impl Archive {
         });
     }
 
-    /// Returns what the output of a call says, if it is an answer of ours. The newest one counts.
-    pub fn of_answer(&self, call: &str, output: &str) -> Option<&Evidence> {
+    /// Returns the evidence of a call's output, if the output is an answer of ours. The newest one counts.
+    pub fn for_answer(&self, call: &str, output: &str) -> Option<&Evidence> {
         let is_its = |given: &&GivenAnswer| given.call.as_deref().is_none_or(|its| its == call);
         let answers = self.answers.iter().rev().filter(is_its);
         answers.into_iter().find(|given| given.is_in(output)).map(|given| &given.evidence)
@@ -165,12 +164,12 @@ impl Archive {
         self.drafts.iter().find(|(one, _)| one == hash).map(|(_, text)| Arc::clone(text))
     }
 
-    /// Returns what is to be recorded.
+    /// Returns the entries that wait to be recorded.
     pub fn pending(&self) -> &[Value] {
         &self.pending
     }
 
-    /// So many of the oldest entries are recorded.
+    /// Removes this many of the oldest entries: they are recorded.
     pub fn kept(&mut self, count: usize) {
         self.pending.drain(..count.min(self.pending.len()));
     }
@@ -181,7 +180,7 @@ impl GivenAnswer {
         if let Some(text) = &self.text {
             return output.contains(text.as_str());
         }
-        // Of an earlier process only the hash is left. What stands below the answer is not ours.
+        // An earlier process left only the hash. The text below the answer is not ours.
         let Some((answer, below)) = output.split_at_checked(self.bytes) else { return false };
         (below.is_empty() || below.starts_with('\n')) && Digest::of(answer.as_bytes()) == self.hash
     }
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_out_is_in_the_chat_of_the_next_process() {
+    fn inferred_evidence_is_in_the_chat_of_the_next_process() {
         let (one, two) = (ObjectId::new("one"), ObjectId::new("two"));
         let mut first = Archive::default();
         first.found(&one, Some(made("a")));
@@ -224,10 +223,10 @@ mod tests {
         let mut next = Archive::default();
         next.read(Some(&chat(|patch| assert!(patch.evidence(&entries)))));
         for archive in [&first, &next] {
-            assert_eq!(archive.of_call(&one), Some(&Some(made("a"))));
-            assert_eq!(archive.of_call(&two), Some(&None));
-            assert_eq!(archive.of_call(&ObjectId::new("three")), None);
-            assert_eq!(archive.of_answer("three", "an answer\nand more"), Some(&made("b")));
+            assert_eq!(archive.for_call(&one), Some(&Some(made("a"))));
+            assert_eq!(archive.for_call(&two), Some(&None));
+            assert_eq!(archive.for_call(&ObjectId::new("three")), None);
+            assert_eq!(archive.for_answer("three", "an answer\nand more"), Some(&made("b")));
         }
         assert!(next.pending().is_empty());
     }
@@ -248,7 +247,7 @@ mod tests {
         let mut archive = Archive::default();
         archive.gives(Some("call"), "an answer", made("a"));
         archive.settle();
-        assert_eq!(archive.of_answer(call, output).is_some(), is_known);
+        assert_eq!(archive.for_answer(call, output).is_some(), is_known);
     }
 
     #[test]
@@ -257,7 +256,7 @@ mod tests {
         for name in ["a", "b"] {
             archive.gives(None, "an answer", made(name));
         }
-        assert_eq!(archive.of_answer("any", "Error: an answer."), Some(&made("b")));
+        assert_eq!(archive.for_answer("any", "Error: an answer."), Some(&made("b")));
     }
 
     #[test]
@@ -291,8 +290,8 @@ mod tests {
         next.read(Some(&document));
         next.read(Some(&document));
         assert_eq!(next.answers.len(), 3);
-        assert_eq!(next.of_answer("one", "another"), Some(&made("another")));
-        assert_eq!(next.of_answer("two", "another"), None);
+        assert_eq!(next.for_answer("one", "another"), Some(&made("another")));
+        assert_eq!(next.for_answer("two", "another"), None);
     }
 
     #[test]
@@ -314,9 +313,9 @@ mod tests {
         archive.recorded(&one, None);
         archive.recorded(&two, Some(&made("a")));
         assert!(archive.is_unknown(&one) && !archive.is_unknown(&two));
-        assert_eq!((archive.of_call(&one), archive.of_call(&two)), (None, Some(&Some(made("a")))));
+        assert_eq!((archive.for_call(&one), archive.for_call(&two)), (None, Some(&Some(made("a")))));
         archive.settle();
-        assert!(!archive.is_unknown(&one) && archive.of_call(&two).is_some());
+        assert!(!archive.is_unknown(&one) && archive.for_call(&two).is_some());
         assert!(archive.pending().is_empty(), "that is in the record of the call");
     }
 }

@@ -1,4 +1,4 @@
-//! What two texts of a file have in common, and how their difference is described.
+//! The common lines of two texts of a file, and descriptions of their difference.
 
 use context_model::tokens::utf16_len;
 use similar::{ChangeTag, DiffTag, TextDiff};
@@ -9,7 +9,7 @@ const MAX_COUNTED: usize = 512 * 1024;
 /// A difference for the model has at most this many UTF-16 units, about as many as the excerpt of an output.
 pub const MAX_SHOWN: usize = 10_000;
 
-/// The differences that the calls of one answer are told have at most this many UTF-16 units together.
+/// The differences in the answers to the calls of one message have at most this many UTF-16 units together.
 pub const MAX_TOGETHER: usize = 3 * MAX_SHOWN;
 
 /// A difference above [`MAX_SHOWN`] begins to be shown if it is at most one part in this many of the whole text. Above that
@@ -21,7 +21,7 @@ const MAX_LINE: usize = 400;
 
 /// A unified diff with three lines of context, however long; empty if the texts are equal.
 ///
-/// For programs that ask for it. A model is shown [`Comparison::shown`], which has a limit.
+/// For programs. A model gets [`Comparison::shown`], which has a limit.
 pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
@@ -40,20 +40,20 @@ pub fn counted(old: &str, new: &str) -> Option<String> {
     Some(format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete)))
 }
 
-/// A difference as it is shown to a model.
+/// A difference in the form for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShownChange {
     /// All of it, as a unified diff.
     Whole(String),
-    /// The beginning of the diff, and what it leaves out.
+    /// The beginning of the diff, and the size of the rest.
     Begun {
         /// The first lines of the diff. The last one ends with a line break.
         head: String,
-        /// How many added and removed lines are not among them.
+        /// The number of added and removed lines that are not among them.
         more: usize,
-        /// How many lines were added.
+        /// The number of added lines.
         added: usize,
-        /// How many lines were removed.
+        /// The number of removed lines.
         removed: usize,
     },
     /// It is too large to be worth showing.
@@ -77,8 +77,8 @@ pub struct Comparison<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    /// Compares two texts. `None` if what lies between their common beginning and end is too long for that: the time that it
-    /// takes is bounded.
+    /// Compares two texts. `None` if the text between their common beginning and end is too long: the time of a comparison is
+    /// bounded.
     #[must_use]
     pub fn of(old: &'t str, new: &'t str) -> Option<Self> {
         let head = old.bytes().zip(new.bytes()).take_while(|(old, new)| old == new).count();
@@ -108,7 +108,7 @@ impl<'t> Comparison<'t> {
         })
     }
 
-    /// The first lines of a diff that have at most this many UTF-16 units together.
+    /// Returns the first lines of a diff that have at most this many UTF-16 units together.
     fn begun(&self, all: &str, units: usize) -> ShownChange {
         let (mut head, mut left) = (String::new(), units);
         let (mut lines, mut changed) = (0, 0);
@@ -129,8 +129,8 @@ impl<'t> Comparison<'t> {
         ShownChange::Begun { head, more: (added + removed).saturating_sub(changed), added, removed }
     }
 
-    /// Returns whether texts that an edit replaces can be replaced in the new text by somebody who knows only the old one:
-    /// each occurs exactly once, and none of its lines, nor anything between them, is other than in the old text.
+    /// True if a caller who knows only the old text can replace these texts in the new one: each occurs exactly once, and none
+    /// of its lines, nor anything between them, is other than in the old text.
     #[must_use]
     pub fn touches_nothing_new(&self, replaced: &[String]) -> bool {
         let equal = self.diff.ops().iter().filter(|op| op.tag() == DiffTag::Equal);
@@ -181,9 +181,8 @@ pub(crate) fn bare(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Returns whether these lines of the new text (counted from 1, both included) are enough for a reader of the old text
-/// to know all of the new one. If the number of lines has changed, the last line shown must tell where the old text
-/// continues.
+/// True if these lines of the new text (counted from 1, both included) are enough for a reader of the old text to know all of
+/// the new one. If the number of lines has changed, the last line shown must show where the old text continues.
 pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let before = first.saturating_sub(1);

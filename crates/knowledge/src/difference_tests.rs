@@ -91,7 +91,7 @@ fn texts_with_too_much_between_their_common_ends_are_not_compared() {
     }
 }
 
-/// Lines as a letter and how often it stands there.
+/// Lines, each as a letter and the number of its repetitions.
 fn repeated(lines: &[(char, usize)], end: &str) -> String {
     lines.iter().fold(String::new(), |text, (letter, count)| text + &letter.to_string().repeat(*count) + end)
 }
@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn what_an_output_shows_is_found_by_comparing_lines() {
+fn lines_in_an_output_are_found_by_comparison() {
     let text = "a\nb\nc\nd\n";
     assert_eq!(common_lines(text, 1, "a\nb\nc\nd\n"), Some(5));
     assert_eq!(common_lines(text, 1, "a\nb\n\n[2 more lines in file. Use offset=3 to continue.]"), Some(2));
@@ -197,7 +197,7 @@ fn changed_lines_are_counted() {
 #[case::removed_behind("a\nb\nc", "a\nb", 1, 1, false)]
 #[case::equal("a\nb", "a\nb", 1, 1, true)]
 #[case::all_of_it("a", "b\nc", 1, 2, true)]
-fn what_lines_of_a_new_text_tell(
+fn new_text_is_within_the_lines(
     #[case] old: &str,
     #[case] new: &str,
     #[case] first: usize,

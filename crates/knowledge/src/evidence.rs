@@ -1,4 +1,4 @@
-//! What a tool call shows of a file or has made of it, as it is recorded with the call.
+//! The evidence about a file in a tool call's result, as it is recorded with the call.
 //!
 //! A version is named by the hash of its bytes: transaction numbers are a store's own, and a session can move.
 
@@ -16,37 +16,37 @@ pub const FIELD: &str = "evidence";
 pub enum Evidence {
     /// These lines, byte for byte.
     Shows(Lines),
-    /// Lines of bytes that nobody has stored.
+    /// Lines of bytes that were never stored.
     Unstored {
-        /// The lines, and the hash of the text in which they stand.
+        /// The lines, and the hash of the text that has them.
         #[serde(flatten)]
         lines: Lines,
-        /// The version that is the same in these lines, if there is one: the result shows other text, too.
+        /// The version that is the same in these lines, if there is one: the result also shows other text.
         #[serde(skip_serializing_if = "Option::is_none")]
         like: Option<Digest>,
     },
-    /// These lines are as they stand in another result.
+    /// These lines are unchanged in another result.
     Points {
         /// The lines.
         #[serde(flatten)]
         lines: Lines,
-        /// The tool call in whose result they stand.
+        /// The tool call whose result has them.
         at: ObjectId,
     },
-    /// The text that was asked for is in another result.
+    /// The requested text is in another result.
     Refers {
-        /// The tool call in whose result it is.
+        /// The tool call whose result has it.
         at: ObjectId,
     },
     /// A difference that leads to these bytes.
     LedTo(Bytes),
-    /// The call wrote these bytes. Where others had changed the file unseen, they are what the model knows of it: what it knew
-    /// before, and what it has put in.
+    /// The call wrote these bytes. If others had changed the file unseen, they are the model's knowledge of it: the text that
+    /// it knew before, and the text that it has put in.
     Made {
         /// The bytes.
         #[serde(flatten)]
         bytes: Bytes,
-        /// The bytes that the call has left of a version of which the model had been told that it is another one.
+        /// The bytes of the version that the call changed, if an earlier notice had named another version.
         #[serde(skip_serializing_if = "Option::is_none")]
         left: Option<Digest>,
     },
@@ -96,7 +96,7 @@ impl Evidence {
         }
     }
 
-    /// The bytes that the call has left in each file that it wrote.
+    /// Returns the bytes that the call left in each file that it wrote.
     pub fn made(&self) -> Vec<&Bytes> {
         match self {
             Self::Made { bytes, .. } => vec![bytes],
@@ -105,7 +105,7 @@ impl Evidence {
         }
     }
 
-    /// Returns whether a read with this evidence was answered by where its lines are, or by how they have changed.
+    /// True if the answer to a read with this evidence was the place of its lines, or their change.
     pub fn answers_a_read(&self) -> bool {
         matches!(self, Self::Points { .. } | Self::LedTo(_))
     }
@@ -115,7 +115,7 @@ impl Evidence {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// From the field of a recorded call. What a later release may have written there counts as none.
+    /// Reads it from the field of a recorded call. An entry of a later release counts as none.
     pub fn of(value: &Value) -> Option<Self> {
         serde_json::from_value(value.clone()).ok()
     }
@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(evidence.to_value(), value);
             assert_eq!(Evidence::of(&value), Some(evidence));
         }
-        // Earlier versions recorded a sentence beside it, for when the other result has left.
+        // Earlier versions recorded a sentence beside it, for the time after the other result has left.
         pointed["left"] = json!("gone");
         let refers = json!({ "refers": { "at": "call", "left": "gone" } });
         assert_eq!(

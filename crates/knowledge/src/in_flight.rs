@@ -1,4 +1,4 @@
-//! What a tool has passed in while its result is still to come.
+//! Reads, writes and answers that a tool has passed in before its result has come.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::evidence::Evidence;
 use crate::known::Way;
 use crate::statement::Content;
 
-/// Something that a tool has passed in.
+/// A passed-in entry of a tool.
 #[derive(Clone)]
 pub struct InFlight {
-    /// Tells it from all others of this process.
+    /// Distinguishes it from all others of this process.
     pub number: u64,
     /// The harness's ID of the call, if the harness says.
     pub call: Option<String>,
@@ -33,26 +33,26 @@ pub enum Taken {
     Read {
         /// The content that it has read.
         content: Content,
-        /// The text, if nobody has stored it.
+        /// The text, if it was not stored.
         text: Option<Arc<str>>,
     },
     /// It has written a file.
     Wrote(Wrote),
-    /// It was answered with all that is new in this version.
+    /// The answer to it had all new lines of this version.
     Led(Content),
-    /// It may make its edit, and its result tells what had changed before.
+    /// It may make its edit, and its result reports the earlier change.
     Told {
-        /// The text that the result tells.
+        /// The text in the result.
         text: String,
         /// The version to which that leads.
         content: Content,
     },
 }
 
-/// The state in which a tool has left a file.
+/// The state in which a tool left a file.
 #[derive(Clone, Debug)]
 pub struct Wrote {
-    /// The content that it has left.
+    /// The content that it left.
     pub content: Content,
     /// The model's knowledge of the file before; `None` for a file that it did not know.
     pub before: Option<Base>,
@@ -69,12 +69,12 @@ pub struct Base {
     pub file: ObjectId,
     /// The bytes.
     pub content: Content,
-    /// The version of which the request tells last, in whatever words.
+    /// The version that the request mentions last, in a result or a notice.
     pub told: Option<Digest>,
 }
 
 impl Wrote {
-    /// Returns whether a call with this ID has written it.
+    /// True if a call with this ID has written it.
     pub fn is_of(&self, call_id: &str) -> bool {
         self.call.as_deref() == Some(call_id)
     }
@@ -121,7 +121,7 @@ mod tests {
     #[case::claimed_by_it(None, Some("c"), [true, false])]
     #[case::claimed_by_another(None, Some("d"), [false, false])]
     #[case::of_it_and_claimed_by_another(Some("c"), Some("d"), [false, false])]
-    fn a_call_owns_what_has_its_id_or_else_its_path(
+    fn call_owns_entries_with_its_id_or_else_its_path(
         #[case] call: Option<&str>,
         #[case] owner: Option<&str>,
         #[case] may: [bool; 2],
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_counts_until_a_call_has_claimed_it() {
+    fn read_counts_until_a_call_claims_it() {
         let read = || Taken::Read { content: content(), text: None };
         for (one, is_read_of) in [
             (one(None, None, read()), [true, false]),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_of_the_call_that_is_named() {
+    fn write_belongs_to_the_named_call() {
         let wrote = |call: Option<&str>| {
             let call = call.map(str::to_owned);
             Wrote { content: content(), before: None, call, path: "/a".into() }

@@ -1,18 +1,18 @@
-//! What a result says of a file whose tool has passed nothing in: its text is compared with the file's versions, the
-//! newest first. Each version is looked at once, and a search says when no older one can fit better.
+//! Finds the evidence in a result whose tool has passed nothing in: compares its text with the file's versions, the newest
+//! first. Each version is looked at once, and a search reports when no older one can fit better.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use crate::evidence::Evidence;
-use crate::passage::{Shows, adorns, beginning, lost, nothing_of, passage_of};
+use crate::passage::{Shows, beginning, lost, nothing_of, passage_of, wraps};
 use crate::placeholder::Placeholder;
 use crate::statement::{Content, Passage};
 use crate::wrapped::Tool::Reader;
 use crate::written::{Fit, Leaves};
 
-/// How many versions of a file are looked at.
+/// The maximum number of versions of a file that a search looks at.
 pub const LOOKED_BACK: usize = 8;
 
 /// The time of a read, as far as it is known.
@@ -44,7 +44,7 @@ pub struct ReadResult<'a> {
 }
 
 impl ReadResult<'_> {
-    /// Returns whether a read with these lines may have come before anything was stored: it is recorded late, and goes to the
+    /// True if a read with these lines may have come before anything was stored: it is recorded late, and goes to the
     /// end of another text than theirs.
     #[must_use]
     pub fn may_be_of_another(&self, lines: &Passage) -> bool {
@@ -52,14 +52,14 @@ impl ReadResult<'_> {
     }
 }
 
-/// The search for the version that a read shows. If several match, the likely one is taken, else the newest. Of a call
-/// that is recorded late it is the oldest that is no older than what the request said before: what came after the call
-/// must not count as seen.
+/// The search for the version that a read shows. If several match, the search takes the likely one, else the newest. For a call
+/// that is recorded late it takes the oldest version that is at least as new as what the request said before: text that came
+/// after the call must not count as seen.
 pub struct ReadSearch<'a> {
     read: ReadResult<'a>,
     best: Option<Match>,
     newest: Option<NewestVersion>,
-    /// How many versions were looked at.
+    /// The number of versions looked at so far.
     looked: usize,
     /// The newest version, or the one before it, has bytes.
     has_bytes: bool,
@@ -93,7 +93,7 @@ impl<'a> ReadSearch<'a> {
         Self { read, best: None, newest: None, looked: 0, has_bytes, has_text, is_alike, is_adorned }
     }
 
-    /// Looks at a version, which is the newest or the one before that looked at last. Returns whether an older one could
+    /// Looks at a version, which is the newest or the one before that looked at last. Returns true if an older one could
     /// fit better.
     pub fn look(&mut self, content: Content, text: Option<&str>) -> bool {
         let ReadResult { first, output, at: ReadAt { likely, late, before }, .. } = self.read;
@@ -128,7 +128,7 @@ impl<'a> ReadSearch<'a> {
         let shown = output.lines().next().unwrap_or_default();
         self.is_alike |= text.split('\n').nth(first - 1).is_some_and(|line| shown.contains(line.trim()));
         let lines = beginning(text, first);
-        self.is_adorned |= !lines.trim().is_empty() && adorns(output, &lines);
+        self.is_adorned |= !lines.trim().is_empty() && wraps(output, &lines);
     }
 
     /// The lines that the output shows, and whether it shows nothing else.
@@ -151,19 +151,19 @@ impl<'a> ReadSearch<'a> {
         let shown = passed_in.map(|lines| (lines, true)).or_else(|| self.lines());
         let is_other = shown.as_ref().is_some_and(|(lines, _)| self.read.may_be_of_another(lines));
         let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
-            // What nobody could store before the process ended, and what is gone by now.
+            // The content could not be stored before the process ended, and is gone by now.
             let is_gone = at.late && self.looked > 0 && !self.has_bytes;
             // Otherwise the tool may have numbered or decorated the lines.
             let is_plain = self.has_text && !self.is_alike;
             if is_bare || !(is_passed_in || is_other || is_gone || is_plain) || !is_other && self.is_adorned {
                 return None;
             }
-            // What a tool makes of bytes that are no text says nothing of the file's text.
+            // A tool's rendering of bytes that are not text says nothing of the file's text.
             let is_no_text = self.newest.as_ref().is_some_and(|newest| newest.has_bytes && !newest.is_text);
-            // The tool gives files as they are, and this is none of the versions that anybody has seen.
+            // The tool gives files as they are, and this matches none of the stored versions.
             return if is_no_text { None } else { unstored(file, first, output) };
         };
-        // A tool that adorns lines may have left out some of their characters.
+        // A tool that wraps lines may have left out some of their characters.
         if is_all || is_bare {
             return lines.of(file).map(Evidence::Shows);
         }
@@ -185,10 +185,10 @@ pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence>
     Some(Evidence::Unstored { lines, like: None })
 }
 
-/// The search for the version that a `write` or `edit` has left. It may have been stored before the call was, and something
-/// newer since. Where nobody has stored exactly that, an edit in messages that are read again has made it of the text that
-/// the model knew, or else it is the version in which what the call has put in came up: the oldest if the process ended
-/// before the call was recorded, because one notice too many is better than none.
+/// The search for the version that a `write` or `edit` left. That version may have been stored before the call was recorded,
+/// and something newer since. If that exact version was never stored, an edit in messages that are read again made it of the
+/// text that the model knew. Otherwise it is the version in which the call's new text first occurs: the oldest if the process
+/// ended before the call was recorded, because one notice too many is better than none.
 pub struct WriteSearch<'a> {
     leaves: Leaves<'a>,
     /// The hash of the text that the call makes of the one that the model knew.
@@ -207,7 +207,7 @@ impl<'a> WriteSearch<'a> {
     }
 
     /// Looks at a version, the newest or the one before that looked at last. `before` is the text of the one before it.
-    /// Returns whether an older one could fit better.
+    /// True if an older one could fit better.
     pub fn look(&mut self, content: Content, text: Option<&str>, before: Option<&str>) -> bool {
         let fit = self.leaves.fits(before, text.unwrap_or_default());
         // Otherwise others had changed the file before, and the model does not know that.
@@ -224,7 +224,7 @@ impl<'a> WriteSearch<'a> {
         self.late && !matches!(self.leaves, Leaves::Unsaid)
     }
 
-    /// Returns the content that the call has left; bytes that nobody has stored have no transaction.
+    /// Returns the content that the call left; bytes that were never stored have no transaction.
     #[must_use]
     pub fn content(&self) -> Option<Content> {
         self.found.or(self.made.map(Content::lost)).or(self.perhaps)

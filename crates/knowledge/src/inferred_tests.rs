@@ -1,4 +1,4 @@
-//! Which version a read shows and a write has left.
+//! The version that a read shows, and the one that a write left.
 
 use rstest::rstest;
 use serde_json::json;
@@ -51,7 +51,7 @@ fn shown(evidence: Option<Evidence>) -> Option<(Digest, usize, usize)> {
 #[case::an_empty_file("", &["", "x"], Some(("", 1, 1)), 1)]
 #[case::behind_one_without_text(NOW, &["binary", NOW], Some((NOW, 1, 4)), 2)]
 #[case::none("other\n", &[NOW, BEFORE], None, 2)]
-fn the_version_that_a_read_shows(
+fn read_shows_the_matching_version(
     #[case] output: &str,
     #[case] texts: &[&'static str],
     #[case] expected: Option<(&str, usize, usize)>,
@@ -72,7 +72,7 @@ fn the_version_that_a_read_shows(
 #[case::only_such("[image]", &["binary"], None)]
 #[case::no_version("other\n", &[], None)]
 #[case::a_file_that_is_gone("other\n", &["gone"], None)]
-fn text_that_nobody_has_stored(
+fn unmatched_output_is_unstored_text(
     #[case] output: &str,
     #[case] texts: &[&'static str],
     #[case] expected: Option<Option<&str>>,
@@ -93,7 +93,7 @@ fn text_that_nobody_has_stored(
 #[case::text("other\n", &[NOW], true)]
 #[case::lines_with_something_beside_them("> x <\n> y <", &[NOW, "x\ny\n"], false)]
 #[case::bytes_that_are_no_text("other\n", &["binary"], false)]
-fn text_of_a_read_that_was_passed_in(
+fn unmatched_read_that_was_passed_in_is_unstored_text(
     #[case] output: &str,
     #[case] texts: &[&'static str],
     #[case] is_unstored: bool,
@@ -111,7 +111,7 @@ fn a_file_without_text_shows_all_from_its_first_line_on(#[case] first: usize, #[
 }
 
 #[test]
-fn of_several_versions_the_likely_one_is_taken() {
+fn search_prefers_the_likely_version() {
     let at = ReadAt { likely: Some(Digest::of(BEFORE.as_bytes())), ..ReadAt::default() };
     let texts = [NOW, BEFORE, "a\nb\ny\n"];
     let (evidence, looked) = found(ReadResult { is_limited: true, at, ..read("a\nb") }, &texts);
@@ -123,7 +123,7 @@ fn of_several_versions_the_likely_one_is_taken() {
 #[case::the_oldest(None, 6)]
 #[case::no_older_than_what_was_known_before(Some(7), 7)]
 #[case::what_was_known_is_newer(Some(9), 8)]
-fn of_a_late_call_an_old_version_is_taken(#[case] before: Option<u64>, #[case] expected: u64) {
+fn search_for_a_late_call_takes_an_old_version(#[case] before: Option<u64>, #[case] expected: u64) {
     let at = ReadAt { late: true, before: before.map(TxId), likely: None };
     let texts = ["z", "a\nb\n1\n", "a\nb\n2\n", "a\nb\n3\n"];
     let (evidence, looked) = found(ReadResult { is_limited: true, at, ..read("a\nb") }, &texts);
@@ -140,7 +140,7 @@ fn of_a_late_call_an_old_version_is_taken(#[case] before: Option<u64>, #[case] e
 #[case::stored_before("1: a", &["gone", NOW], false)]
 #[case::to_the_end_of_another_text("a\nb\n", &[NOW], true)]
 #[case::without_any_version("other\n", &[], false)]
-fn a_late_read_may_have_come_before_anything_was_stored(
+fn late_read_may_precede_every_stored_version(
     #[case] output: &str,
     #[case] texts: &[&'static str],
     #[case] is_unstored: bool,
@@ -158,7 +158,7 @@ fn a_late_read_may_have_come_before_anything_was_stored(
 #[case::an_edit_of_what_was_known(json!({ "oldText": "x", "newText": "c" }), Some("x\n"), &[NOW, BEFORE], Some(("c\n", None)))]
 #[case::nothing_is_said(json!({}), None, &[NOW, BEFORE], Some((NOW, Some(9))))]
 #[case::no_version(json!({}), None, &[], None)]
-fn the_version_that_a_write_has_left(
+fn write_leaves_the_matching_version(
     #[case] args: serde_json::Value,
     #[case] known: Option<&str>,
     #[case] texts: &[&'static str],
@@ -175,7 +175,7 @@ fn the_version_that_a_write_has_left(
 #[rstest]
 #[case(false, 9)]
 #[case(true, 8)]
-fn of_a_late_edit_the_oldest_version_is_taken(#[case] late: bool, #[case] expected: u64) {
+fn search_for_a_late_edit_takes_the_oldest_version(#[case] late: bool, #[case] expected: u64) {
     let args = json!({ "newText": "b" }).as_object().cloned().unwrap();
     let texts = ["a\nb\nb\nb\n", "a\nb\nb\n", "a\nb\n", "a\n"];
     let content = left(&args, None, late, &texts[..2]);

@@ -1,4 +1,4 @@
-//! Which version of a file the model knows, and what its request says of it.
+//! The version of a file that the model knows, and the statements of its request about the file.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use crate::statement::{Content, Knowledge, Passage, Statement, StatementKind};
 pub struct KnownVersion {
     /// Its bytes.
     pub content: Content,
-    /// The model knows it only from results: once they are out of sight, what the results say about other versions
-    /// counts.
+    /// The model knows it only from results: once they are out of sight, their statements about other versions count.
     pub from_results: bool,
 }
 
@@ -26,20 +25,20 @@ pub struct Known {
     statements: HashMap<ObjectId, Vec<Statement>>,
     /// The files that each call's result says something about.
     told_by: HashMap<ObjectId, HashSet<ObjectId>>,
-    /// The agent's paths by which the model knows files: what it knows belongs to the path that it read or wrote.
+    /// The agent's paths by which the model knows files: its knowledge belongs to the path that it read or wrote.
     paths: HashMap<Arc<str>, Named>,
     /// Bytes that the model knows of a path which leads to another file now, and the file that had them.
     homes: HashMap<(ObjectId, Content), ObjectId>,
-    /// How many statements there were, and uses of paths.
+    /// The number of statements so far, and of uses of paths.
     count: usize,
     uses: usize,
-    /// Files that the model may have to be told about.
+    /// Files that the model may need a notice about.
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
     pointed: HashSet<ObjectId>,
 }
 
-/// Where a path of the agent's led when the model last read or wrote it.
+/// The file that a path of the agent led to when the model last read or wrote it.
 #[derive(Clone, Debug)]
 struct Named {
     file: ObjectId,
@@ -66,17 +65,17 @@ impl Known {
         self.versions.get(file)
     }
 
-    /// The model wrote this, or was told everything that is new in it.
+    /// Notes that the model wrote this version, or has seen all new lines of it.
     pub fn wrote(&mut self, file: &ObjectId, content: Content) {
         self.set(file, KnownVersion { content, from_results: false });
     }
 
-    /// The model has read this, whole or as far as it was shown any of the file.
+    /// Notes that the model has read this version, whole or in the shown part.
     pub fn saw(&mut self, file: &ObjectId, content: Content) {
         self.set(file, KnownVersion { content, from_results: true });
     }
 
-    /// An answer to a read has pointed to this. A read right after it is served in full all the same.
+    /// Records that an answer to a read pointed to this version. The next read still returns the full text.
     pub fn saw_above(&mut self, file: &ObjectId, content: Content) {
         self.versions.insert(file.clone(), KnownVersion { content, from_results: true });
     }
@@ -86,13 +85,13 @@ impl Known {
         self.pointed.remove(file);
     }
 
-    /// Restores the former knowledge of a file: what was noted since is not what its messages tell.
+    /// Restores the former knowledge of a file: later notes are not in its messages.
     pub fn put_back(&mut self, file: ObjectId, version: KnownVersion) {
         self.versions.insert(file, version);
     }
 
-    /// The result that told the model about a version is in the request: the version counts as known while that
-    /// result is in sight.
+    /// Notes that the result with a version's text is in the request: the version counts as known while that result is in
+    /// sight.
     pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
         if let Some(known) = self.versions.get_mut(file) {
             known.from_results |= known.content.hash == content.hash;
@@ -116,7 +115,8 @@ impl Known {
         self.open.insert(file.clone());
     }
 
-    /// The model has used a path. If that led to another file before, what the model knows of the path goes with it.
+    /// Notes that the model has used a path. If that led to another file before, the model's knowledge of the path moves with
+    /// it.
     pub fn uses(&mut self, way: &Way) {
         self.uses += 1;
         let was_alias = self.paths.get(&way.path).is_some_and(|before| before.is_alias);
@@ -171,12 +171,12 @@ impl Known {
         paths
     }
 
-    /// The file that had bytes which the model knows of this one.
+    /// Returns the file that had bytes which the model knows of this one.
     pub fn home_of(&self, file: &ObjectId, content: &Content) -> ObjectId {
         self.homes.get(&(file.clone(), *content)).unwrap_or(file).clone()
     }
 
-    /// Moves what the model knows of a path from the file to which it led to the one to which it leads.
+    /// Moves the model's knowledge of a path from the file to which it led to the one to which it leads.
     fn move_statements(&mut self, path: &str, from: &ObjectId, to: &ObjectId) {
         let is_last = !self.paths.values().any(|named| named.file == *from);
         let belongs = |one: &Statement| one.via.as_deref().map_or(is_last, |via| via == path);
@@ -254,21 +254,21 @@ impl Known {
         self.open.extend(files.cloned());
     }
 
-    /// The files that the model may have to be told about.
+    /// Returns the files that the model may need a notice about.
     pub fn open(&self) -> Vec<ObjectId> {
         let mut open: Vec<ObjectId> = self.open.iter().cloned().collect();
         open.sort();
         open
     }
 
-    /// There is nothing to say about these files until something changes.
+    /// Notes that these files need no notice until something changes.
     pub fn settle(&mut self, files: &[ObjectId]) {
         for file in files {
             self.open.remove(file);
         }
     }
 
-    /// Clears what the model knows: its messages are about to be read again.
+    /// Clears the model's knowledge: its messages are about to be read again.
     pub fn forget(&mut self) {
         self.versions.clear();
         self.statements.clear();
@@ -279,12 +279,12 @@ impl Known {
         self.pointed.clear();
     }
 
-    /// A read was answered by pointing to where its lines are.
+    /// Notes that a read was answered by pointing to the place of its lines.
     pub fn points(&mut self, file: &ObjectId) {
         self.pointed.insert(file.clone());
     }
 
-    /// Returns whether the last read was answered by pointing to where its lines are. Asking resets this.
+    /// True if the last read was answered by pointing to the place of its lines. Asking resets this.
     pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
         self.pointed.remove(file)
     }

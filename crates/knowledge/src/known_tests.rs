@@ -6,7 +6,7 @@ use crate::known::{Known, KnownVersion, Way};
 use crate::statement::{Content, Passage, StatementKind};
 
 #[test]
-fn the_version_that_was_spoken_of_last() {
+fn latest_statement_names_the_version() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     let hash = |name: &str| Some(Digest::of(name.as_bytes()));
     let content = |name: &str| Content::stored(hash(name), TxId(1));
@@ -26,7 +26,7 @@ fn the_version_that_was_spoken_of_last() {
 }
 
 #[test]
-fn only_the_version_that_a_result_has_told_rests_on_its_sight() {
+fn only_the_known_version_rests_on_results() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     let content = |name: &str| Content::stored(Some(Digest::of(name.as_bytes())), TxId(1));
     known.wrote(&file, content("a"));
@@ -43,7 +43,7 @@ fn content(name: &str) -> Content {
 }
 
 #[test]
-fn after_an_answer_that_pointed_to_it_a_version_is_known_and_the_next_read_is_served_in_full() {
+fn pointing_answer_makes_a_version_known_and_the_next_read_full() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     known.saw(&file, content("a"));
     known.points(&file);
@@ -53,7 +53,7 @@ fn after_an_answer_that_pointed_to_it_a_version_is_known_and_the_next_read_is_se
 }
 
 #[test]
-fn the_lines_that_a_call_has_shown_are_its_last_ones() {
+fn lines_shown_by_a_call_are_its_last_ones() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     let lines = |first| Passage { content: content("a"), first, last: 9, whole: false };
     let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
@@ -70,7 +70,7 @@ fn the_lines_that_a_call_has_shown_are_its_last_ones() {
 }
 
 #[test]
-fn a_file_is_open_until_it_is_settled_and_again_when_its_results_come_or_go() {
+fn file_is_open_until_settled_and_again_when_its_results_change() {
     let [file, other, call] = ["f", "g", "call"].map(ObjectId::new);
     let mut known = Known::default();
     known.add_statement(&file, Some(&call), None, StatementKind::All(content("a")));
@@ -88,7 +88,7 @@ fn way(path: &str, file: &ObjectId) -> Way {
 }
 
 #[test]
-fn what_is_known_of_a_path_goes_with_it_to_another_file() {
+fn knowledge_of_a_path_follows_it_to_another_file() {
     let [one, two, call] = ["one", "two", "call"].map(ObjectId::new);
     let mut known = Known::default();
     known.uses(&way("/link", &one));
@@ -124,7 +124,7 @@ fn lines_that_are_shown_again_count_where_their_path_leads() {
 }
 
 #[test]
-fn a_file_is_named_by_the_path_that_the_model_has_used_last() {
+fn file_is_named_by_its_latest_path() {
     let [one, two] = ["one", "two"].map(ObjectId::new);
     let mut known = Known::default();
     assert_eq!(known.path_to(&one), None);
@@ -138,7 +138,7 @@ fn a_file_is_named_by_the_path_that_the_model_has_used_last() {
 }
 
 #[test]
-fn a_file_that_is_known_by_two_paths_stays_known_by_the_other_one() {
+fn file_known_by_two_paths_stays_known_by_the_other() {
     let [one, two] = ["one", "two"].map(ObjectId::new);
     let mut known = Known::default();
     for path in ["/link", "/one"] {
@@ -153,7 +153,7 @@ fn a_file_that_is_known_by_two_paths_stays_known_by_the_other_one() {
 }
 
 #[test]
-fn a_path_is_doubtful_if_it_leads_through_a_link_or_its_file_is_gone() {
+fn path_is_doubtful_through_a_link_or_to_a_missing_file() {
     let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
     let mut known = Known::default();
     for (path, file, is_alias) in [("/a", &one, true), ("/b", &two, false), ("/c", &three, false)] {
@@ -169,7 +169,7 @@ fn a_path_is_doubtful_if_it_leads_through_a_link_or_its_file_is_gone() {
 }
 
 #[test]
-fn the_contents_that_were_mentioned_newest_first() {
+fn contents_are_listed_newest_first() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     let lines = |name| Passage { content: content(name), first: 1, last: 9, whole: false };
     for kind in [
@@ -184,7 +184,7 @@ fn the_contents_that_were_mentioned_newest_first() {
 }
 
 #[test]
-fn what_is_put_back_is_known_as_before() {
+fn restored_version_is_known_as_before() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
     known.saw(&file, content("a"));
     let before = *known.get(&file).unwrap();
@@ -206,7 +206,7 @@ fn only_statements_in_sight_are_summed_up() {
 }
 
 #[test]
-fn a_change_concerns_what_the_request_speaks_of() {
+fn only_a_change_of_a_mentioned_file_opens_it() {
     let [file, other] = ["f", "g"].map(ObjectId::new);
     let mut known = Known::default();
     known.add_statement(&file, None, None, StatementKind::All(content("a")));
@@ -218,7 +218,7 @@ fn a_change_concerns_what_the_request_speaks_of() {
 }
 
 #[test]
-fn statements_of_two_paths_stand_in_the_order_of_the_request() {
+fn statements_of_two_paths_follow_the_order_of_the_request() {
     let [one, two] = ["one", "two"].map(ObjectId::new);
     let mut known = Known::default();
     let link = "/link".into();
@@ -231,7 +231,7 @@ fn statements_of_two_paths_stand_in_the_order_of_the_request() {
 }
 
 #[test]
-fn a_path_that_brings_lines_back_is_doubtful_if_it_leads_elsewhere() {
+fn path_of_restored_lines_is_doubtful_if_it_leads_elsewhere() {
     let [home, other] = ["one", "two"].map(ObjectId::new);
     for (file, is_alias, is_doubtful) in
         [(&home, false, false), (&home, true, true), (&other, false, true), (&other, true, true)]

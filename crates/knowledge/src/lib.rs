@@ -1,10 +1,10 @@
-//! What the model knows of files. Everything here is a function of its arguments: no I/O, no clock, no threads, no runtime.
+//! The model's knowledge of files. Everything here is a function of its arguments: no I/O, no clock, no threads, no runtime.
 //!
 //! A model knows only what its request says. Each result that shows lines, each write and each notice is a [`statement`] about
-//! a version of a file; what it says is [`evidence`], which is recorded with its call and found again in the [`archive`].
-//! [`known::Known`] holds the statements and which version the model knows; [`statement::Knowledge`] says what those in sight come
-//! to. Where nobody has passed in what an output shows or a call has left, [`inferred`] finds it out, with [`passage`] and [`written`].
-//! [`notices`] has the words in which the model is told.
+//! a version of a file; its content is [`evidence`], which is recorded with its call and found again in the [`archive`].
+//! [`known::Known`] holds the statements and which version the model knows; [`statement::Knowledge`] combines the statements
+//! that are in sight. If no tool passed in the text that an output shows or a call left, [`inferred`] finds it out, with
+//! [`passage`] and [`written`]. [`notices`] has the words in which the model is notified.
 //!
 //! ```
 //! use context_knowledge::statement::{Content, Passage, StatementKind, Statement, Knowledge};

@@ -1,4 +1,4 @@
-//! The lines that tell the model of another version of a file, and all sentences that it may read of us.
+//! The lines that notify the model of another version of a file, and all our sentences for it.
 
 use context_model::hash::Digest;
 use context_model::render;
@@ -9,16 +9,16 @@ const DIGITS: usize = 8;
 /// The lines of one plan have at most this many UTF-16 units, and one more line represents the others.
 pub const MAX_TOLD: usize = 10_000;
 
-/// How a file differs from what the model knows of it.
+/// The difference between a file and the model's knowledge of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
     /// The file is gone.
     Deleted,
     /// It is as the model knows it again.
     SameAgain,
-    /// So many lines were added and removed.
+    /// This many lines were added and removed.
     Counted(String),
-    /// It is not known how.
+    /// Its change is not known.
     Unknown,
 }
 
@@ -43,41 +43,41 @@ pub fn line(
     filled(sentences.changed, &values)
 }
 
-/// The sentences. Names in braces stand for what differs: each is replaced once, where it stands.
+/// The sentences. Names in braces are placeholders: each is replaced once, in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sentences {
     /// A file has another version.
     pub changed: &'static str,
-    /// In place of a version's name, where the file has no bytes that anybody could read.
+    /// The text in place of a version's name, where the file has no bytes that could be read.
     pub no_version: &'static str,
-    /// How the version differs, where its text is not known.
+    /// The difference of the version, where its text is not known.
     pub differs: &'static str,
-    /// How the version differs, where it is the one that the model knew before.
+    /// The difference of the version, where it is the one that the model knew before.
     pub same_again: &'static str,
     /// A file is gone.
     pub deleted: &'static str,
-    /// More files have another version or are gone than there is room for, and where their lines are.
+    /// More files have another version or are gone than fit, and the place of their lines.
     pub more: &'static str,
     /// The lines of a read are in another result. True also once that has left the request: the sentence stays as it is, because
     /// each change of it would cost the provider's cache from there on.
     pub lines_elsewhere: &'static str,
     /// An activated text is in another result. True also once that has left.
     pub text_elsewhere: &'static str,
-    /// How a file has changed since another result.
+    /// The change of a file since another result.
     pub difference: &'static str,
-    /// Why an edit was not made, and how the file has changed.
+    /// The reason why an edit was not made, and the change of the file.
     pub edit_refused: &'static str,
-    /// Why an edit was not made, where it is not known how the file has changed.
+    /// The reason why an edit was not made, where the change of the file is not known.
     pub edit_unknown: &'static str,
-    /// Why an edit was not made, and how a change begins that is too long to show.
+    /// The reason why an edit was not made, and the beginning of a change that is too long to show.
     pub edit_begun: &'static str,
-    /// Why an edit was not made, where the change is too large to show any of it.
+    /// The reason why an edit was not made, where the change is too large to show any of it.
     pub edit_large: &'static str,
-    /// How a file had changed before an edit that was made.
+    /// The change of a file before an edit that was made.
     pub edit_beside: &'static str,
-    /// The same of a change that is too long to show.
+    /// The same for a change that is too long to show.
     pub beside_begun: &'static str,
-    /// The same of one that is too large to show any of it.
+    /// The same for one that is too large to show any of it.
     pub beside_large: &'static str,
     /// The last line of a difference that is begun.
     pub difference_rest: &'static str,
@@ -107,7 +107,7 @@ impl Default for Sentences {
     }
 }
 
-/// A sentence with what stands for its names. A name that is not among them stays.
+/// Returns a sentence with values in place of its names. A name without a value stays.
 pub fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut rest = sentence;
@@ -147,7 +147,11 @@ mod tests {
     )]
     #[case::no_bytes(None, FileChange::Unknown, "stale id=12 path=a version=none changed")]
     #[case::gone(None, FileChange::Deleted, "stale id=12 path=a deleted")]
-    fn what_a_line_says(#[case] text: Option<&str>, #[case] change: FileChange, #[case] expected: &str) {
+    fn stale_line_names_the_change(
+        #[case] text: Option<&str>,
+        #[case] change: FileChange,
+        #[case] expected: &str,
+    ) {
         let hash = text.map(|text| Digest::of(text.as_bytes()));
         assert_eq!(line(&Sentences::default(), "12", "a", hash, &change), expected);
     }

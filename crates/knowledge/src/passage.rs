@@ -1,4 +1,4 @@
-//! Which lines of a text an output shows.
+//! The lines of a text that an output shows.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -8,9 +8,8 @@ use crate::evidence::{Bytes, Lines};
 use crate::statement::{Content, Passage};
 use crate::wrapped::{Tool, wrapped_lines};
 
-/// Returns whether an output brings back a whole text. Anything after it is on separate lines, and every output begins
-/// with an empty text.
-pub fn brings_back(output: &str, text: &str) -> bool {
+/// True if an output restores a whole text. Anything after it is on separate lines, and every output begins with an empty text.
+pub fn restores(output: &str, text: &str) -> bool {
     let rest = output.strip_prefix(text);
     rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
 }
@@ -23,12 +22,12 @@ pub fn beginning(text: &str, first: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A tool that adorns the lines of a file puts at most this many lines of its own before them.
+/// The maximum number of extra lines that a tool which wraps a file's lines puts before them.
 const LINES_BEFORE: usize = 20;
 
-/// Returns whether a recorded output has these lines one after the other, each with something beside it, such as its
+/// True if a recorded output has these lines one after the other, each with something beside it, such as its
 /// number.
-pub fn adorns(recorded: &str, lines: &str) -> bool {
+pub fn wraps(recorded: &str, lines: &str) -> bool {
     let (adorned, bare): (Vec<&str>, Vec<&str>) =
         (recorded.split('\n').collect(), lines.split('\n').collect());
     let is_adorned = |(adorned, bare): (&&str, &&str)| adorned.len() > bare.len() && adorned.contains(bare);
@@ -61,7 +60,7 @@ impl Shows {
     }
 }
 
-/// The lines of a text that an output shows from line `first` on, and what else it shows.
+/// Returns the lines of a text that an output shows from line `first` on, and the rest of the output.
 pub fn passage_of(
     text: &str,
     content: Content,
@@ -72,7 +71,7 @@ pub fn passage_of(
     let Some(mut last) = common_lines(text, first, output) else {
         let (first, last) = wrapped_lines(text, first, output, tool)?;
         let whole = first == 1 && last == text.lines().count();
-        // What the form leaves out is no more than a last line without text.
+        // The form leaves out at most a last line without text.
         let last = if whole { text.split('\n').count() } else { last };
         return Some((Passage { content, first, last, whole }, Shows::All));
     };
@@ -85,8 +84,8 @@ pub fn passage_of(
     Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
 }
 
-/// All of a text that has nothing to show, such as that of an empty file, after a read that went well: the output shows nothing
-/// either, but for what a host may say of it in brackets. Other words may be those of another version.
+/// Returns all of a text that has nothing to show, such as that of an empty file, after a successful read: the output shows
+/// nothing either, except a host's remark in brackets. Other words may be those of another version.
 pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage> {
     /// In bytes.
     const MOST: usize = 200;
@@ -101,7 +100,7 @@ pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage>
     (is_said && length <= MOST).then_some(Passage { content, first: 1, last, whole: true })
 }
 
-/// The lines that an output shows of a version that nobody has stored.
+/// Returns the lines that an output shows of a version that was never stored.
 pub fn lost(hash: Digest, first: usize, output: &str) -> Passage {
     let lines: Vec<&str> = output.split('\n').collect();
     let is_cut = matches!(&lines[..], [.., "", note] if note.starts_with('[') && note.ends_with(']'));
@@ -109,14 +108,14 @@ pub fn lost(hash: Digest, first: usize, output: &str) -> Passage {
     Passage { content: Content::lost(hash), first, last, whole: first == 1 && !is_cut }
 }
 
-/// The part of a passage that is left in what the model is shown of a result's text.
+/// Returns the part of a passage that is still in the shown output of a result.
 pub fn lines_in_sight(lines: Passage, text: &str, output: &str) -> Option<Passage> {
     let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
     (last >= lines.first).then_some(Passage { last, whole: lines.whole && last == lines.last, ..lines })
 }
 
 impl Passage {
-    /// As it is recorded; `None` of a file that was gone.
+    /// Returns the recorded form; `None` for a file that was gone.
     pub fn of(&self, file: &ObjectId) -> Option<Lines> {
         let bytes = Bytes { file: file.clone(), hash: self.content.hash? };
         Some(Lines { bytes, first: self.first, last: self.last, whole: self.whole })
@@ -141,7 +140,7 @@ mod tests {
     #[case::a_part_and_a_note(1, "a\nb\n\n[2 more lines in file]", Some((1, 2, false)))]
     #[case::up_to_the_last_line_and_a_note(2, "b\nc\n\n[1 more lines in file]", Some((2, 3, false)))]
     #[case::another_text(1, "x", None)]
-    fn which_lines_an_output_shows(
+    fn output_shows_lines_of_a_version(
         #[case] first: usize,
         #[case] output: &str,
         #[case] expected: Option<(usize, usize, bool)>,
@@ -163,7 +162,7 @@ mod tests {
     #[case::numbered("\n\n", "     1→\n     2→\n", Some(3))]
     #[case::a_byte_order_mark("\u{feff}\n", "", Some(2))]
     #[case::text("x\n", "", None)]
-    fn of_a_file_without_text_a_read_shows_all(
+    fn read_of_an_empty_file_shows_all(
         #[case] text: &str,
         #[case] output: &str,
         #[case] last: Option<usize>,
@@ -174,7 +173,7 @@ mod tests {
         assert_eq!(nothing_of(text, content, &"<some words>\n".repeat(30)), None);
     }
 
-    /// Of lines 3 to 5 of a file, and all that the result says besides.
+    /// Lines 3 to 5 of a file, and other text of the result.
     #[rstest]
     #[case::more("c\nd\nx", Shows::More)]
     #[case::a_break("c\nd\n", Shows::Break)]
@@ -182,7 +181,7 @@ mod tests {
     #[case::a_note("c\nd\n\n[1 more line]", Shows::All)]
     #[case::another_line("c\nd\nx\n[1 more line]", Shows::More)]
     #[case::a_form("<file>\n00003| c\n00004| d\n00005| e\n</file>", Shows::All)]
-    fn what_an_output_shows_besides(#[case] output: &str, #[case] expected: Shows) {
+    fn rest_of_an_output_is_classified(#[case] output: &str, #[case] expected: Shows) {
         let content = Content::lost(Digest::of(b"a"));
         let (_, shows) = passage_of("a\nb\nc\nd\ne\n", content, 3, output, Tool::Reader).unwrap();
         assert!(shows == expected);
@@ -207,7 +206,7 @@ mod tests {
     #[case::a_line_in_brackets(1, "a\n[b]", (1, 2, true))]
     #[case::an_open_bracket(1, "a\n\n[b", (1, 3, true))]
     #[case::a_closing_bracket(1, "a\n\nb]", (1, 3, true))]
-    fn lines_of_a_version_that_nobody_has_stored(
+    fn lines_of_an_unstored_version(
         #[case] first: usize,
         #[case] output: &str,
         #[case] expected: (usize, usize, bool),
@@ -226,7 +225,7 @@ mod tests {
     #[case::more_below("d\ne\nf\nnote", Some((6, true)))]
     #[case::fewer("d\n[2 lines left out]", Some((4, false)))]
     #[case::none("[3 lines left out]", None)]
-    fn lines_that_are_left_of_a_result(#[case] output: &str, #[case] expected: Option<(usize, bool)>) {
+    fn message_keeps_some_lines_of_a_result(#[case] output: &str, #[case] expected: Option<(usize, bool)>) {
         let content = Content::lost(Digest::of(b"a"));
         let lines = Passage { content, first: 4, last: 6, whole: true };
         let left = lines_in_sight(lines, "d\ne\nf\nnote", output);
@@ -238,7 +237,7 @@ mod tests {
     #[case::from_the_first(1, "a\nb\nc\nd\n", "a\nb\nc")]
     #[case::from_another(3, "a\nb\nc\nd\n", "c\nd")]
     #[case::with_a_mark(1, "\u{feff}a", "a")]
-    fn the_lines_by_which_a_form_is_known(#[case] first: usize, #[case] text: &str, #[case] lines: &str) {
+    fn first_lines_identify_a_form(#[case] first: usize, #[case] text: &str, #[case] lines: &str) {
         assert_eq!(beginning(text, first), lines);
     }
 
@@ -250,8 +249,8 @@ mod tests {
     #[case::a_line_about_nothing("a is active; it is empty", "", false)]
     #[case::lines_below_nothing("\n\narguments", "", false)]
     #[case::another("b", "a", false)]
-    fn what_brings_a_text_back(#[case] output: &str, #[case] text: &str, #[case] expected: bool) {
-        assert_eq!(brings_back(output, text), expected);
+    fn output_restores_a_whole_text(#[case] output: &str, #[case] text: &str, #[case] expected: bool) {
+        assert_eq!(restores(output, text), expected);
     }
 
     #[rstest]
@@ -263,7 +262,7 @@ mod tests {
     #[case::an_excerpt("a\nb\nc", "a\n[1 line]\nc", false)]
     #[case::another_order("1: a\n2: b", "b\na", false)]
     #[case::another("1: a\n2: b", "a\nc", false)]
-    fn what_adorns_lines(#[case] recorded: &str, #[case] lines: &str, #[case] expected: bool) {
-        assert_eq!(adorns(recorded, lines), expected);
+    fn output_wraps_lines(#[case] recorded: &str, #[case] lines: &str, #[case] expected: bool) {
+        assert_eq!(wraps(recorded, lines), expected);
     }
 }

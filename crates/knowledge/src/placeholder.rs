@@ -1,11 +1,11 @@
-//! What hosts write in place of an output: that they have cleared it, or that an earlier one has the same. It is neither
-//! the output nor a version of a file. `lib/host-tools/placeholders.ts` recognizes the same; both are tested with
-//! `fixtures/golden/placeholders.json`, which says who writes what.
+//! Texts that hosts write in place of an output: that they have cleared it, or that an earlier one has the same. They are
+//! neither the output nor a version of a file. `lib/host-tools/placeholders.ts` recognizes the same; both are tested with
+//! `fixtures/golden/placeholders.json`, which names the host of each.
 
 /// Longer texts are outputs, in bytes.
 const LONGEST: usize = 20_000;
 
-/// What stands in place of an output.
+/// A host's text in place of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     /// The output was here and is not sent any more.
@@ -15,7 +15,7 @@ pub enum Placeholder {
 }
 
 impl Placeholder {
-    /// What a whole output says in place of one; `None` if it is an output.
+    /// Returns the meaning of a whole output that is a placeholder; `None` if it is an output.
     #[must_use]
     pub fn of(output: &str) -> Option<Self> {
         if output.len() > LONGEST {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_each_host_are_recognized() {
+    fn placeholders_of_each_host_are_recognized() {
         let corpus: Value =
             serde_json::from_str(include_str!("../../../fixtures/golden/placeholders.json")).unwrap();
         let texts = |name: &str| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! What the model's request says about each file, statement by statement. A model has no other memory, so the
-//! statements in sight decide what the model still has to be told.
+//! The statements of the model's request about each file. A model has no other memory, so the statements in sight decide which
+//! notices the model still needs.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use context_model::time::TxId;
 pub struct Content {
     /// The hash of the bytes; `None` for a file that was gone.
     pub hash: Option<Digest>,
-    /// A transaction as of which the file has these bytes; `None` if nobody has stored them.
+    /// A transaction as of which the file has these bytes; `None` if they were never stored.
     pub tx: Option<TxId>,
 }
 
@@ -22,7 +22,7 @@ impl Content {
         Self { hash, tx: Some(tx) }
     }
 
-    /// Bytes that nobody has stored.
+    /// Returns the content of bytes that were never stored.
     pub fn lost(hash: Digest) -> Self {
         Self { hash: Some(hash), tx: None }
     }
@@ -57,11 +57,11 @@ impl Passage {
 pub enum StatementKind {
     /// Lines as a read showed them.
     Lines(Passage),
-    /// Lines that were shown earlier, brought back.
+    /// Lines that were shown earlier, and are restored.
     Again(Passage),
     /// A part of the file whose lines are in another result, as they were read there.
     Pointed(Passage),
-    /// The model wrote this, or was told everything that is new in it.
+    /// The model wrote this, or has seen all new lines of it.
     All(Content),
     /// There is another version.
     Other(Option<Digest>),
@@ -178,7 +178,7 @@ impl Knowledge {
         told.filter(|_| self.outstanding.iter().all(|one| one.lines.content.hash == told))
     }
 
-    /// Returns whether this is the version that the statements mention last.
+    /// True if this is the version that the statements mention last.
     pub fn speaks_of(&self, now: Option<Digest>) -> bool {
         self.told == Some(now) || self.partly == Some(now)
     }
@@ -246,7 +246,7 @@ mod tests {
     #[case::a_part_and_a_notice(&[lines("a", 1, 9), lines("b", 2, 3), other("b")], &["b"], Some("b"), &[("b", 2, 3)])]
     #[case::all_of_a_shorter_version(&[lines("a", 5, 12), lines("b", 1, 9)], &["b"], Some("b"), &[("b", 1, 9)])]
     #[case::one_part_of_two_brought_back(&[lines("a", 2, 3), lines("a", 5, 6), again("a", 2, 3)], &["a"], Some("a"), &[("a", 5, 6), ("a", 2, 3)])]
-    fn what_statements_come_to(
+    fn statements_combine_into_a_base_and_outstanding_lines(
         #[case] said: &[StatementKind],
         #[case] told: &[&str],
         #[case] base: Option<&str>,
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_another_version_may_show_what_is_new_in_lines_before_it() {
+    fn later_lines_of_another_version_may_cover_earlier_ones() {
         let said = [lines("a", 1, 9), lines("a", 2, 3), lines("b", 4, 5), lines("b", 6, 7)];
         let said = said.map(statement);
         let knowledge = Knowledge::of(said.iter());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_gone_is_a_version_too() {
+    fn missing_file_counts_as_a_version() {
         let gone = statement(StatementKind::Other(None));
         let read = statement(lines("a", 1, 9));
         assert!(Knowledge::of([&read, &gone].into_iter()).speaks_of(None));

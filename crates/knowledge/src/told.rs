@@ -41,7 +41,7 @@ pub fn whole_write(args: &Map<String, Value>) -> Option<&str> {
     args.get("content")?.as_str()
 }
 
-/// Returns whether a line may be a host's remark about the lines above it: how to continue, or that text is missing.
+/// True if a line may be a host's remark about the lines above it: how to continue, or that text is missing.
 fn is_note(line: &str) -> bool {
     let line = line.trim();
     let lower = line.to_lowercase();
@@ -52,7 +52,7 @@ fn is_note(line: &str) -> bool {
         || lower.contains("omitted")
 }
 
-/// Returns whether the lines may have their numbers before them: the first ones begin with 1, 2, 3.
+/// True if the lines may have their numbers before them: the first ones begin with 1, 2, 3.
 fn is_numbered(output: &str) -> bool {
     let lines: Vec<&str> = output.lines().take(3).collect();
     let has_number = |(at, line): (usize, &&str)| {
@@ -81,7 +81,7 @@ mod tests {
     #[case::html("<!DOCTYPE html>\n<p>x</p>\nend\n")]
     #[case::json_file("{\n  \"a\": 1\n}\n")]
     #[case::begins_with_another_number("127.0.0.1 localhost\n::1 localhost\n")]
-    fn a_plain_output_of_a_read_is_the_files_text(#[case] output: &str) {
+    fn plain_output_of_a_read_is_the_files_text(#[case] output: &str) {
         assert_eq!(whole_read(&fields(json!({ "path": "/etc/a" })), output), Some(output));
         assert_eq!(
             whole_read(&fields(json!({ "file_path": "/etc/a", "offset": null })), output),
@@ -93,7 +93,7 @@ mod tests {
     #[case::from_a_line_on(json!({ "path": "a", "offset": 3 }))]
     #[case::some_lines(json!({ "path": "a", "limit": 3 }))]
     #[case::another_argument(json!({ "path": "a", "view_range": [1, 3] }))]
-    fn a_read_with_other_arguments_may_show_a_part(#[case] args: Value) {
+    fn read_with_other_arguments_may_show_a_part(#[case] args: Value) {
         assert_eq!(whole_read(&fields(args), "a\n"), None);
     }
 
@@ -112,12 +112,12 @@ mod tests {
     #[case::reminder("a\n<system-reminder>\nBe careful.\n</system-reminder>")]
     #[case::json_text("\"a\\nb\"")]
     #[case::json_items("[{\"content\":\"a\\nb\"}]")]
-    fn an_adorned_or_cut_output_is_not_the_files_text(#[case] output: &str) {
+    fn wrapped_or_cut_output_is_not_the_files_text(#[case] output: &str) {
         assert_eq!(whole_read(&fields(json!({ "path": "a" })), output), None);
     }
 
     #[test]
-    fn a_write_leaves_its_content() {
+    fn write_leaves_its_content() {
         assert_eq!(whole_write(&fields(json!({ "path": "a", "content": "x" }))), Some("x"));
         assert_eq!(whole_write(&fields(json!({ "path": "a", "content": 3 }))), None);
         assert_eq!(whole_write(&fields(json!({ "path": "a", "old_string": "x" }))), None);

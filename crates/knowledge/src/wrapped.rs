@@ -1,7 +1,7 @@
-//! Which lines of a file an output shows whose form nobody knows: a host may put lines of its own before and after them,
-//! something before each of them, such as its number, or all of them into a JSON string.
+//! Finds the lines of a file in an output of unknown form: a host may add lines before and after them, put something before
+//! each of them, such as its number, or put all of them into a JSON string.
 //!
-//! Only what stands in the output counts: the file's own lines, one after the other, to their ends.
+//! Only lines in the output count: the file's own lines, one after the other, to their ends.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::difference::bare;
 
-/// So many lines of its own may a host put before those of the file.
+/// The maximum number of lines that a host may add before those of the file.
 const BEFORE: usize = 20;
 
 /// So many characters may a host put before each line, besides its number.
@@ -46,7 +46,7 @@ fn in_output(lines: &[&str], first: usize, output: &str, tool: Tool) -> Option<(
     (0..shown.len().min(BEFORE + 1)).filter(may_begin).find_map(|at| run(lines, first, &shown[at..]))
 }
 
-/// Returns whether these lines end with one that stands before an output: `Output:`, `<output>`, `---` or a fence.
+/// True if these lines end with one that stands before an output: `Output:`, `<output>`, `---` or a fence.
 fn is_framed(before: &[&str]) -> bool {
     let last = before.iter().map(|line| line.trim()).rfind(|line| !line.is_empty());
     last.is_some_and(|last| last.ends_with([':', '>', '-', '=', '`', ']']))
@@ -171,7 +171,7 @@ mod tests {
     #[case::quoted(with(|_| "> ".into()))]
     #[case::indented(format!("<result>\n{}</result>", with(|_| "    ".into())))]
     #[case::line_ends(format!("<file>\r\n{}</file>", TEXT.replace('\n', "\r\n")))]
-    fn all_lines_in_a_form_that_nobody_knows(#[case] output: String) {
+    fn all_lines_are_found_in_an_unknown_form(#[case] output: String) {
         assert_eq!(wrapped_lines(TEXT, 1, &output, Tool::Reader), Some((1, 5)), "{output}");
     }
 

@@ -1,4 +1,4 @@
-//! Which version of a file a `write` or `edit` call left, and what the model knows of it.
+//! The version of a file that a `write` or `edit` call left, and the model's knowledge of it.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub struct Replaced<'a> {
     everywhere: bool,
 }
 
-/// How a text fits what a call has left.
+/// The fit between a text and what a call left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// It has.
@@ -41,7 +41,7 @@ pub enum After {
     All,
     /// This text: what it knew before, and what it has put in. Others have changed something else.
     Only(String),
-    /// Not all of it, and nobody can tell what.
+    /// Partially known; which part is undetermined.
     Unsure,
 }
 
@@ -120,13 +120,13 @@ impl<'a> Leaves<'a> {
         }
     }
 
-    /// Returns whether the call left this text, given the file's text `before` it.
+    /// True if the call left this text, given the file's text `before` it.
     pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
         match self {
             Self::Text(written) if *written == text => Fit::Yes,
             Self::Text(_) => Fit::No,
             Self::Edits(_) if self.makes_of(before).is_some_and(|left| left == text) => Fit::Yes,
-            Self::Edits(edits) if edits.iter().all(|edit| comes_up(edit, before, text)) => Fit::Perhaps,
+            Self::Edits(edits) if edits.iter().all(|edit| occurs_after(edit, before, text)) => Fit::Perhaps,
             Self::Edits(_) => Fit::No,
             Self::Unsaid => Fit::Perhaps,
         }
@@ -141,9 +141,9 @@ impl<'a> Leaves<'a> {
         }
     }
 
-    /// Returns what the model knows after the call, given the text that it knew, the one that the file had right before the
-    /// call as far as anybody has stored it, and the one that it has now. Of a file that it did not know nothing is new to it
-    /// but what it has put in itself.
+    /// Returns what the model knows after the call, given the text that it knew, the text that the file had right before the
+    /// call as far as it was stored, and the text that the file has now. For a file that the model did not know, only the text
+    /// that it inserted itself counts as known.
     pub fn known_after(&self, known: Option<&str>, before: Option<&str>, now: &str) -> After {
         if let Self::Text(text) = self {
             return if is_same_text(text, now) { After::All } else { After::Only(text.clone().into_owned()) };
@@ -168,7 +168,7 @@ pub fn patch_in(args: &Map<String, Value>) -> Option<&str> {
     args.values().filter_map(Value::as_str).find(|text| text.contains("*** Begin Patch"))
 }
 
-/// Returns whether an edit may have made one text of another by a tool that searches in its own way: without regard to white
+/// True if an edit may have made one text of another by a tool that searches in its own way: without regard to white
 /// space, or for one of several places.
 fn may_have_made(before: &str, now: &str, edits: &[Replaced<'_>]) -> bool {
     let bare = |text: &str| text.split_whitespace().collect::<String>();
@@ -189,15 +189,15 @@ fn may_have_made(before: &str, now: &str, edits: &[Replaced<'_>]) -> bool {
     at_once(&before, &all).is_some_and(|made| made == now)
 }
 
-/// Returns whether two texts are the same to a model: tools keep a file's own line ends and byte order mark.
+/// True if two texts are the same to a model: tools keep a file's own line ends and byte order mark.
 fn is_same_text(one: &str, other: &str) -> bool {
     let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     one == other || plain(one) == plain(other)
 }
 
-/// Returns whether a replacement may have been made between two texts: what it puts in comes up, or what it takes out
-/// leaves. Of a version that has it like the one before, it is not the first.
-fn comes_up(Replaced { old, new, .. }: &Replaced<'_>, before: Option<&str>, text: &str) -> bool {
+/// True if a replacement may have been made between two texts: the new text occurs, or the old one is gone. False for a version
+/// that has the new text like the one before: it is not the first.
+fn occurs_after(Replaced { old, new, .. }: &Replaced<'_>, before: Option<&str>, text: &str) -> bool {
     let Some(before) = before else { return text.contains(&**new) };
     let count = |all: &str, part: &str| all.matches(part).count();
     let old = old.as_deref().filter(|old| !old.is_empty());
@@ -285,7 +285,7 @@ mod tests {
     #[case::empty_old_text(json!({ "oldText": "", "newText": "x" }), Some("a"), "xa", Fit::Perhaps)]
     #[case::taken_out(json!({ "oldText": "b\n", "newText": "" }), Some("a\nb\n"), "a\n", Fit::Yes)]
     #[case::unsaid(json!({ "path": "a" }), Some("a"), "b", Fit::Perhaps)]
-    fn what_a_call_leaves(
+    fn text_fits_the_arguments_of_a_call(
         #[case] args: Value,
         #[case] before: Option<&str>,
         #[case] text: &str,
@@ -304,7 +304,7 @@ mod tests {
     #[case::what_it_replaces_is_new_to_it("b\nc\n", Some("a\nb\n"), "x\nb\n", Some(""))]
     #[case::a_change_of_what_it_replaces_that_nobody_stored("b\nc\n", Some("b\nc\n"), "x\nc\n", Some(""))]
     #[case::line_ends("a\r\nb\r\n", Some("a\r\nb\r\n"), "x\r\nb\r\n", None)]
-    fn what_is_known_after_an_edit(
+    fn edit_leaves_only_known_text_known(
         #[case] known: &str,
         #[case] before: Option<&str>,
         #[case] now: &str,
@@ -325,7 +325,7 @@ mod tests {
     #[rstest]
     #[case::found("if a:\n\tb\n", "if x:\n\tb\n", true)]
     #[case::and_something_else("if a:\n\tb\n", "if x:\n\tn\n", false)]
-    fn an_edit_that_a_tool_has_found_in_its_own_way(
+    fn edit_found_despite_white_space_leaves_all_known(
         #[case] known: &str,
         #[case] now: &str,
         #[case] all: bool,
@@ -339,7 +339,7 @@ mod tests {
     #[case::its_text("a\n", "a\n", true)]
     #[case::with_the_line_ends_of_the_file("a\n", "\u{feff}a\r\n", true)]
     #[case::changed_since("a\n", "b\n", false)]
-    fn what_is_known_after_a_write(#[case] written: &str, #[case] now: &str, #[case] all: bool) {
+    fn write_leaves_its_text_known(#[case] written: &str, #[case] now: &str, #[case] all: bool) {
         let args = json!({ "content": written });
         let after = if all { After::All } else { After::Only(written.into()) };
         assert_eq!(Leaves::of(args.as_object().unwrap()).known_after(Some("old"), Some("new"), now), after);
@@ -350,7 +350,7 @@ mod tests {
     #[case::added("/w/sub/new.txt", Some("one\n\n"))]
     #[case::another("/w/b.txt", None)]
     #[case::the_end_of_a_name("/w/aa.txt", None)]
-    fn what_a_patch_leaves(#[case] path: &str, #[case] left: Option<&str>) {
+    fn patch_leaves_the_text_of_the_named_file(#[case] path: &str, #[case] left: Option<&str>) {
         let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n b\n+x\n@@ fn\n 2\n-3\n*** Add File: sub/new.txt\n+one\n+\n*** Delete File: b.txt\n*** End Patch";
         let args = json!({ "input": patch });
         let leaves = Leaves::at(args.as_object().unwrap(), path);

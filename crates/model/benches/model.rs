@@ -54,7 +54,7 @@ fn hashes() {
         .note(note.clone())
         .print();
     if script.is_empty() {
-        return not_run("G1 beside TypeScript: there is no node on this machine");
+        return not_run("G1 beside TypeScript: this machine has no node");
     }
     script.sort_by(f64::total_cmp);
     Figure::new("G1", "both hashes of a file of 1 MB", ours, "ms")

@@ -7,11 +7,11 @@ use std::io::Write;
 
 use serde_json::Value;
 
-/// How deeply values from outside may be nested. Stored values must be readable again, and JSON parsers limit the depth
+/// The maximum depth of values from outside. Stored values must be readable again, and JSON parsers limit the depth
 /// (`serde_json` to 128), of which a document itself takes some levels.
 pub const MAX_DEPTH: usize = 100;
 
-/// Returns whether a value's lists and objects are nested deeper than `limit`.
+/// True if a value's lists and objects are nested deeper than `limit`.
 #[must_use]
 pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     match value {
@@ -35,7 +35,7 @@ pub fn flattened(value: &Value, limit: usize) -> Value {
     }
 }
 
-/// How many bytes of a string are prepared before they go to the writer.
+/// The number of a string's bytes that are prepared before they go to the writer.
 const PIECE: usize = 512;
 
 /// The longest escape: `\u001f`.
@@ -128,7 +128,7 @@ fn write_text(text: &str, out: &mut impl Write) -> std::io::Result<()> {
     out.write_all(&piece[..=length])
 }
 
-/// How many of the bytes need no escape, up to the first that does.
+/// Returns the number of leading bytes that need no escape.
 fn plain_bytes(eight: [u8; 8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_becomes_its_text() {
+    fn value_below_the_limit_becomes_its_text() {
         let value = json!({ "a": [1, [2, [3]]], "b": "x", "c": {} });
         assert_eq!(flattened(&value, 4), value);
         assert_eq!(flattened(&value, 3), json!({ "a": [1, [2, "[3]"]], "b": "x", "c": {} }));
@@ -198,7 +198,7 @@ mod tests {
     proptest! {
         /// Also for strings longer than a piece, with escapes at every position.
         #[test]
-        fn a_string_is_written_as_serde_json_writes_it(
+        fn strings_match_serde_json(
             start in 0..20_usize,
             parts in prop::collection::vec(("[ -~\u{0}-\u{1f}\"\\\\\u{7f}é日😀]{0,40}", 1..300_usize), 0..6),
         ) {

@@ -1,4 +1,4 @@
-//! The turns of a chat object: how they are written, and how they are read back.
+//! The turns of a chat object: writing them, and reading them back.
 //!
 //! A chat's payload lists its turns, oldest first:
 //!
@@ -74,12 +74,12 @@ impl<'a> Chat<'a> {
         Self { turns: turns.and_then(Value::as_array).map_or(&[], Vec::as_slice) }
     }
 
-    /// How many turns there are.
+    /// Returns the number of turns.
     pub fn len(self) -> usize {
         self.turns.len()
     }
 
-    /// Returns whether there is no turn yet.
+    /// True if the chat has no turns yet.
     pub fn is_empty(self) -> bool {
         self.turns.is_empty()
     }
@@ -97,7 +97,7 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// Returns what the model was told about versions of files, oldest first.
+    /// Returns the notices to the model about versions of files, oldest first.
     pub fn notices(self) -> impl Iterator<Item = Notice> {
         self.turns().flat_map(Turn::notices)
     }
@@ -127,8 +127,8 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// Returns what rolls say of the conversation up to this chat's end, without the calls and texts that only `later`
-    /// has, a chat that goes on from here.
+    /// Returns the entries of rolls about the conversation up to this chat's end, without the calls and texts that only `later`
+    /// has, a chat that continues this one.
     pub fn rolls_before(self, later: Chat<'_>, rolls: &[RollEntry]) -> Vec<RollEntry> {
         let own: HashSet<&str> = self.turns().flat_map(Turn::toolcalls).collect();
         let calls = later.turns().flat_map(Turn::toolcalls).filter(|id| !own.contains(id)).collect();
@@ -183,7 +183,7 @@ impl<'a> Turn<'a> {
         list(self.0, ROLLS).flat_map(|entry| texts(entry, INSERTED))
     }
 
-    /// Returns what the model was told about versions of files in this turn, oldest first.
+    /// Returns the notices to the model about versions of files in this turn, oldest first.
     pub fn notices(self) -> impl Iterator<Item = Notice> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(Notice::of)
     }
@@ -264,7 +264,7 @@ pub fn said_id(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()[..SAID_ID].to_owned()
 }
 
-/// Returns whether a name has the form of a [`said_id`].
+/// True if a name has the form of a [`said_id`].
 #[must_use]
 pub fn is_said_id(name: &str) -> bool {
     name.len() == SAID_ID && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -277,22 +277,22 @@ fn texts_in(content: &Value) -> Vec<&str> {
     content.as_str().into_iter().chain(texts).collect()
 }
 
-/// The chat of a session that records what each result and notice says, before its first turn.
+/// Returns the chat of a session that records the evidence of results and notices, before its first turn.
 pub fn begun(session: &SessionId) -> Result<Document, ModelError> {
     let (id, object_type, source, mut payload) = Document::chat(session).into_parts();
     payload.insert(RECORDS_EVIDENCE.into(), json!(true));
     Document::new(id, object_type, source, payload)
 }
 
-/// Returns whether an entry among the rolls says what the model was told, or what was said, and not a roll.
+/// True if an entry among the rolls has notices, evidence or inserted texts, and not a roll.
 fn is_telling(entry: &Value) -> bool {
     [NOTICES, EVIDENCE, INSERTED].iter().any(|name| entry.get(name).is_some())
 }
 
 /// Turns another session's chat document into one of this session, because a fork continues the conversation as its own.
 ///
-/// The statements of the `others` about notices and evidence are taken along into the last turn: messages of the
-/// conversation may be newer than the chat that goes on. So are `rolls`, which are in effect although they came later.
+/// The statements of the `others` about notices and evidence are added to the last turn: messages of the conversation may be
+/// newer than the chat that continues. So are `rolls`, which are in effect although they came later.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if the document can't be a chat.

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use crate::id::ObjectId;
 
-/// How long tool calls stay active without being pinned.
+/// The time for which tool calls stay active without being pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How many of the most recent tool calls of one turn stay active.
+    /// The number of the most recent tool calls of one turn that stay active.
     pub per_turn: usize,
-    /// How many turns back tool calls stay active; the current turn counts as the first.
+    /// The number of turns back for which tool calls stay active; the current turn counts as the first.
     pub turns_back: usize,
 }
 
@@ -19,7 +19,7 @@ impl Default for Window {
     }
 }
 
-/// Returns whether a tool controls the context itself. Its calls don't count in the window; otherwise, five answers of
+/// True if a tool controls the context itself. Its calls don't count in the window; otherwise, five answers of
 /// `unpin` would push five outputs out of it (design change: the specification does not mention such tools).
 #[must_use]
 pub fn is_control(tool: &str) -> bool {

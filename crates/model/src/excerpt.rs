@@ -20,7 +20,7 @@ use crate::tokens;
 
 pub use shown::is_excerpt_of;
 
-/// How much of a large output is shown.
+/// Limits for the shown part of a large output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
     /// Outputs up to this many estimated tokens are not gated.
@@ -103,7 +103,7 @@ pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
     (tokens::utf16_len(&excerpt.text) <= chars / 4 * 3).then_some(excerpt)
 }
 
-/// Which lines to show.
+/// Marks the lines to show.
 fn choose(lines: &TextLines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
     let mut shown = vec![false; lines.len()];
     let size = |at: usize| lines.chars(at).min(limit) + 1;
@@ -216,7 +216,7 @@ fn mark(from: usize, to: usize, chars: usize, failing: usize) -> String {
     }
 }
 
-/// Which part of a text to return.
+/// The part of a text to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// Lines from the first to the last, both counted from 1 and both included. A last line beyond the end
@@ -232,16 +232,16 @@ pub enum Part {
 pub struct TextPart {
     /// The requested lines, verbatim; matches as `number: line`. No line break at the end.
     pub text: String,
-    /// How many lines (or matches) are in it.
+    /// The number of lines (or matches) in it.
     pub lines: usize,
-    /// How many were requested or match.
+    /// The number of lines that were requested, or that match.
     pub of: usize,
     /// Number of lines of the whole text.
     pub total: usize,
 }
 
 impl TextPart {
-    /// Returns whether some of the requested lines did not fit.
+    /// True if some of the requested lines did not fit.
     pub fn is_cut(&self) -> bool {
         self.lines < self.of
     }
@@ -311,7 +311,7 @@ fn passage(
     passage
 }
 
-/// How large a compiled pattern may be, in bytes. Matching a line takes time in proportion to it.
+/// The maximum size of a compiled pattern, in bytes. Matching a line takes time in proportion to it.
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
 
 /// The pattern to look for.
@@ -344,7 +344,7 @@ impl Pattern {
     }
 }
 
-/// Returns whether a pattern has a capital letter that stands for itself (`\S` and its like do not).
+/// True if a pattern has a capital letter that matches itself (`\S` and its like do not).
 fn has_capital(pattern: &str) -> bool {
     let mut escaped = false;
     pattern.chars().any(|c| {

@@ -157,7 +157,7 @@ pub fn source_hash(bytes: &[u8]) -> Digest {
 
 /// `content_hash`: SHA-256 of every payload field except `source_hash` and itself.
 ///
-/// There is no list of fields: everything in the payload is covered, also fields added later.
+/// The hash covers everything in the payload, also fields added later; it needs no list of fields.
 #[must_use]
 pub fn content_hash(payload: &Map<String, Value>) -> Digest {
     hash_object(payload.iter().filter(|(name, _)| *name != "source_hash" && *name != "content_hash"))

@@ -55,7 +55,7 @@ impl ObjectId {
 
     /// The ID of a tool call: the harness's call ID verbatim.
     ///
-    /// Only an ID that is empty or looks like one of ours gets a prefix, because providers send such IDs too.
+    /// Only an ID that is empty or looks like one of ours gets a prefix, because providers also send such IDs.
     #[must_use]
     pub fn toolcall(call_id: &str) -> Self {
         if call_id.is_empty() || is_reserved(call_id) {
@@ -76,7 +76,7 @@ impl ObjectId {
         Self::new(format!("{base}~{}", &call.to_string()[..MARK]))
     }
 
-    /// Returns whether this is the object of a call with this call ID.
+    /// True if this is the object of a call with this call ID.
     pub fn is_toolcall(&self, call_id: &str) -> bool {
         let first = Self::toolcall(call_id);
         // A call ID may itself end like a mark.

@@ -19,7 +19,7 @@ pub enum Observation {
     Oversized,
     /// The file is confirmed to be gone.
     Deleted,
-    /// The file is out of reach: nobody knows whether there is one.
+    /// The file is out of reach: it may or may not exist.
     Unreachable,
 }
 
@@ -73,7 +73,7 @@ impl Current {
     }
 }
 
-/// Decides what an observation does to an object. Whatever is not [`Action::Unchanged`] writes a version: with the
+/// Decides the effect of an observation on an object. Every other action than [`Action::Unchanged`] writes a version: with the
 /// text that was read, if any, and [`Observation::source_hash`].
 ///
 /// A discovery never overwrites. A deletion of an object that is null already, or that the store has never

@@ -14,7 +14,7 @@ use crate::{render, tokens};
 /// Strings up to this many UTF-16 units stay: paths, names, numbers, one-line edits.
 pub const KEPT_CHARS: usize = 120;
 
-/// How much of a shell command's first line its marker repeats.
+/// The number of characters of a shell command's first line that its marker repeats.
 const BEGINS_CHARS: usize = 40;
 
 const OPEN: &str = "[collapsed #";
@@ -24,7 +24,7 @@ const OPEN: &str = "[collapsed #";
 pub struct Collapsed {
     /// The arguments to show.
     pub args: Map<String, Value>,
-    /// How many strings were replaced or shortened; at least 1.
+    /// The number of strings that were replaced or shortened; at least 1.
     pub strings: usize,
     /// Chars (UTF-16 units) of these strings minus those of their replacements, both as JSON, which is how arguments are
     /// sent and how Pi estimates them.

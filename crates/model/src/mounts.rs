@@ -26,7 +26,7 @@ pub struct Mounts {
     mappings: Vec<MountMapping>,
 }
 
-/// Where an agent's path leads.
+/// The place that an agent's path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The filesystem namespace and the canonical path, links not yet followed.
@@ -111,7 +111,7 @@ impl Mounts {
             .map(|(_, source)| source)
     }
 
-    /// Reverse translation: the agent's path for a canonical one. The filesystem must match, too.
+    /// Reverse translation: the agent's path for a canonical one. The filesystem must also match.
     ///
     /// If several mappings match, the one with the longest canonical prefix whose forward translation leads back is used, so
     /// that a path hidden by another mount is never shown. `None` if no mapping matches; the canonical path is then

@@ -94,8 +94,8 @@ impl Document {
         Self::toolcall_with(id, chat_ref, call, None, None)
     }
 
-    /// The same with what is known about it beside the specification's fields: the client's evidence of which lines of which
-    /// version of a file it shows (field `evidence`), and what its output came to (field `outcome`).
+    /// The same with more than the specification's fields: the client's evidence of the lines and the version of a file that it
+    /// shows (field `evidence`), and the outcome of its output (field `outcome`).
     #[must_use]
     pub fn toolcall_with(
         id: ObjectId,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_hashed_makes_the_same_document() {
+    fn hashed_text_makes_the_same_document() {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a/b.rs".into() };
         let (text, hash) = ("fn main() {}\u{1F600}", Digest::of("fn main() {}\u{1F600}".as_bytes()));
         let hashed = Document::text_file(source.clone(), HashedText::new(text.into()));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_that_contradicts_itself_is_refused() {
+    fn contradictory_envelope_is_refused() {
         let mut map = Document::system_prompt(&SessionId::new("s").unwrap(), "x").to_json();
         map.insert("identity_hash".into(), Digest::of(b"other").to_string().into());
         assert!(Document::from_json(Value::Object(map)).is_err());

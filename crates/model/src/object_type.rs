@@ -24,7 +24,7 @@ pub enum ObjectType {
 }
 
 impl ObjectType {
-    /// Returns whether objects of this type have context levels: `file` and `toolcall` do, the session's
+    /// True if objects of this type have context levels: `file` and `toolcall` do, the session's
     /// infrastructure does not.
     pub fn is_content(self) -> bool {
         matches!(self, Self::File | Self::Toolcall)

@@ -126,7 +126,7 @@ impl Patch {
         json_patch::patch_unsafe(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
     }
 
-    /// Returns whether the patch only adds, removes and replaces, at most this many levels deep. Other operations can
+    /// True if the patch only adds, removes and replaces, at most this many levels deep. Other operations can
     /// copy values, so a short text could create a document of any length.
     pub fn is_plain(&self, most_levels: usize) -> bool {
         self.0.0.iter().all(|operation| {
@@ -143,7 +143,7 @@ impl Patch {
         self.0.0.iter().map(|operation| operation.path().as_str())
     }
 
-    /// Returns whether the patch has no operation.
+    /// True if the patch has no operation.
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paths_of_a_patch_are_pointers_in_the_order_of_its_operations() {
+    fn paths_of_a_patch_follow_its_operations() {
         let mut patch = Patch::new();
         assert_eq!(patch.paths().next(), None);
         patch.append(&["turns"], json!({}));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_there_whether_it_was_there_before_or_not() {
+    fn put_adds_or_replaces_a_field() {
         let mut patch = Patch::new();
         patch.put(&["a"], json!(2));
         patch.put(&["b", "c/d"], json!([]));
@@ -248,7 +248,7 @@ mod tests {
         json!({"a": 1, "b": 2}), json!({"b": 3, "c~": 4}),
         json!([{"op": "replace", "path": "/b", "value": 3}, {"op": "add", "path": "/c~0", "value": 4}, {"op": "remove", "path": "/a"}])
     )]
-    fn a_patch_between_is_as_long_as_the_change(
+    fn patch_between_is_as_long_as_the_change(
         #[case] old: Value,
         #[case] new: Value,
         #[case] expected: Value,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_does_not_fit_is_an_error() {
+    fn patch_without_its_target_is_an_error() {
         let mut patch = Patch::new();
         patch.remove(&["turns"], 3);
         let chat = Document::chat(&SessionId::new("s").unwrap());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_can_t_be_taken_back_is_an_error_too() {
+    fn irreversible_patch_is_an_error() {
         let patch: Patch = serde_json::from_value(json!([
             { "op": "move", "from": "/turns/0", "path": "/turns" },
             { "op": "remove", "path": "/turns" },
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_multiplies_or_goes_deep_is_not_plain() {
+    fn copying_or_deep_patch_is_not_plain() {
         let patch = |value| serde_json::from_value::<Patch>(value).unwrap();
         let deep = json!([{ "op": "add", "path": "/a/b/c", "value": 1 }]);
         assert!(patch(deep.clone()).is_plain(3) && !patch(deep).is_plain(2));

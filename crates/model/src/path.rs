@@ -1,13 +1,13 @@
 //! Absolute paths, POSIX and Windows, without touching the disk.
 //!
-//! Which rules a path follows is a property of the path that it is relative to, not of the machine: a Windows client and a
-//! Linux client of one store read each other's paths. A Windows path is kept as `C:/folder/file` or
-//! `//server/share/folder/file`; slashes, because the agent's shell, all its tools and Windows itself take them.
+//! The rules for a path depend on the path that it is relative to, not on the machine: a Windows client and a Linux client of
+//! one store read each other's paths. A Windows path is kept as `C:/folder/file` or `//server/share/folder/file`; slashes,
+//! because the agent's shell, all its tools and Windows itself take them.
 
 /// The path, absolute and free of `.`, `..`, doubled and trailing slashes; `None` where it is not absolute.
 ///
-/// A drive letter is made upper case, and a verbatim path (`\\?\C:\`) becomes the plain one. A share is told by its
-/// backslashes (`\\server\share`), because `//server/share` is a POSIX path too.
+/// A drive letter is made upper case, and a verbatim path (`\\?\C:\`) becomes the plain one. Backslashes mark a share
+/// (`\\server\share`), because `//server/share` is also a POSIX path.
 #[must_use]
 pub fn absolute(path: &str) -> Option<String> {
     if path.starts_with('/') {

@@ -61,7 +61,7 @@ pub fn text(raw: &str) -> String {
     escape(raw, false)
 }
 
-/// Escapes text that must be one word (an ID, a tool's name): as [`text`], and white space too.
+/// Escapes text that must be one word (an ID, a tool's name): as [`text`], and also white space.
 #[must_use]
 pub fn word(raw: &str) -> String {
     escape(raw, true)

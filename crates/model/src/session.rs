@@ -43,7 +43,7 @@ impl SetsChange {
         &self.touched
     }
 
-    /// Returns whether nothing changed.
+    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()
     }
@@ -130,7 +130,7 @@ impl Sets {
         }
     }
 
-    /// Removes an ID from the active set; it stays in the pool. Returns whether it was active.
+    /// Removes an ID from the active set; it stays in the pool. Returns true if it was active.
     pub fn deactivate(&mut self, id: &ObjectId, change: &mut SetsChange) -> bool {
         change.remove(&mut self.active, ACTIVE, id)
     }
@@ -141,7 +141,7 @@ impl Sets {
         change.insert(&mut self.pinned, PINNED, id);
     }
 
-    /// Removes a pin. Returns whether it was pinned.
+    /// Removes a pin. Returns true if it was pinned.
     pub fn unpin(&mut self, id: &ObjectId, change: &mut SetsChange) -> bool {
         change.remove(&mut self.pinned, PINNED, id)
     }
@@ -232,7 +232,7 @@ impl Sets {
         Ok(sets)
     }
 
-    /// Returns whether the invariants hold.
+    /// True if the invariants hold.
     pub fn holds(&self) -> bool {
         self.active.is_subset(&self.pool)
             && self.pool.is_subset(&self.index)

@@ -1,4 +1,4 @@
-//! Source bindings: what a sourced object is bound to.
+//! Source bindings of objects.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};

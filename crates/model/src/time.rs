@@ -51,7 +51,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// Returns whether a text is a moment of the year 9999, with its offset.
+/// True if a text is a moment of the year 9999, with its offset.
 fn is_in_last_year(text: &str) -> bool {
     let without_offset = || {
         let (local, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;

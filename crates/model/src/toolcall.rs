@@ -18,7 +18,7 @@ pub struct Toolcall {
     pub args_display: Option<String>,
     /// The complete output text.
     pub content: String,
-    /// How the tool ended.
+    /// The status that the tool ended with.
     pub status: Status,
     /// The file objects that the call read, wrote or named. The caller of an engine gives those that it knows; the engine adds
     /// those that it finds itself.
@@ -42,7 +42,7 @@ impl Toolcall {
     }
 }
 
-/// How a tool execution ended.
+/// The way in which a tool execution ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

@@ -57,7 +57,7 @@ proptest! {
         let leaves = collapsing(&active, current, window, is_pinned);
         prop_assert_eq!(&leaves, &reference(&active, current, window, &pins));
 
-        // What stays now, stays when it is asked again: the window is no ratchet.
+        // Calls that stay now stay at the next request: the window is not a ratchet.
         let rest: Vec<ActiveCall> = active.iter().filter(|s| !leaves.contains(&s.id)).cloned().collect();
         prop_assert!(collapsing(&rest, current, window, is_pinned).is_empty());
     }

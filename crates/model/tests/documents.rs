@@ -1,5 +1,5 @@
-//! Documents and their parts survive their stored form, and nothing that is read makes the library panic.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! Documents and their parts survive their stored form, and damaged input never makes the library panic.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod long;
 
@@ -153,7 +153,7 @@ proptest! {
         let _ = serde_json::from_slice::<context_model::patch::Patch>(&bytes);
     }
 
-    /// What is read of a damaged document is a document with the hashes that it says.
+    /// A document read from damaged bytes has the hashes that it names.
     #[test]
     fn a_damaged_document_is_read_whole_or_refused(bytes in damaged()) {
         if let Ok(document) = serde_json::from_slice::<Document>(&bytes) {
@@ -183,7 +183,7 @@ proptest! {
 
     /// The index decision over histories: what was seen last is what is stored, and equal bytes write nothing.
     #[test]
-    fn the_latest_version_is_what_was_seen_last(seen in observations()) {
+    fn latest_version_is_the_last_observation(seen in observations()) {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
         let mut versions: Vec<Document> = Vec::new();
         for (observation, text) in seen {

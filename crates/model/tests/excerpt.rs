@@ -52,7 +52,7 @@ fn a_failure_inside_a_long_line_is_in_sight() {
 }
 
 #[test]
-fn the_place_above_a_blank_line() {
+fn place_above_a_blank_line_is_shown() {
     let mut lines: Vec<String> = numbered(1_000).lines().map(str::to_owned).collect();
     lines.splice(
         497..502,
@@ -192,19 +192,19 @@ fn refused_parts(#[case] wanted: Part, #[case] sentence: &str) {
 #[case("x".repeat(70_000))]
 #[case(r"\w{500}{500}".to_owned())]
 #[case("(".repeat(5_000) + &")".repeat(5_000))]
-fn a_pattern_that_is_too_large_is_refused(#[case] pattern: String) {
+fn oversized_pattern_is_refused(#[case] pattern: String) {
     let error = part(&numbered(20), &Part::Grep(pattern), 1_000).expect_err("must be refused");
     assert!(error.to_string().starts_with("grep takes a regular expression"), "{error}");
 }
 
 #[test]
-fn a_pattern_of_many_words_is_none_too_large() {
+fn pattern_of_many_words_is_accepted() {
     let words: Vec<String> = (7..70).map(|n| format!("line {n} of the output")).collect();
     let passage = part(&numbered(20), &Part::Grep(words.join("|")), 10_000).expect("valid");
     assert_eq!(passage.lines, 14, "{}", passage.text);
 }
 
-/// What a search finds first is shown at more length than the beginning of a log.
+/// The excerpt of a search shows more of its beginning than that of a log.
 #[test]
 fn a_search_shows_more_of_its_beginning() {
     let hits: String = (0..1_000).map(|n| format!("src/a.rs:{n}: {}\n", "x".repeat(70))).collect();
@@ -219,7 +219,7 @@ fn a_search_shows_more_of_its_beginning() {
 #[rstest]
 #[case(9, 1)]
 #[case(10, 2)]
-fn the_first_lines_take_no_more_than_they_may(#[case] head_chars: usize, #[case] shown: usize) {
+fn first_lines_keep_to_their_budget(#[case] head_chars: usize, #[case] shown: usize) {
     let gate = Gate {
         threshold_tokens: 10,
         head_lines: 5,

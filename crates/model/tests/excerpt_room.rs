@@ -1,4 +1,4 @@
-//! How much an excerpt and a part have room for, to the character.
+//! The room for an excerpt and a part, to the character.
 
 use context_model::excerpt::{Gate, Part, excerpt, part};
 

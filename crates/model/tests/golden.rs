@@ -1,5 +1,5 @@
 //! The golden vectors that the tests of both languages read: canonical JSON, hashes, rendered lines.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_model::canonical;
 use context_model::hash::{Digest, content_hash};

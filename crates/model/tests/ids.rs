@@ -1,5 +1,5 @@
-//! IDs, digests and codes: which name is whose, and that each says itself.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! IDs, digests and codes: their owners, and their text forms.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::io::Write as _;
 
@@ -68,7 +68,7 @@ fn the_objects_of_a_session_have_its_name() {
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 #[test]
-fn a_digest_is_the_same_however_it_came() {
+fn digest_is_the_same_from_bytes_and_text() {
     let digest = Digest::of(b"abc");
     assert_eq!((digest.to_string().as_str(), format!("{digest:?}").as_str()), (ABC, ABC));
     assert_eq!(source_hash(b"abc"), digest);
@@ -96,7 +96,7 @@ fn a_digest_is_the_same_however_it_came() {
 #[case::an_odd_number(&ABC[1..])]
 #[case::no_digit("xa7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")]
 #[case::no_second_digit("bx7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")]
-fn what_is_no_digest_is_refused(#[case] text: &str) {
+fn malformed_digest_is_refused(#[case] text: &str) {
     assert_eq!(text.parse::<Digest>().unwrap_err().code(), ErrorCode::InvalidArgument);
 }
 

@@ -67,7 +67,7 @@ fn an_edit_keeps_its_small_texts() {
 }
 
 #[test]
-fn a_command_shows_how_it_begins() {
+fn command_shows_its_beginning() {
     let command = format!("\ncat > \"a b.py\" <<'EOF'\n{}EOF", "print(1)\n".repeat(80));
     let collapsed =
         collapse_args("bash", &args(json!({ "command": command })), "t", CWD).expect("long enough");
@@ -94,7 +94,7 @@ fn nothing_to_gain(#[case] input: Value) {
 
 /// The text that an edit replaced leaves in both shapes of an edit's arguments; a short one and a marker stay.
 #[test]
-fn the_old_text_of_an_edit() {
+fn old_text_of_an_edit_collapses() {
     let (long, short) = ("x\n".repeat(KEPT_CHARS), "y".repeat(KEPT_CHARS));
     let marker = format!("[collapsed #ab12: 900 chars, begins \"{}\"]", "z".repeat(KEPT_CHARS));
     let edits = [&long, &short, &marker].map(|old| json!({ "oldText": old, "newText": long }));
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(check(&before, &after, &tag), collapsed.strings);
         prop_assert!(collapsed.strings > 0 && size(&collapsed.args) < size(&input));
         prop_assert_eq!(collapse_args(tool, &collapsed.args, &tag, CWD), None, "a second time changes nothing");
-        // A call that repeats what now stands there is refused; the call as it was made is not.
+        // A call that repeats the marker is refused; the call as it was made is not.
         prop_assert!(imitation(&collapsed.args, |issued| issued == tag).is_some());
         prop_assert!(imitation(&input, |issued| issued == tag).is_none());
     }
@@ -223,9 +223,9 @@ fn a_marker_says_how_long_the_text_was() {
     assert_eq!(tag_in("[collapsed #: 500 chars]"), None);
 }
 
-/// Quotes are two characters each in JSON, so a mark that is no shorter to read would be shorter to send.
+/// Quotes are two characters each in JSON, so a mark that reads as long as its text would be shorter to send.
 #[test]
-fn a_mark_is_shorter_than_its_text_in_any_count() {
+fn mark_is_shorter_than_its_text_in_characters_and_json() {
     let text = "\"".repeat(KEPT_CHARS + 1);
     let input = args(json!({ "path": "a", "content": text }));
     assert!(collapse_args("write", &input, "t", CWD).is_some());
@@ -233,7 +233,7 @@ fn a_mark_is_shorter_than_its_text_in_any_count() {
 }
 
 #[test]
-fn the_tags_of_all_markers_among_arguments() {
+fn tags_are_found_in_all_arguments() {
     let mark = |tag: &str| format!("[collapsed #{tag}: 900 chars]");
     let input = args(json!({
         "path": "a", "count": 3, "content": mark("a1"),
@@ -249,7 +249,7 @@ fn the_tags_of_all_markers_among_arguments() {
 }
 
 #[test]
-fn what_collapsing_saves_is_counted_in_tokens_too() {
+fn collapsing_reports_the_saved_chars() {
     let long = "old ".repeat(200);
     let input = json!({ "path": "/w/a", "oldText": long, "newText": "n" });
     let input = input.as_object().unwrap();

@@ -1,5 +1,5 @@
-//! Path translation: longest prefix at segment borders, round trips, nothing escapes.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! Path translation: longest prefix at segment borders, round trips, no way out of a mount.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod long;
 
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_displayed_leads_back((mounts, _) in any_mounts(), path in absolute()) {
+    fn displayed_path_resolves_to_its_source((mounts, _) in any_mounts(), path in absolute()) {
         let resolved = mounts.resolve(&path);
         // The displayed path may be another one of several that lead there, and never one that leads elsewhere.
         if let Some(shown) = mounts.reverse(&resolved.source) {
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn a_normal_path_is_absolute_plain_and_stays_as_it_is(base in absolute(), raw in raw_path()) {
+    fn normal_path_is_absolute_and_unchanged(base in absolute(), raw in raw_path()) {
         let path = normalise(&base, &raw);
         prop_assert!(path.starts_with('/'));
         prop_assert!(path == "/" || path[1..].split('/').all(|s| !matches!(s, "" | "." | "..")));

@@ -1,4 +1,4 @@
-//! What a tool call touched, from real shapes of arguments and outputs.
+//! The files that a tool call touched, from real shapes of arguments and outputs.
 
 use context_model::observe::{Candidate, Certainty, MAX_FROM_BASH, MAX_LISTED, TouchedFiles, observe};
 use proptest::prelude::*;
@@ -149,7 +149,7 @@ fn outputs(#[case] command: &str, #[case] output: &str, #[case] expected: &[&str
 }
 
 #[test]
-fn what_is_taken_is_bounded() {
+fn paths_from_an_output_are_bounded() {
     let many: String = (0..5_000).map(|i| format!("src/file{i}.rs\n")).collect();
     assert_eq!(observe("find", &args(json!({})), &many, true).len(), MAX_LISTED);
     assert_eq!(observe("bash", &args(json!({ "command": "find src" })), &many, true).len(), MAX_FROM_BASH);
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// What shells and their tools do with the words of a command.
+/// The effect of shells and their tools on the words of a command.
 #[rstest]
 #[case::a_listing_and_more("ls src && echo done", "a.ts\n", &["D src", "D a.ts"])]
 #[case::a_program_in_a_file("jq -f prog.jq data.json", "", &["R data.json"])]
@@ -228,9 +228,7 @@ fn words_of_commands(#[case] command: &str, #[case] output: &str, #[case] expect
 }
 
 #[rstest]
-fn a_tool_that_failed_has_touched_nothing(
-    #[values("read", "write", "edit", "ls", "find", "glob", "grep")] tool: &str,
-) {
+fn failed_tool_touches_no_files(#[values("read", "write", "edit", "ls", "find", "glob", "grep")] tool: &str) {
     let input = args(json!({ "path": "src/a.rs" }));
     for (ok, is_empty) in [(true, false), (false, true)] {
         assert_eq!(observe(tool, &input, "b.rs:1: x", ok).is_empty(), is_empty, "{tool}");

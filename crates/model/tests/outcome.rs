@@ -1,4 +1,4 @@
-//! What stands in place of an output: what runners, compilers, searches and reads came to, in words that nothing can forge.
+//! The outcomes of runners, compilers, searches and reads, in words that no output can forge.
 
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -37,11 +37,11 @@ fn recorded_runs(#[case] command: &str, #[case] output: &str, #[case] expected: 
     let failed = format!("{output}\n\nCommand exited with code 1");
     assert_eq!(told(&failed, Status::Fail), format!("{expected} (exit 1)"));
     let read = of("bash", json!({ "command": "cat log.txt" }), output, Status::Ok).unwrap();
-    assert_eq!(read, format!("{} lines", output.lines().count()), "a log that is read is no run");
+    assert_eq!(read, format!("{} lines", output.lines().count()), "reading a log is not a run");
 }
 
 #[test]
-fn an_error_is_told_in_its_own_words() {
+fn error_is_quoted_verbatim() {
     let trace = include_str!("outcomes/traceback.txt");
     let told =
         of("bash", json!({ "command": "./import.py" }), &format!("Exit code 1\n{trace}"), Status::Fail);
@@ -84,7 +84,7 @@ fn an_error_is_told_in_its_own_words() {
 #[case::warnings_of_a_linter("bash", json!({ "command": "npx eslint ." }), "/shop/a.js\n  1:2  warning  x\n\n\u{2716} 2 problems (0 errors, 2 warnings)", Status::Ok, Some("2 warnings"))]
 #[case::written("write", json!({ "path": "a.rs" }), "a\nb\nc", Status::Ok, None)]
 #[case::any_other("web_search", json!({ "query": "x" }), "a\nb", Status::Ok, Some("2 lines"))]
-fn what_calls_came_to(
+fn outcomes_of_calls(
     #[case] tool: &str,
     #[case] args: Value,
     #[case] content: &str,
@@ -101,7 +101,7 @@ fn what_calls_came_to(
 #[case::a_name("2 failed: a.test.ts, secret.test.ts (exit 1)", "FAIL a.test.ts\nFAIL x.test.ts")]
 #[case::a_place("1 error: src/secret.rs:12", "src/x.rs:12:5: error")]
 #[case::a_match("2 matches in secret.rs", "x.rs:1: a\nx.rs:2: b")]
-fn what_was_taken_out_of_an_output_is_no_longer_said_by_it(#[case] outcome: &str, #[case] text: &str) {
+fn outcome_of_a_removed_text_is_no_longer_said(#[case] outcome: &str, #[case] text: &str) {
     assert!(!is_said_by(outcome, text));
 }
 
@@ -111,7 +111,7 @@ fn lines_that_are_known_need_no_count() {
 }
 
 #[test]
-fn of_a_long_output_the_ends_are_read() {
+fn long_output_is_read_at_its_ends() {
     let middle = "noise\n".repeat(200_000);
     let output = format!("{middle}{}", include_str!("outcomes/go-test.txt"));
     let told = of("bash", json!({ "command": "go test" }), &output, Status::Ok);
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// What a line says before its outcome can't pose as one.
+/// The part of a line before its outcome can't pose as one.
 #[rstest]
 #[case::a_command("make all", "make all")]
 #[case::one_with_an_arrow("echo 'a' -> b", "\"echo 'a' -> b\"")]
@@ -199,6 +199,6 @@ proptest! {
 #[case::one_that_names_a_field("echo ok id=0a1b2c3d", "\"echo ok id=0a1b2c3d\"")]
 #[case::a_flag_with_such_a_name("run --id=3 --status=ok a=b x => y", "run --id=3 --status=ok a=b x => y")]
 #[case::nothing("", "")]
-fn what_a_line_says_before_its_outcome(#[case] gist: &str, #[case] expected: &str) {
+fn subject_cannot_pose_as_an_outcome(#[case] gist: &str, #[case] expected: &str) {
     assert_eq!(subject(gist), expected);
 }

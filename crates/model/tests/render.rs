@@ -1,5 +1,5 @@
-//! Rendered lines: one object is one line, and its fields can be read back whatever the names hold.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! Rendered lines: one object is one line, and its fields can be read back from any names.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod long;
 
@@ -34,7 +34,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
 }
 
-/// Returns whether a terminal, an editor or a JSON reader could see more or less than one line of visible characters.
+/// True if a terminal, an editor or a JSON reader could see more or less than one line of visible characters.
 fn is_plain(line: &str) -> bool {
     !line.chars().any(|c| {
         c.is_control()
@@ -169,7 +169,7 @@ proptest! {
 #[case::no_digits("\\u{}")]
 #[case::surrogate("\\u{d800}")]
 #[case::beyond("\\u{110000}")]
-fn what_was_not_escaped_by_us_is_not_unescaped(#[case] shown: &str) {
+fn foreign_escape_is_not_unescaped(#[case] shown: &str) {
     assert_eq!(unescape(shown), None);
 }
 
@@ -189,6 +189,6 @@ fn usual_paths_stay_readable(#[case] path: &str, #[case] shown: &str) {
 #[case("a\nb\rc", "a\\u{a}b\\u{d}c")]
 #[case("\u{1b}[31m", "\\u{1b}[31m")]
 #[case("a\u{2028}b\u{2029}c\u{200b}d\u{85}e", "a\\u{2028}b\\u{2029}c\\u{200b}d\\u{85}e")]
-fn a_quoted_line(#[case] raw: &str, #[case] expected: &str) {
+fn quoted_line_escapes_control_characters(#[case] raw: &str, #[case] expected: &str) {
     assert_eq!(context_model::render::line(raw), expected);
 }

@@ -1,6 +1,6 @@
-//! A session's sets: the invariants after any sequence of operations, taking back, and the
-//! equality of the patch chain with the whole document.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! A session's sets: the invariants after any sequence of operations, taking back, and the equality of the patch chain with the
+//! whole document.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod long;
 
@@ -67,7 +67,7 @@ fn apply(sets: &mut Sets, step: &Step, past: &[Sets], change: &mut SetsChange) {
     }
 }
 
-/// What each operation means, as the specification says, of the object it names.
+/// Checks the meaning of each operation for the object that it names, as the specification has it.
 fn check_meaning(sets: &Sets, step: &Step, before: &Sets, past: &[Sets]) {
     match step {
         Step::Encounter(n) => assert!(sets.index().contains(&id(*n))),
@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(long::cases(2_000)))]
 
     #[test]
-    fn a_change_that_was_not_saved_can_be_taken_back(
+    fn unsaved_change_can_be_taken_back(
         steps in prop::collection::vec(step(), 1..30),
         lost in prop::collection::vec(step(), 1..20),
     ) {

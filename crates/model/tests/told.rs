@@ -1,6 +1,6 @@
-//! What a chat records of what the model was told, and that a chat which is adopted keeps it.
+//! A chat records notices and evidence, and an adopted chat keeps them.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, RollReason, RollReceipt, adopt, said_id};
 use context_model::hash::Digest;
@@ -20,7 +20,7 @@ fn notices_are_read_back_and_are_no_rolls() {
     let [a, b] = [b"a", b"b"].map(|text| Digest::of(text));
     let told = [notice("a", Some(a), b), notice("b", None, a)];
     let mut patch = ChatPatch::new(0);
-    assert!(!patch.notices(&told, None, None), "there is no turn yet");
+    assert!(!patch.notices(&told, None, None), "the chat has no turn yet");
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
     assert!(
         patch.notices(&told[..1], Some(("here", &["a line".to_owned()])), None)
@@ -39,7 +39,7 @@ fn notices_are_read_back_and_are_no_rolls() {
 fn evidence_is_read_back_and_is_no_roll() {
     let entries = [json!({ "call": "a", "evidence": null }), json!({ "call": "b" }), json!(1)];
     let mut patch = ChatPatch::new(0);
-    assert!(!patch.evidence(&entries), "there is no turn yet");
+    assert!(!patch.evidence(&entries), "the chat has no turn yet");
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
     assert!(patch.evidence(&entries[..1]) && patch.evidence(&entries[1..]));
     let document = patch::apply(empty(), [patch.patch()]).unwrap();
@@ -48,7 +48,7 @@ fn evidence_is_read_back_and_is_no_roll() {
     assert_eq!((chat.rolls().count(), chat.notices().count()), (0, 0));
 }
 
-/// Whoever goes back in a conversation keeps what was told beyond that point: its messages may be there still.
+/// A user who goes back in a conversation keeps the notices beyond that point: its messages may be there still.
 #[test]
 fn adopted_chat_takes_along_what_others_tell() {
     let session = SessionId::new("s").unwrap();
@@ -74,7 +74,7 @@ fn adopted_chat_takes_along_what_others_tell() {
     assert_eq!(chat.notices().collect::<Vec<_>>(), [told("a"), told("b")]);
     assert_eq!(chat.evidence().collect::<Vec<_>>(), [&json!({ "call": "c" })]);
     let none = adopt(&session, &empty(), &[&later], &[]).unwrap();
-    assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
+    assert_eq!(Chat::of(&none).notices().count(), 0, "the chat has no turn for it");
 }
 
 fn receipt() -> RollReceipt {
@@ -90,7 +90,8 @@ fn receipt() -> RollReceipt {
     }
 }
 
-/// A session that goes back keeps what a later roll made of the messages that stay, and nothing of what the conversation has left.
+/// A session that goes back keeps the effects of a later roll on the messages that stay, and nothing of the messages that it
+/// left.
 #[test]
 fn rolls_stay_with_what_is_before_them() {
     let call = |names: &[&str]| names.iter().map(|name| ObjectId::new(*name)).collect::<Vec<_>>();

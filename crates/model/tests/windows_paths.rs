@@ -1,5 +1,5 @@
 //! Paths of Windows: drives, shares, both kinds of slashes, and the ways in which shells write them.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_model::mounts::{MountMapping, Mounts};
 use context_model::path::{absolute, normalise, share};
@@ -83,7 +83,7 @@ fn mounts_lead_from_posix_to_windows_and_back() {
 
 proptest! {
     #[test]
-    fn a_normal_path_stays_as_it_is(
+    fn normal_path_is_unchanged(
         base in prop::sample::select(vec!["C:/", "D:/w", "//server/share", "//server/share/w"]),
         raw in r"(//|/|\\\\|[a-z]:)?([a-c.:/\\]|\.\.){0,12}",
     ) {
@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(&normalise(base, &path), &path);
         prop_assert_eq!(&normalise(&path, "."), &path);
         prop_assert!(!path.contains('\\') && !path.split('/').any(|name| name == "." || name == ".."));
-        // What is kept can be handed to Windows and comes back as it is.
+        // A kept path can be handed to Windows, and is read back unchanged.
         prop_assert_eq!(absolute(&path.replace('/', r"\")), Some(path));
     }
 }

@@ -1,4 +1,4 @@
-//! How long ago the provider was last sent the request, by whichever clock is sane.
+//! The time since the provider was last sent the request, by a sane clock.
 //!
 //! A host hands over its own time with each call, and stamps its answers. Some stamp seconds, zero, or always the same, and
 //! some give no times at all. So a stamp counts only if it lies between the request that it answers and now, and the host's
@@ -40,7 +40,7 @@ impl CacheClock {
         };
         self.answered = match (stamp.filter(is_possible), asked) {
             (Some(host), _) => Some(Moment { host, own: asked.map_or(now.own, |asked| asked.own) }),
-            // An answer that comes together with an earlier one: nobody knows when it was asked for, but not later than now.
+            // An answer that comes together with an earlier one: its request's time is unknown, but it is not later than now.
             (None, asked) => Some(asked.unwrap_or(now)),
         };
     }
@@ -58,7 +58,7 @@ impl CacheClock {
         self.answered = self.asked;
     }
 
-    /// Milliseconds since the provider was last asked; `None` if nobody knows.
+    /// Returns the milliseconds since the provider was last asked; `None` if that is unknown.
     pub fn idle(&self, now: Moment) -> Option<i64> {
         let last = self.answered?;
         let (host, own) = (now.host.saturating_sub(last.host), now.own.saturating_sub(last.own));
@@ -72,10 +72,10 @@ impl CacheClock {
     }
 }
 
-/// No host has been idle for so long: its time is not in milliseconds.
+/// The longest possible pause of a host: after a longer one, its time is not in milliseconds.
 const TEN_YEARS_MS: i64 = 315_360_000_000;
 
-/// The moment of an earlier process that a stamp tells, if it is possible.
+/// Returns the moment of an earlier process in a stamp, if it is possible.
 fn earlier(stamp: Option<i64>, now: Moment) -> Option<Moment> {
     let is_possible = |stamp: &i64| {
         (1..=now.host.saturating_add(TOLERANCE_MS)).contains(stamp) && now.host - stamp < TEN_YEARS_MS
@@ -143,7 +143,7 @@ mod tests {
     #[rstest]
     #[case(TEN_YEARS_MS - 1, TEN_YEARS_MS - 1)]
     #[case(TEN_YEARS_MS, 5)]
-    fn a_host_that_was_idle_for_years(#[case] host: i64, #[case] idle: i64) {
+    fn host_may_be_idle_for_years(#[case] host: i64, #[case] idle: i64) {
         let mut clock = CacheClock::default();
         clock.answer(Some(1), Moment { host: 1, own: 0 });
         assert_eq!(clock.idle(Moment { host: 1 + host, own: 5 }), Some(idle));

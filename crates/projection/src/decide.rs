@@ -19,7 +19,7 @@ pub struct Roll {
     /// Places of reasoning that is not stale but depends on what changes, ascending: it leaves with them, or the provider drops
     /// it.
     pub reasoning: Vec<usize>,
-    /// How many of these belong to the running turn.
+    /// The number of these that belong to the running turn.
     pub reasoning_running: usize,
     /// The rent that these items have paid, in fresh input tokens.
     pub rent: f64,
@@ -32,7 +32,7 @@ pub struct Roll {
     pub gain: f64,
     /// Model calls until the savings exceed the cost; 0 if it is free, `None` if they never do.
     pub pays_back_after_calls: Option<u32>,
-    /// Why.
+    /// The reason for the roll.
     pub reason: RollReason,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Cut {
     pub(super) place: usize,
     pub(super) removed: u64,
     pub(super) rent: f64,
-    /// The expected cost of what has to be written again, in fresh input tokens.
+    /// The expected cost of the tokens that have to be written again, in fresh input tokens.
     pub(super) cost: f64,
     /// The cost if the provider still has it.
     pub(super) most: f64,
@@ -135,8 +135,8 @@ impl Ledger {
         Some(self.roll(policy, best, reason))
     }
 
-    /// The roll of everything stale that the model has seen, whatever it costs: a user asked for it. Where a provider binds
-    /// reasoning, what that of the running turn depends on stays.
+    /// Returns the roll of everything stale that the model has seen, at any cost: a user asked for it. If a provider binds
+    /// reasoning, text that the reasoning of the running turn depends on stays.
     pub fn asked(&self, policy: &Policy) -> Option<Roll> {
         let all = self.best(policy, |cut| cut.removed as f64)?;
         Some(self.roll(policy, all, RollReason::Asked))
@@ -201,9 +201,9 @@ impl Ledger {
         })
     }
 
-    /// Returns what it saves to keep the next calls below a step in the price, by removing so many tokens. Where text
-    /// must wait for the user's turn, the calls of such a turn count; otherwise those of a request that is already too
-    /// large, as many as there were so far at most.
+    /// Returns the saving of keeping the next calls below a step in the price by removing this many tokens. If text must wait
+    /// for the user's turn, the calls of such a turn count; otherwise those of a request that is already too large, at most as
+    /// many as there were so far.
     fn below_a_step(&self, policy: &Policy, total: u64, removed: u64) -> f64 {
         let after = total.saturating_sub(removed);
         let (steps, growth) = (&policy.price_steps, self.growth());

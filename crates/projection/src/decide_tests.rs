@@ -27,8 +27,7 @@ fn ten_calls(system_tokens: u64, calls_a_turn: usize) -> Ledger {
     ledger
 }
 
-/// Checks what it saves to remove some of 10,000 tokens behind a system part, in tokens that are read once more than
-/// without.
+/// Checks the saving of removing some of 10,000 tokens behind a system part, in tokens that are read once more than without.
 #[rstest]
 #[case::no_step(&[], Binding::None, 0, 5_000, 0.0)]
 #[case::a_step_that_it_stays_above(&[(4_000, 2.0)], Binding::None, 0, 5_000, 0.0)]
@@ -58,14 +57,13 @@ fn staying_below_a_step(
 
 /// A turn of two calls would go above the step in its last one.
 #[test]
-fn of_a_short_turn_only_its_own_calls_count() {
+fn short_turn_counts_only_its_own_calls() {
     let policy =
         Policy { price_steps: steps(&[(11_000, 2.0)]), binding: Binding::Drops, ..Policy::new(EXACT) };
     assert_eq!(ten_calls(0, 2).below_a_step(&policy, 10_000, 5_000), 5_000.0 * EXACT.read);
 }
 
-/// The most that rolls may cost now: an eighth of what the session has spent, less what earlier ones have cost beyond
-/// their savings.
+/// The maximum cost of rolls now: an eighth of the session's cost, less the excess of earlier rolls over their savings.
 #[rstest]
 #[case::nothing_spent(&[], 0.0)]
 #[case::fresh_tokens(&[Do::Call], 10_000.0 * 1.25 / 8.0)]
@@ -83,7 +81,7 @@ fn of_a_short_turn_only_its_own_calls_count() {
     (10_000.0 * 1.25 + 3.0 * 2_000.0 * 1.25) / 8.0 + 3.0 * 8_000.0 * 0.125
 )]
 #[case::undone_it_saves_nothing(&[Do::Call, Do::Roll, Do::Undo, Do::DeadCall], 10_000.0 * (1.25 + 1.25) / 8.0)]
-fn what_rolls_may_cost(#[case] all: &[Do], #[case] most: f64) {
+fn debt_cap_bounds_the_cost_of_rolls(#[case] all: &[Do], #[case] most: f64) {
     let mut ledger = Ledger::new(0);
     ledger.push(Item::new(10_000, 2_000));
     let policy = Policy { debt_cap: 0.125, ..Policy::new(EXACT) };
@@ -91,11 +89,8 @@ fn what_rolls_may_cost(#[case] all: &[Do], #[case] most: f64) {
         one.to(&mut ledger, &policy);
     }
     assert!(ledger.affords(most, &policy) && !ledger.affords(most + 1.0, &policy));
-    assert!(
-        ledger.affords(0.0, &Policy { debt_cap: -1e9, ..policy.clone() }),
-        "what is free can be afforded"
-    );
-    assert!(ledger.affords(1e9, &Policy { debt_cap: f64::INFINITY, ..policy }), "there is no bound");
+    assert!(ledger.affords(0.0, &Policy { debt_cap: -1e9, ..policy.clone() }), "a free roll can be afforded");
+    assert!(ledger.affords(1e9, &Policy { debt_cap: f64::INFINITY, ..policy }), "without a bound");
 }
 
 /// An event of a ledger with one item.
@@ -143,7 +138,7 @@ fn growth_of_a_request(#[case] all: &[Do], #[case] growth: f64) {
 }
 
 #[test]
-fn an_item_counts_as_it_is_shown() {
+fn item_counts_as_it_is_shown() {
     let mut ledger = Ledger::new(500);
     ledger.push(Item::new(700, 20));
     assert_eq!([0, 1].map(|place| ledger.tokens_at(place)), [700, 0]);
@@ -168,7 +163,7 @@ fn rent_of_an_item(#[case] all: &[Do], #[case] tokens: f64) {
     assert_eq!(ledger.rollable().map(|(_, _, paid)| paid).sum::<f64>(), tokens * EXACT.read);
 }
 
-/// Reasoning of which nothing is left no longer depends on anything.
+/// Reasoning with nothing left no longer depends on anything.
 #[rstest]
 #[case::all_of_it_left(0, 0)]
 #[case::some_of_it_is_left(10, 1)]
@@ -186,7 +181,7 @@ fn reasoning_that_is_rolled(#[case] tokens_ref: u64, #[case] left: usize) {
 #[case::above_a_step(&[(2_000, 3.0)], Reach::AnyPrefix, 3.0 * 8_000.0)]
 #[case::that_the_roll_goes_below(&[(10_500, 3.0)], Reach::AnyPrefix, 8_000.0)]
 #[case::with_the_system_part(&[], Reach::Endings(1), 9_000.0 + 1_000.0)]
-fn what_a_roll_writes_again(#[case] all: &[(u64, f64)], #[case] reach: Reach, #[case] tokens: f64) {
+fn roll_pays_for_rewritten_tokens(#[case] all: &[(u64, f64)], #[case] reach: Reach, #[case] tokens: f64) {
     let mut ledger = ten_calls(1_000, 10);
     ledger.set_stale(1, true);
     let policy = Policy { price_steps: steps(all), reach, ..Policy::new(EXACT) };

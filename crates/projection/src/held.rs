@@ -1,5 +1,5 @@
-//! Why text that could leave a request is still there, and what its next chance is. All of it is what
-//! [`Ledger::decide`] itself goes by, so that what a user reads is the reason and no guess.
+//! The reason why text that could leave a request is still there, and its next chance. They use the same figures as
+//! [`Ledger::decide`], so that a user reads the actual reason and not a guess.
 
 use super::decide::Cut;
 use super::ledger::Ledger;
@@ -10,13 +10,13 @@ use super::policy::Policy;
 pub struct HeldBack {
     /// Estimated tokens that would leave.
     pub tokens: u64,
-    /// Why they stay.
+    /// The reason why they stay.
     pub because: Because,
-    /// When they may leave; `None` if that can't be told, such as only once the window fills up.
+    /// The time when they may leave; `None` if that is unknown, such as only once the window fills up.
     pub chance: Option<Chance>,
 }
 
-/// Why text stays.
+/// The reason why text stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Because {
     /// Nothing may leave now: the user's switch, or the model can't bring text back.
@@ -33,30 +33,30 @@ pub enum Because {
     Bound,
     /// The model would lose reasoning that is worth more than what it saves.
     Reasoning,
-    /// What would have to be written to the cache again costs more than keeping it has cost so far.
+    /// Keeping it has cost less so far than writing the text after it to the cache again.
     Dear,
-    /// Rolls have cost more than they have saved so far, as much as they may.
+    /// Rolls have cost more than they have saved so far, up to their limit.
     Debt,
 }
 
-/// When text may leave.
+/// The time when text may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chance {
     /// With the next call.
     Call,
     /// When the user speaks next.
     Prompt,
-    /// In about so many calls.
+    /// After about this many calls.
     Calls(u32),
     /// When the user speaks after a pause that is longer than the provider keeps its cache.
     Pause,
 }
 
-/// More calls than this are no chance that is worth telling.
+/// A chance after more calls than this is not reported.
 const MOST_CALLS: f64 = 200.0;
 
 impl Ledger {
-    /// Why [`Ledger::decide`] takes nothing of what is stale.
+    /// Returns the reason why [`Ledger::decide`] leaves all stale text in place.
     pub(super) fn obstacle(&self, policy: &Policy) -> Because {
         let total = self.total_tokens();
         let part = policy.asked_part(total);
@@ -65,7 +65,7 @@ impl Ledger {
             return Because::Turn;
         }
         let Some((last, ..)) = self.rollable().next() else { return Because::Unseen };
-        // What stands before the reasoning of the running turn waits, whatever it costs.
+        // Text before the reasoning of the running turn waits, at any cost.
         let bound = self.bound_before(policy, hard);
         let before: u64 = self.rollable().filter(|(place, ..)| *place < bound).map(|one| one.1).sum();
         if last < bound || 2 * before > self.stale_tokens() {
@@ -81,7 +81,7 @@ impl Ledger {
         }
     }
 
-    /// The calls until what is stale has paid for a roll, if nothing else changes; `None` if that takes too long.
+    /// Returns the calls until stale text has paid for a roll, if nothing else changes; `None` if that takes too long.
     pub(super) fn calls_until_paid(&self, policy: &Policy) -> Option<u32> {
         let total = self.total_tokens();
         let part = policy.asked_part(total);

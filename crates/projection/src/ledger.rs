@@ -1,4 +1,4 @@
-//! The sequence of what a request shows, and the rent that each stale item has paid.
+//! The sequence of a request's items, and the rent that each stale item has paid.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Returns what the call costs, in fresh input tokens, without the tokens of the answer.
+    /// Returns the cost of the call, in fresh input tokens, without the tokens of the answer.
     pub fn cost(&self, prices: &Prices) -> f64 {
         self.read_tokens as f64 * prices.read + self.written_tokens as f64 * prices.write
     }
@@ -47,7 +47,7 @@ pub struct Ledger {
     cached: usize,
     /// The places, ascending, at which those requests ended that are still a prefix of what is shown.
     ends: Vec<usize>,
-    /// Stale, visible items and what each has paid.
+    /// Stale, visible items and the rent that each has paid.
     pub(super) stale: BTreeMap<usize, Account>,
     stale_tokens: u64,
     /// Model calls so far.
@@ -116,7 +116,7 @@ impl Ledger {
     }
 
     /// Sets whether an item is stale. A stale one pays rent from the first call after the one that shows it; one that is needed
-    /// again loses its account. Returns whether that changed anything: an item that is fixed, unknown or no larger
+    /// again loses its account. Returns true if that changed anything: an item that is fixed, unknown or no larger
     /// than its reference is never stale.
     pub fn set_stale(&mut self, place: usize, stale: bool) -> bool {
         let Some(item) = self.items.get(place) else { return false };
@@ -177,12 +177,12 @@ impl Ledger {
         charge
     }
 
-    /// Notes what a roll that is executed costs, if the provider still has what it writes again.
+    /// Notes the cost of an executed roll, if the provider still has the tokens that it writes again.
     pub fn pay(&mut self, roll: &Roll) {
         self.debt += roll.most;
     }
 
-    /// Returns whether rolls may cost this much more now.
+    /// True if rolls may cost this much more now.
     pub(super) fn affords(&self, cost: f64, policy: &Policy) -> bool {
         cost <= 0.0 || policy.debt_cap.is_infinite() || self.debt + cost <= policy.debt_cap * self.spent
     }
@@ -198,7 +198,7 @@ impl Ledger {
         (nearer > 0.0).then(|| (self.debt + cost - policy.debt_cap * self.spent) / nearer)
     }
 
-    /// Changes what would replace an item in a roll. The rent that it has paid stays paid.
+    /// Changes the reference that would replace an item in a roll. The rent that it has paid stays paid.
     pub fn retarget(&mut self, place: usize, tokens_ref: u64) {
         let Some(item) = self.items.get_mut(place) else { return };
         if item.tokens_ref == tokens_ref {
@@ -217,8 +217,8 @@ impl Ledger {
         }
     }
 
-    /// Replaces an item with another one that is not stale: with its reference in a roll, with what it was when that is
-    /// undone. If its size differs from what is shown there, nothing from there on is cached any more.
+    /// Replaces an item with another one that is not stale: with its reference in a roll, with the earlier item when that is
+    /// undone. If its size differs from the size shown there, nothing from there on is cached any more.
     pub fn replace(&mut self, place: usize, item: Item) {
         self.set_stale(place, false);
         let Some(shown) = self.items.get_mut(place) else { return };
@@ -240,7 +240,7 @@ impl Ledger {
         }
     }
 
-    /// Someone else changed the request from this place on, so nothing at or after it is cached.
+    /// Another program changed the request from this place on, so nothing at or after it is cached.
     pub fn break_at(&mut self, place: usize) {
         self.cached = self.cached.min(place);
         while self.ends.last().is_some_and(|end| *end > place) {
@@ -253,8 +253,8 @@ impl Ledger {
         self.is_rebuilding = true;
     }
 
-    /// The contents were rebuilt from a transcript: they have been in requests, and what is stale has paid its rent there.
-    /// `is_cached` says whether the provider still has everything up to the last answer cached; otherwise nothing is.
+    /// Notes that the contents were rebuilt from a transcript: they have been in requests, and stale ones have paid their rent
+    /// there. `is_cached` is true if the provider still has everything up to the last answer cached; otherwise nothing is.
     pub fn assume_shown(&mut self, is_cached: bool) {
         self.is_rebuilding = false;
         if !is_cached {
@@ -269,7 +269,7 @@ impl Ledger {
         self.items.len()
     }
 
-    /// Returns whether there are no items.
+    /// True if there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -334,7 +334,7 @@ impl Ledger {
         self.items.get(place).map_or(0, |item| item.tokens_full)
     }
 
-    /// How many tokens a model call adds on average.
+    /// Returns the average number of tokens that a model call adds.
     pub(super) fn growth(&self) -> f64 {
         let added = self.tokens.prefix(self.tokens.len()) as f64 + self.removed.max(0) as f64;
         (added / self.calls.max(1) as f64).max(1.0)

@@ -20,16 +20,16 @@
 
 use super::{Binding, DEBT_CAP, Prices};
 
-/// How much more a token costs with a dead cache, where it is written again and not read.
+/// The factor by which a token costs more with a dead cache, where it is written again and not read.
 pub const DEAD_CACHE: f64 = 4.0;
 
 /// Code and the output of tools have about 3 chars a token; the ledger's estimate has 4.
 const TOKENS_PER_ESTIMATED: f64 = 4.0 / 3.0;
 
-/// How fast use falls with age: the same for all kinds.
+/// The exponent with which use falls with age: the same for all kinds.
 pub const FADING: f64 = 1.3;
 
-/// How often text of one kind is used again, fitted to recorded sessions.
+/// The frequency with which text of one kind is used again, fitted to recorded sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curve {
     /// Uses per call, for 1,000 chars at the first call.
@@ -51,7 +51,7 @@ impl Curve {
     pub const USER: Self = Self { a: 0.026, c: 0.7 };
 }
 
-/// How forgetting is weighed at a model's prices.
+/// The weighing of forgetting at a model's prices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Need {
     /// Prices of the model in use.
@@ -100,8 +100,8 @@ impl Need {
         (calls as u64).saturating_sub(1).max(1)
     }
 
-    /// Returns what is lost, in fresh input tokens as the ledger estimates them, if text of this [age](Self::age_at)
-    /// leaves before it is stale: what it is expected to be needed until then, less what keeping it would have cost.
+    /// Returns the loss, in fresh input tokens as the ledger estimates them, if text of this [age](Self::age_at) leaves before
+    /// it is stale: its expected need until then, less the cost of keeping it.
     pub fn loss(&self, wanted: f64, saved_tokens: u64, age: u64) -> f64 {
         let stale = self.age_at(wanted, saved_tokens, false);
         if age >= stale {
@@ -117,19 +117,19 @@ impl Need {
     }
 }
 
-/// How long text of one kind stays in sight.
+/// The time for which text of one kind stays in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stay {
     /// As long as keeping it costs less than the expected cost of needing it back; see [`Need`].
     #[default]
     Needed,
-    /// For good.
+    /// Without an end.
     Keep,
     /// For this many model calls.
     Calls(u64),
 }
 
-/// How long text stays in sight.
+/// The time for which text stays in sight, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stays {
     /// The model's reasoning, where its provider lets it leave.
@@ -147,7 +147,7 @@ pub struct Stays {
 }
 
 impl Stays {
-    /// Returns what a missed use weighs after `calls` calls, in a harness that can shorten texts, or can't.
+    /// Returns the weight of a missed use after `calls` calls, in a harness that can shorten texts, or can't.
     pub(crate) fn weight(&self, shortens: bool, calls: u64, binding: Binding) -> f64 {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
         let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };
@@ -176,7 +176,7 @@ mod tests {
     #[case::a_person_keeps_all_else([KEEP, KEEP, KEEP], true, None, 0.42 * 6.8)]
     #[case::but_for_calls([KEEP, Stay::Calls(9), KEEP], true, None, 6.8)]
     #[case::set_by_a_person([KEEP, KEEP, KEEP], false, Some(2.0), 2.0)]
-    fn what_a_missed_use_weighs(
+    fn missed_use_is_weighed_by_what_can_leave(
         #[case] all: [Stay; 3],
         #[case] shortens: bool,
         #[case] weight: Option<f64>,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_on_what_rolls_may_cost() {
+    fn debt_cap_has_a_default() {
         let of = |debt_cap| Stays { debt_cap, ..Stays::default() }.debt_cap();
         assert_eq!([of(None), of(Some(0.5))], [DEBT_CAP, 0.5]);
     }

@@ -1,4 +1,4 @@
-//! What a decision about a request asks of the session.
+//! The session's answers that a decision about a request needs.
 
 #[cfg(test)]
 use std::collections::{HashMap, HashSet};
@@ -8,25 +8,25 @@ use context_model::id::ObjectId;
 
 /// The session's objects, as far as a request depends on them.
 pub trait Objects {
-    /// Returns whether an object is neither active nor pinned.
+    /// True if an object is neither active nor pinned.
     fn is_inactive(&self, id: &ObjectId) -> bool;
 
-    /// Returns whether an object is pinned.
+    /// True if an object is pinned.
     fn is_pinned(&self, id: &ObjectId) -> bool;
 
-    /// Returns whether the model or a user released an object, and nobody has activated it again.
+    /// True if the model or a user released an object, and it was not activated again.
     fn is_released(&self, id: &ObjectId) -> bool;
 
-    /// Returns whether an object's whole text must stay in sight where it is: it is pinned, or somebody activated it.
+    /// True if an object's whole text must stay in sight where it is: it is pinned, or was activated.
     fn keeps_whole(&self, id: &ObjectId) -> bool;
 
-    /// Returns whether an object is a tool call.
+    /// True if an object is a tool call.
     fn is_toolcall(&self, id: &ObjectId) -> bool;
 
     /// Returns what a call's output came to.
     fn outcome(&self, id: &ObjectId) -> Option<&str>;
 
-    /// Returns whether a call has failed.
+    /// True if a call has failed.
     fn has_failed(&self, id: &ObjectId) -> bool;
 
     /// The short name of an object, or its ID if it has none.

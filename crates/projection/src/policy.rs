@@ -1,4 +1,4 @@
-//! Everything besides the ledger that a decision depends on.
+//! The inputs of a decision besides the ledger.
 
 use super::prices::Prices;
 use super::{Binding, PriceSteps, Reach};
@@ -7,7 +7,7 @@ use super::{Binding, PriceSteps, Reach};
 /// session can fall behind one in which nothing ever leaves.
 pub const DEBT_CAP: f64 = 0.05;
 
-/// Everything besides the ledger that a decision depends on.
+/// The inputs of a decision besides the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Prices of the model in use.
@@ -18,7 +18,7 @@ pub struct Policy {
     pub binding: Binding,
     /// The weight of a missed use ([`crate::Need::lambda`]); decides what reasoning behind a cut is worth.
     pub lambda: f64,
-    /// How far back the provider finds a cached prefix.
+    /// The distance within which the provider finds a cached prefix.
     pub reach: Reach,
     /// The share of what was spent that rolls may have cost more than they have saved ([`DEBT_CAP`]); infinite for no bound.
     pub debt_cap: f64,

@@ -1,11 +1,11 @@
-//! What a cached token costs in units of a fresh one, and the sizes from which on a whole request costs more.
+//! The price of a cached token in units of a fresh one, and the sizes from which on a whole request costs more.
 
 use serde::{Deserialize, Serialize};
 
 /// The price of one prompt token, relative to a fresh, uncached input token (which is 1).
 ///
-/// Always finite, with `0 < read <= 1` and `write >= read`. Build it with [`Prices::from_catalogue`] or
-/// [`Prices::new`], which fill in what a catalogue leaves out.
+/// Always finite, with `0 < read <= 1` and `write >= read`. Build it with [`Prices::from_catalogue`] or [`Prices::new`], which
+/// supply values that a catalogue leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
     /// A token that the provider reads from its prompt cache.
@@ -55,13 +55,13 @@ impl Prices {
         Self::new(cache_read / input, cache_write / input)
     }
 
-    /// Returns what getting text back costs, in fresh input tokens: one more call with its cached context, and its
-    /// answer. 5,000 where a cached token costs a tenth.
+    /// Returns the cost of getting text back, in fresh input tokens: one more call with its cached context, and its answer.
+    /// 5,000 where a cached token costs a tenth.
     pub fn fetch_tokens(&self) -> f64 {
         ANSWER_TOKENS + CONTEXT_TOKENS * self.read
     }
 
-    /// Returns what a cached token costs more when it has to be written again: `w - r`, never negative.
+    /// Returns the extra cost of a cached token that has to be written again: `w - r`, never negative.
     pub fn rewrite(&self) -> f64 {
         (self.write - self.read).max(0.0)
     }
@@ -113,7 +113,7 @@ impl PriceSteps {
         Self(steps)
     }
 
-    /// Returns what a request of this many input tokens costs, as a multiple of its price below the first step.
+    /// Returns the price of a request of this many input tokens, as a multiple of its price below the first step.
     pub fn factor_at(&self, tokens: u64) -> f64 {
         self.0.iter().rev().find(|step| tokens > step.input_tokens_above).map_or(1.0, |step| step.factor)
     }

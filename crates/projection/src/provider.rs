@@ -1,11 +1,11 @@
-//! What is known of single providers: how they look for a cached prefix, and what they bind.
+//! Facts about single providers: the way in which they look for a cached prefix, and what they bind.
 //!
 //! **Anthropic's Messages API.** A request marks where a prefix ends: after the system part, and after its last block. A later
-//! request finds a prefix that ended at most 20 positions before one of its own marks. A run of calls, and a run of results, is
-//! one position ("Prompt caching", platform.claude.com). Each block of reasoning is signed together with everything before it
-//! and with the block of reasoning before it. Reasoning may leave from the start or from the end of a conversation, and what
-//! has left stays out. One block that leaves from the middle invalidates all later ones ("Preserved thinking", "Prefix checks
-//! on thinking blocks").
+//! request finds a prefix that ended at most 20 positions before one of that request's marks. A run of calls, and a run of
+//! results, is one position ("Prompt caching", platform.claude.com). Each block of reasoning is signed together with everything
+//! before it and with the block of reasoning before it. Reasoning may leave from the start or from the end of a conversation,
+//! and stays out once it has left. One block that leaves from the middle invalidates all later ones ("Preserved thinking",
+//! "Prefix checks on thinking blocks").
 //!
 //! **OpenAI's Responses API.** From GPT-5.6 on, a prefix ends where a request ended: at the newest user message or group of
 //! outputs. A later request finds one of the latest 20 such ends, so a change is billed from the last request that ended before
@@ -15,23 +15,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where in a changed request a provider finds a prefix that it has cached.
+/// The place in a changed request where a provider finds a prefix that it has cached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// Everything up to the first change.
     #[default]
     AnyPrefix,
-    /// At most this many positions before the end of the request, where an earlier request ended
-    /// ([`Reach::ANTHROPIC`]). The system part has a mark of its own.
+    /// At most this many positions before the end of the request, where an earlier request ended ([`Reach::ANTHROPIC`]). The
+    /// system part has a separate mark.
     Blocks(u32),
-    /// One of this many latest ends of earlier requests ([`Reach::OPENAI`]). The system part has no mark of its own.
+    /// One of this many latest ends of earlier requests ([`Reach::OPENAI`]). The system part has no separate mark.
     Endings(u32),
 }
 
 impl Reach {
-    /// How far back Anthropic's API looks for a cached prefix.
+    /// The distance within which Anthropic's API looks for a cached prefix.
     pub const ANTHROPIC: Self = Self::Blocks(20);
-    /// How far back OpenAI's models from GPT-5.6 on look.
+    /// The distance within which OpenAI's models from GPT-5.6 on look.
     pub const OPENAI: Self = Self::Endings(20);
 
     /// The system part is found in the cache even if nothing after it is.

@@ -1,4 +1,4 @@
-//! Reasoning in the request: where it stands, in which turn, what a change costs of it, and where a change has to wait for it.
+//! Reasoning in the request: its place, its turn, the loss from a change, and the changes that have to wait for it.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::policy::Policy;
 pub(super) struct Reasoning {
     /// The length of each block in UTF-16 units, and the number of calls that were made before it, by place.
     pub(super) blocks: BTreeMap<usize, (u64, u64)>,
-    /// Where the running turn begins.
+    /// The place where the running turn begins.
     pub(super) turn: usize,
     /// Calls that were made before it.
     pub(super) calls_before_turn: u64,
-    /// How many calls each turn before it had, in ascending order.
+    /// The number of calls in each turn before it, in ascending order.
     pub(super) turns: Vec<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Reasoning {
 /// On a model that drops reasoning, a turn of this many calls is so long that its changes need not wait for the next one.
 const LONG_TURN_CALLS: u64 = 100;
 
-/// How much more the reasoning of a running turn is worth than that of earlier turns.
+/// The factor by which the reasoning of a running turn is worth more than that of earlier turns.
 const RUNNING: f64 = 60.0;
 
 impl Ledger {
@@ -94,7 +94,7 @@ impl Ledger {
         running.last().map_or(0, |(place, _)| *place)
     }
 
-    /// Returns what is lost of the reasoning between two places, all of which a change at the first one takes along.
+    /// Returns the loss of the reasoning between two places, all of which leaves with a change at the first one.
     pub(super) fn lost_between(&self, from: usize, to: usize, hit: usize, policy: &Policy) -> Lost {
         let mut lost = Lost::default();
         if !policy.binding.is_strict() {
@@ -123,7 +123,7 @@ mod tests {
 
     use crate::{Ledger, Policy, Prices};
 
-    /// Turns of so many calls, of which the last one goes on.
+    /// Turns with these numbers of calls; the last turn is still running.
     #[rstest]
     #[case::nothing_yet(&[0], 1)]
     #[case::the_first_counts_while_it_runs(&[5], 5)]
@@ -132,7 +132,7 @@ mod tests {
     #[case::of_equal_ones(&[2, 7, 7, 2, 2, 0], 2)]
     #[case::the_running_one_does_not_count(&[2, 90], 2)]
     #[case::two_messages_in_a_row_are_one_turn(&[0, 0, 0, 6, 0, 0, 8, 9, 0], 8)]
-    fn the_median_of_the_turns(#[case] turns: &[u64], #[case] median: u64) {
+    fn median_of_the_turns(#[case] turns: &[u64], #[case] median: u64) {
         let mut ledger = Ledger::new(0);
         for (number, calls) in turns.iter().enumerate() {
             if number > 0 {

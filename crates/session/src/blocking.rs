@@ -26,7 +26,7 @@ mod tests {
 
     /// With one thread or several, the caller gets the result of its work.
     #[tokio::test]
-    async fn a_panic_on_another_thread_is_a_defect_and_tells_no_content() {
+    async fn panic_on_another_thread_is_a_defect_without_content() {
         assert_eq!(blocking("a", || 7).await, Ok(7));
         let error = blocking::<()>("a file", || panic!("secret")).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Internal);

@@ -1,5 +1,5 @@
-//! What the client keeps in memory about each content object of its session: enough to decide and to render,
-//! never the content.
+//! The data that the client keeps in memory about each content object of its session: enough to decide and to render, never the
+//! content.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -47,7 +47,7 @@ pub enum MetaKind {
     Toolcall {
         /// The tool's name.
         tool: String,
-        /// How it ended.
+        /// The status that it ended with.
         status: Status,
         /// The outcome of its output, in a few words; `None` where nothing was recorded.
         outcome: Option<String>,
@@ -57,14 +57,14 @@ pub enum MetaKind {
 impl Meta {
     /// The metadata of a document that was just written; `None` for an infrastructure object.
     #[must_use]
-    pub fn of_document(document: &Document, tx: TxId) -> Option<Self> {
+    pub fn from_document(document: &Document, tx: TxId) -> Option<Self> {
         let is_null = document.content().is_none();
         Self::build(document.object_type(), document.source().cloned(), document.payload(), is_null, tx)
     }
 
     /// The metadata from the store's outline of the latest version; `None` for an infrastructure object.
     #[must_use]
-    pub fn of_outline(outline: Outline) -> Option<Self> {
+    pub fn from_outline(outline: Outline) -> Option<Self> {
         Self::build(outline.object_type, outline.source, &outline.payload, outline.is_null, outline.tx_id)
     }
 
@@ -93,7 +93,7 @@ impl Meta {
         Some(Self { kind, is_null, tx })
     }
 
-    /// Returns what the index decision needs to know, for a file.
+    /// Returns the input of the index decision, for a file.
     pub fn current(&self) -> Option<Current> {
         match &self.kind {
             MetaKind::File { source_hash, .. } => {
@@ -111,7 +111,7 @@ impl Meta {
         }
     }
 
-    /// Returns whether only the hash of a file's bytes is known, and its text was never stored. An erased text keeps
+    /// True if only the hash of a file's bytes is known, and its text was never stored. An erased text keeps
     /// its length.
     pub fn lacks_text(&self) -> bool {
         matches!(&self.kind, MetaKind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
@@ -132,7 +132,7 @@ pub struct Catalog {
     metas: HashMap<ObjectId, Meta>,
     handles: HashMap<ObjectId, String>,
     names: Arc<Names>,
-    /// How a file is displayed, if that differs from the reverse translation.
+    /// The paths under which files are displayed, where they differ from the reverse translation.
     displays: HashMap<ObjectId, String>,
     /// Rises with each change.
     changes: u64,
@@ -193,20 +193,20 @@ impl Catalog {
         self.names.forget(id);
     }
 
-    /// Says no more what a call's output came to: somebody has taken out of the output what the outcome quotes.
-    pub fn hush(&mut self, id: &ObjectId) {
+    /// Drops the recorded outcome of a call, because the text that the outcome quotes was removed from the output.
+    pub fn clear_outcome(&mut self, id: &ObjectId) {
         if let Some(Meta { kind: MetaKind::Toolcall { outcome, .. }, .. }) = self.metas.get_mut(id) {
             *outcome = None;
         }
     }
 
-    /// Remembers how the agent named a file.
+    /// Keeps the agent's path of a file.
     pub fn set_display(&mut self, id: &ObjectId, path: &str) {
         self.changes += 1;
         self.displays.insert(id.clone(), path.to_owned());
     }
 
-    /// Forgets how the agent named files.
+    /// Forgets the agent's paths of files.
     pub fn forget_displays(&mut self) {
         self.changes += 1;
         self.displays.clear();
@@ -243,7 +243,7 @@ impl Catalog {
     }
 }
 
-/// Returns whether any session may have given this handle to this object. The handle's length depends on the session's
+/// True if any session may have given this handle to this object. The handle's length depends on the session's
 /// other objects.
 pub fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
@@ -275,7 +275,7 @@ impl Names {
         self.write().ids.remove(id);
     }
 
-    /// Returns whether a handle is taken.
+    /// True if a handle is taken.
     pub fn has_handle(&self, handle: &str) -> bool {
         self.read().by_handle.contains_key(handle)
     }
@@ -312,7 +312,7 @@ mod tests {
     fn each_change_of_what_is_known_has_its_own_number() {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
         let document = Document::file(source, Some("text".into()), None);
-        let (id, meta) = (document.id().clone(), Meta::of_document(&document, TxId(1)).unwrap());
+        let (id, meta) = (document.id().clone(), Meta::from_document(&document, TxId(1)).unwrap());
         let mut catalog = Catalog::default();
         let mut numbers = vec![catalog.changes()];
         catalog.put(&id, meta.clone());
@@ -336,15 +336,15 @@ mod tests {
     /// An erased version keeps the length that its text had.
     #[test]
     fn a_version_without_text_has_no_units() {
-        let meta = Meta::of_document(&file("/a", Some("text")), TxId(1)).unwrap();
+        let meta = Meta::from_document(&file("/a", Some("text")), TxId(1)).unwrap();
         assert_eq!(meta.text_units(), 4);
         assert_eq!(Meta { is_null: true, ..meta }.text_units(), 0);
     }
 
     #[test]
-    fn an_object_that_was_forgotten_is_found_again_once_it_is_there() {
+    fn forgotten_object_is_found_again_once_it_returns() {
         let document = file("/a", None);
-        let (id, meta) = (document.id().clone(), Meta::of_document(&document, TxId(1)).unwrap());
+        let (id, meta) = (document.id().clone(), Meta::from_document(&document, TxId(1)).unwrap());
         let mut catalog = Catalog::default();
         catalog.put(&id, meta.clone());
         catalog.forget(&id);
@@ -357,7 +357,7 @@ mod tests {
     fn the_paths_of_another_state_are_forgotten() {
         let document = file("/a", None);
         let mut catalog = Catalog::default();
-        catalog.put(document.id(), Meta::of_document(&document, TxId(1)).unwrap());
+        catalog.put(document.id(), Meta::from_document(&document, TxId(1)).unwrap());
         catalog.set_display(document.id(), "./a");
         assert_eq!(catalog.display(document.id()), Some("./a"));
         let before = catalog.changes();

@@ -1,4 +1,4 @@
-//! What never changes while a session is open, and one number: the newest transaction that this client knows of.
+//! The constants of an open session, and one number: the newest transaction that this client knows of.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::error::{EngineError, Result};
 use crate::options::Options;
 use crate::paths::Paths;
 
-/// When a write is to survive a power loss. It survives the end of the process at once.
+/// The moment from which a write survives a power loss. It survives the end of the process at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fsync {
     /// Before it is acknowledged.
@@ -25,7 +25,7 @@ pub enum Fsync {
 pub struct Client {
     /// The options that the session was opened with.
     pub options: Options,
-    /// The agent's paths, and where this process finds them.
+    /// The agent's paths, and their places for this process.
     pub paths: Paths,
     /// The session's own object.
     pub session_object: ObjectId,
@@ -42,7 +42,7 @@ impl Client {
     /// Checks the options and works out which namespace unmapped paths belong to.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
+    /// `INVALID_ARGUMENT` for options that contradict themselves; errors of the store.
     pub async fn new(options: Options) -> Result<Self> {
         let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
         let paths = Paths::new(
@@ -66,7 +66,7 @@ impl Client {
         })
     }
 
-    /// Where objects are stored.
+    /// The store that holds the objects.
     pub fn store(&self) -> &dyn Store {
         &*self.options.store
     }
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    /// Returns what takes secrets out of what this client records, if the options want that.
+    /// Returns the redactor for the records of this client, if the options want one.
     pub fn redaction(&self) -> Option<&Redaction> {
         self.redaction.as_ref()
     }
@@ -92,8 +92,8 @@ impl Client {
         &self.options.session_id
     }
 
-    /// The newest transaction that this client has written or read about. Ask before looking at a file: a version
-    /// newer than this may be newer than what the look shows.
+    /// Returns the newest transaction that this client has written or read about. Call this before looking at a file: a version
+    /// newer than this may be newer than the look.
     pub fn newest(&self) -> TxId {
         TxId(self.newest.load(Ordering::Acquire))
     }
@@ -121,7 +121,7 @@ async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
 /// The namespace of a machine's own files: [`machine_identity`], or a random one that the store keeps.
 ///
 /// # Errors
-/// What the store reports, `IO` without a source of random bytes.
+/// Errors of the store; `IO` without a source of random bytes.
 pub async fn machine_namespace(store: &dyn Store, file: &str) -> Result<String> {
     Ok(match machine_identity(file) {
         Some(id) => id,
@@ -144,7 +144,7 @@ fn random_id() -> Result<String> {
 
 #[cfg(test)]
 impl Client {
-    /// A client of its own memory store, in the folder `/`, with these options changed.
+    /// A client with a memory store for itself, in the folder `/`, with these options changed.
     pub async fn of_test(change: impl FnOnce(Options) -> Options) -> Self {
         let session = SessionId::new("s").unwrap_or_else(|error| panic!("{error}"));
         let options = Options::new(session, "/", context_store::memory::MemoryStore::new());

@@ -1,5 +1,5 @@
-//! The only way to change what is stored of a session that has begun: a transaction under construction, how it is saved, and
-//! the only loop that retries after a conflict. A session's first documents are written by `engine/open.rs`.
+//! The only way to change the stored state of a session that has begun: a transaction under construction, the way to save it,
+//! and the only loop that retries after a conflict. `engine/open.rs` writes a session's first documents.
 
 use std::convert::Infallible;
 
@@ -16,8 +16,8 @@ use super::{Session, refresh};
 use crate::client::{Client, Fsync};
 use crate::error::{EngineError, Result};
 
-/// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
-/// the retries end by themselves; the bound guards against a broken store.
+/// The maximum number of attempts at a transaction after conflicts. Each conflict means that another client has made progress,
+/// so the retries end by themselves; the bound guards against a broken store.
 const MAX_ATTEMPTS: usize = 100;
 
 /// A write that a caller wants to make. After a conflict, other clients' writes are taken in and the intent starts
@@ -25,10 +25,10 @@ const MAX_ATTEMPTS: usize = 100;
 pub trait Intent: Send {
     /// The answer to the caller.
     type Outcome: Send;
-    /// Why the intent is abandoned without an error.
+    /// The reason for which the intent is abandoned without an error.
     type Refusal: Send;
 
-    /// Asks the store and the disk for what the decision depends on. Changes only what is known.
+    /// Asks the store and the disk for the facts that the decision depends on. Changes only known state.
     fn ask(&mut self, client: &Client, session: &mut Session) -> impl Future<Output = Result<()>> + Send;
 
     /// Decides, and changes session and transaction together.
@@ -43,12 +43,12 @@ pub trait Intent: Send {
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
 }
 
-/// The result of an intent: its outcome and the objects that were written, each with whether it made a version, or why
-/// it was abandoned.
+/// The result of an intent: its outcome and the objects that were written, each with whether it made a version, or the reason
+/// for which it was abandoned.
 pub type Transacted<I> =
     std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
 
-/// An intent that asks nothing first.
+/// An intent that needs no facts first.
 struct Plain<F>(F);
 
 impl<F, T> Intent for Plain<F>
@@ -141,7 +141,7 @@ async fn save(
     }
     // Documents come first. Behind them are only patches of the session's own objects.
     let documents = transaction.writes.iter().map_while(|write| match write {
-        Write::Put { document, .. } => Some(Meta::of_document(document, TxId(0))),
+        Write::Put { document, .. } => Some(Meta::from_document(document, TxId(0))),
         Write::Patch { .. } => None,
     });
     let metas: Vec<Option<Meta>> = documents.collect();
@@ -190,8 +190,8 @@ async fn save(
     Ok(outcome)
 }
 
-/// Notes this client's own transaction. If no write made a version, the receipt names another client's transaction,
-/// of which nothing has been read.
+/// Notes this client's own transaction. If no write made a version, the receipt names another client's transaction, which this
+/// client has not read.
 fn note_written(client: &Client, session: &mut Session, receipt: &Receipt, ids: &[ObjectId]) {
     let made_version =
         |wanted: &ObjectId| ids.iter().zip(&receipt.written).any(|(id, written)| *written && id == wanted);
@@ -260,7 +260,7 @@ impl Session {
 }
 
 impl Work {
-    /// Stores in the session how the agent names a file.
+    /// Stores the agent's path of a file in the session.
     pub fn show_as(&mut self, session: &Session, id: &ObjectId, path: &str) {
         if !session.has_displays && self.displays.is_empty() {
             self.session.put(&["display_paths"], json!({}));

@@ -8,9 +8,9 @@ use context_model::patch::Patch;
 
 use super::*;
 
-/// Only what a transaction has made a version of is noted as written by it.
+/// Only objects that got a version from the transaction are noted as written by it.
 #[tokio::test]
-async fn what_is_noted_of_ones_own_transaction() {
+async fn session_notes_only_versions_that_its_transaction_made() {
     let client = Client::of_test(|options| options).await;
     let ids = [client.session_object.clone(), client.chat_id.clone(), ObjectId::new("call")];
     for (written, session_tx, chat_tx) in [
@@ -44,7 +44,7 @@ async fn what_is_noted_of_ones_own_transaction() {
 }
 
 #[test]
-fn the_first_path_brings_the_field_that_has_them() {
+fn first_path_creates_the_field_of_paths() {
     let id = ObjectId::new("f");
     for (has_displays, is_first) in [(false, true), (true, false)] {
         let session = Session { has_displays, ..Session::default() };

@@ -13,18 +13,18 @@ use context_watch::{Sink, Tracker, WatchError};
 /// Text of larger files is not kept: 16 MiB.
 pub const DEFAULT_MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The most text that is kept of a file that was only named: 256 KiB. Of the text files of three package trees (npm,
-/// crates, C headers; 74,000 files), at most 0.7 % are larger, and they have up to a third of the bytes; logs, which people
-/// watch with shell commands and never read, grow beyond it.
+/// The limit for the text that is kept of a file that was only named: 256 KiB. At most 0.7 % of the text files of three package
+/// trees (npm, crates, C headers; 74,000 files) are larger, and they have up to a third of the bytes; logs, which people watch
+/// with shell commands and never read, grow beyond it.
 pub const DEFAULT_NAMED_TEXT_BYTES: u64 = 256 * 1024;
 
-/// How fast the versions of a file may fill the store while nobody looks at it: 256 KiB a second.
+/// The pace at which versions of a file may fill the store while no client reads the file: 256 KiB a second.
 pub const DEFAULT_PACE: u64 = 256 * 1024;
 
 /// Starts a tracker that reports changes to this sink.
 pub type TrackerStart = Arc<dyn Fn(Box<dyn Sink>) -> Result<Arc<dyn Tracker>, WatchError> + Send + Sync>;
 
-/// How a session is opened. Paths and identities come from the caller: the library reads no environment.
+/// Options with which a session is opened. The caller supplies paths and identities: the library reads no environment.
 #[derive(Clone)]
 pub struct Options {
     /// The session, as the harness names it.
@@ -33,26 +33,26 @@ pub struct Options {
     pub cwd: String,
     /// The agent's home directory, for paths that begin with `~`.
     pub home: Option<String>,
-    /// Where objects are stored.
+    /// The store that holds the objects.
     pub store: Arc<dyn Store>,
     /// The system prompt to record; `None` leaves the recorded one.
     pub system_prompt: Option<String>,
     /// The filesystem namespace of paths that no mount covers. Without mounts the default is the machine's.
     pub filesystem_id: Option<String>,
-    /// How the agent's paths translate to paths that the client can read.
+    /// Rules that translate the agent's paths to paths that the client can read.
     pub mounts: Vec<MountMapping>,
     /// The auto-collapse window.
     pub window: Window,
-    /// How long reasoning, calls and prose stay in sight.
+    /// The time for which reasoning, calls and prose stay in sight.
     pub stays: Stays,
     /// True if trackers run.
     pub watch: bool,
     /// The tracker to use instead of [`context_watch::NotifyTracker`], for clients that learn about changes in another
     /// way.
     pub tracker: Option<TrackerStart>,
-    /// Bytes a second at which versions of a file are taken while nobody looks at it: after a version, the next one
-    /// waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
-    /// every one (design change, which has a version for each event).
+    /// The pace, in bytes a second, at which versions of a file are taken while no client reads the file. After a version, the
+    /// next one waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
+    /// every version (design change: the design has a version for each event).
     pub pace: u64,
     /// True if unmapped paths are the client's own filesystem. Default: only without mounts.
     pub watch_unmapped: Option<bool>,
@@ -62,8 +62,8 @@ pub struct Options {
     pub redact: bool,
     /// Text of files above this many bytes is not kept.
     pub max_text_bytes: u64,
-    /// Of a file that was only named by shell commands, text above this many bytes waits until somebody reads it (design
-    /// change).
+    /// The limit for the text of a file that only shell commands named: a longer text, in bytes, waits until a client reads the
+    /// file (design change).
     pub named_text_bytes: u64,
     /// A file that holds the machine's identity, normally `/etc/machine-id`.
     pub machine_id_file: String,

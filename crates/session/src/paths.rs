@@ -12,7 +12,7 @@ use super::error::{EngineError, Result};
 /// The longest path that is accepted, in bytes (Linux's PATH_MAX).
 const MAX_PATH: usize = 4096;
 
-/// How many symbolic links one path may lead through.
+/// The maximum number of symbolic links that one path may lead through.
 const MAX_LINKS: usize = 40;
 
 /// Resolves the agent's paths.
@@ -31,18 +31,18 @@ pub struct Paths {
     own: Vec<Utf8PathBuf>,
 }
 
-/// Where an agent's path leads.
+/// The place that an agent's path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The agent's path, absolute.
     pub agent_path: String,
     /// The binding that gives the object its identity.
     pub source: FilesystemSource,
-    /// Where the client finds the file.
+    /// The location where the client finds the file.
     pub disk: Disk,
 }
 
-/// Where the client finds a file.
+/// The location where the client finds a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disk {
     /// At this path, which has no symbolic link left.
@@ -56,8 +56,8 @@ pub enum Disk {
 }
 
 impl Paths {
-    /// Takes the agent's working directory and home, and how its paths translate. Canonical prefixes that lead
-    /// through symbolic links are replaced by the real ones, so that a host agent finds the same objects.
+    /// Takes the agent's working directory and home, and the rules for its paths. Canonical prefixes that lead through symbolic
+    /// links are replaced by the real ones, so that a host agent finds the same objects.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the working directory or the home is not absolute, or a mapping has no meaning.
@@ -136,7 +136,7 @@ impl Paths {
             None if self.shares_unmapped => {
                 let real = real_path(&to_disk(&agent_path));
                 let filesystem_id = self.namespace_of(&real);
-                (FilesystemSource { filesystem_id, path: of_disk(&real) }, Disk::At(real))
+                (FilesystemSource { filesystem_id, path: from_disk(&real) }, Disk::At(real))
             }
             None => (resolved.source, Disk::Inside),
         };
@@ -146,7 +146,7 @@ impl Paths {
     /// The place of a file that the client found itself, at its path on disk without links. `None` if the agent has
     /// no path for it.
     pub fn reached(&self, path: &Utf8Path) -> Option<Place> {
-        let canonical = of_disk(path);
+        let canonical = from_disk(path);
         if let Some(source) = self.mounts.reached(&canonical) {
             let agent_path = self.mounts.reverse(&source)?;
             return Some(Place { agent_path, source, disk: self.not_own(Disk::At(path.to_owned())) });
@@ -155,7 +155,7 @@ impl Paths {
         (place.disk == Disk::At(path.to_owned())).then_some(place)
     }
 
-    /// Returns whether a directory on disk is, or is in, the working directory or a mapped one.
+    /// True if a directory on disk is, or is in, the working directory or a mapped one.
     pub fn is_in_session(&self, directory: &Utf8Path) -> bool {
         let mapped = self.mounts.canonical_prefixes().map(to_disk);
         let own = self.shares_unmapped.then(|| real_path(&to_disk(&self.cwd)));
@@ -169,7 +169,7 @@ impl Paths {
         }
     }
 
-    /// Where the client finds the file of a binding it knows, for trackers and reconciliation.
+    /// Returns the location of a known binding's file, for trackers and reconciliation.
     pub fn locate(&self, source: &FilesystemSource) -> Disk {
         self.not_own(match self.mounts.reverse(source) {
             Some(agent_path) => self.follow_inside_mounts(&agent_path).1,
@@ -190,18 +190,18 @@ impl Paths {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
     }
 
-    /// Returns whether a binding is of a filesystem that is neither the agent's own nor one of the client's, such as that of
+    /// True if a binding is of a filesystem that is neither the agent's own nor one of the client's, such as that of
     /// another machine.
     pub fn is_foreign(&self, source: &FilesystemSource) -> bool {
         self.mounts.reverse(source).is_none() && !self.is_ours(source)
     }
 
-    /// Returns whether the client has no place for the files of a binding's filesystem: inside a sandbox, or elsewhere.
+    /// True if the client has no place for the files of a binding's filesystem: inside a sandbox, or elsewhere.
     pub fn is_out_of_reach(&self, source: &FilesystemSource) -> bool {
         self.mounts.reverse(source).is_none() && !(self.shares_unmapped && self.is_ours(source))
     }
 
-    /// Returns whether a path is on a network share that this session has no other business with.
+    /// True if a path is on a network share that this session has no other business with.
     fn is_elsewhere(&self, path: &str) -> bool {
         share(path).is_some_and(|share| !self.shares.contains(&share.to_lowercase()))
     }
@@ -223,9 +223,9 @@ impl Paths {
         }
     }
 
-    /// Follows links as the sandbox would: an absolute target is an agent's path, and whatever leaves the mounts is
-    /// out of reach. The result has no links left, and files are opened without following any, so a link planted in
-    /// between leads nowhere.
+    /// Follows links as the sandbox would: an absolute target is an agent's path, and a target outside the mounts is out of
+    /// reach. The result has no links left, and files are opened without following any, so a link planted in between leads
+    /// nowhere.
     fn follow_inside_mounts(&self, agent_path: &str) -> (FilesystemSource, Disk) {
         let lexical = self.mounts.resolve(agent_path).source;
         let mut pending = agent_path.to_owned();
@@ -234,7 +234,7 @@ impl Paths {
             let Some(prefix) = resolved.mount else { return (lexical, Disk::Escapes) };
             let root = real_path(&to_disk(&prefix));
             let inside = resolved.source.path[prefix.len()..].trim_start_matches('/').to_owned();
-            // For Windows such a name is no name: joined to the root it would lead anywhere.
+            // Windows does not allow such a name: joined to the root it would lead anywhere.
             if cfg!(windows) && inside.contains(['\\', ':']) {
                 return (lexical, Disk::Inside);
             }
@@ -242,7 +242,7 @@ impl Paths {
                 Err(_unreadable) => return (lexical, Disk::Escapes),
                 Ok(None) => {
                     let path = if inside.is_empty() { root } else { root.join(inside) };
-                    let source = FilesystemSource { path: of_disk(&path), ..resolved.source };
+                    let source = FilesystemSource { path: from_disk(&path), ..resolved.source };
                     return (source, Disk::At(path));
                 }
                 Ok(Some(Link { walked, target, rest })) => {
@@ -310,8 +310,9 @@ pub fn absolute(path: &str) -> Option<String> {
     if cfg!(windows) || path.starts_with('/') { path::absolute(path) } else { None }
 }
 
-/// Where the client finds a canonical path. On Windows it is a verbatim path (`\\?\`): it has no longest length, and in it
-/// `CON` or `file.` is a name like others, which is what [`std::fs::canonicalize`] and the watcher give, too.
+/// Returns the location of a canonical path on the client's disk. On Windows this is a verbatim path (`\\?\`), as
+/// [`std::fs::canonicalize`] and the watcher give it: it may have any length, and names such as `CON` or `file.` mean nothing
+/// special in it.
 #[must_use]
 pub fn to_disk(path: &str) -> Utf8PathBuf {
     if cfg!(windows) {
@@ -326,7 +327,7 @@ pub fn to_disk(path: &str) -> Utf8PathBuf {
 
 /// The canonical path of one on disk.
 #[must_use]
-pub fn of_disk(path: &Utf8Path) -> String {
+pub fn from_disk(path: &Utf8Path) -> String {
     match cfg!(windows) {
         true => path::absolute(path.as_str()).unwrap_or_else(|| path.as_str().to_owned()),
         false => path.as_str().to_owned(),

@@ -9,7 +9,7 @@ use super::Session;
 use super::catalog::MetaKind;
 
 impl Session {
-    /// The line before an output: the name that brings it back. The call above it says the rest.
+    /// Returns the line before an output: the name that restores it. The call above it says the rest.
     pub fn header(&self, id: &ObjectId) -> String {
         format!("id={}", render::word(self.handle(id).as_str()))
     }
@@ -24,7 +24,7 @@ impl Session {
         text.strip_prefix(self.header(id).as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
     }
 
-    /// The line that stands in place of an object's output, under its handle: what it was, and what it came to.
+    /// Returns the line in place of an object's output, under its handle: its kind and its outcome.
     pub fn reference(&self, id: &ObjectId) -> String {
         let plain = self.plain_reference(id);
         match self.outcome(id) {
@@ -33,7 +33,7 @@ impl Session {
         }
     }
 
-    /// The line of the specification: all that stands for a call whose outcome must not be shown.
+    /// Returns the specification's line for a call whose outcome must not be shown.
     pub fn plain_reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(MetaKind::Toolcall { tool, status, .. }) => {
@@ -43,7 +43,7 @@ impl Session {
         }
     }
 
-    /// Returns whether a text is the reference to an object's output, with or without lines of later calls.
+    /// True if a text is the reference to an object's output, with or without lines of later calls.
     pub fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
         let first = text.split('\n').next().unwrap_or_default();
         let first = first.strip_suffix(CHANGED).unwrap_or(first);
@@ -101,7 +101,7 @@ mod tests {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a.txt".into() };
         let document = Document::file(source, Some("text".into()), None);
         let id = document.id().clone();
-        session.meet(&id, Meta::of_document(&document, TxId(1)).unwrap());
+        session.meet(&id, Meta::from_document(&document, TxId(1)).unwrap());
         session.sets.promote(&id, &mut SetsChange::default());
         (session, id)
     }

@@ -1,4 +1,4 @@
-//! How a session receives its own transactions and those of other clients. Only transactions that were written or read
+//! The way in which a session receives its transactions and those of other clients. Only transactions that were written or read
 //! here count as received.
 
 use context_model::chat::Chat;
@@ -18,7 +18,7 @@ use crate::error::{EngineError, Result};
 /// Restores the sets, the catalog and the shape of the chat. `false` if the store does not know the session.
 ///
 /// # Errors
-/// `STORE_CORRUPT` if its document is not a session; what the store reports.
+/// `STORE_CORRUPT` if its document is not a session; errors of the store.
 pub async fn load(client: &Client, session: &mut Session) -> Result<bool> {
     let store = client.store();
     let Some(found) = store.get(&client.session_object, AsOf::default()).await? else { return Ok(false) };
@@ -57,7 +57,7 @@ pub async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<(
     refresh(client, session).await
 }
 
-/// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
+/// Takes in what other clients wrote since the last time. Costs one cheap query if they wrote nothing.
 ///
 /// # Errors
 /// Errors of the store; nothing counts as received then.
@@ -102,7 +102,7 @@ pub async fn learn(
 /// Takes in what others wrote before this session's transaction.
 ///
 /// # Errors
-/// `STORE_CORRUPT` if the session is gone; what the store reports.
+/// `STORE_CORRUPT` if the session is gone; errors of the store.
 pub async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectId) -> Result<()> {
     let is_own = *on == client.session_object || *on == client.chat_id;
     // Another client has the same session open and wrote first: take over its sets.
@@ -116,8 +116,8 @@ pub async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectI
     refresh(client, session).await
 }
 
-/// Takes in the newest versions of objects, which others have written. The first bytes of a path that was only seen are no
-/// change; but they, too, may have changed before anybody here knew of them.
+/// Takes in the newest versions of objects, which others have written. The first bytes of a path that was only seen are not a
+/// change; but the file may have changed before this client knew of them.
 async fn learn_newer(client: &Client, session: &mut Session, ids: &[ObjectId]) -> Result<()> {
     for outline in client.store().outlines(ids).await?.into_iter().flatten() {
         let id = outline.id.clone();
@@ -138,7 +138,7 @@ async fn learn_newer(client: &Client, session: &mut Session, ids: &[ObjectId]) -
     Ok(())
 }
 
-/// Returns whether the bytes of a file that had none as of a transaction are a change: it had some before, or different
+/// True if the bytes of a file that had none as of a transaction are a change: it had some before, or different
 /// ones since.
 async fn has_changed(client: &Client, id: &ObjectId, since: TxId) -> Result<bool> {
     /// A discovery, a hash and its text, and another hash.
@@ -153,8 +153,8 @@ async fn has_changed(client: &Client, id: &ObjectId, since: TxId) -> Result<bool
     Ok(hashes.any(|hash| Some(hash) != first))
 }
 
-/// Recalls of files which are about to be read that they had bytes once and are gone: whoever has met one since takes its path
-/// for one that nobody has read.
+/// Loads which of the files about to be read once had content and are deleted, so that a client does not treat such a path as
+/// new.
 pub async fn recall_lost(
     client: &Client,
     session: &mut Session,
@@ -177,7 +177,7 @@ impl Session {
     /// Takes metadata of an object's latest version into the catalog.
     pub fn learn_outline(&mut self, outline: Outline) {
         let id = outline.id.clone();
-        if let Some(meta) = Meta::of_outline(outline) {
+        if let Some(meta) = Meta::from_outline(outline) {
             self.meet(&id, meta);
         }
     }
@@ -217,12 +217,12 @@ mod tests {
 
     /// The session has not received its own write if another client's came before it.
     #[tokio::test]
-    async fn what_the_session_has_written_itself_is_no_news_of_others() {
+    async fn refresh_ignores_the_sessions_own_transactions() {
         let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
         let (own, foreign, unknown) = (file("/own", "a"), file("/foreign", "a"), file("/unknown", "a"));
         for document in [&own, &foreign] {
             let tx = written(&client, document.clone()).await;
-            session.meet(document.id(), Meta::of_document(document, tx).unwrap());
+            session.meet(document.id(), Meta::from_document(document, tx).unwrap());
         }
         session.changes.clear();
         let newer = file("/foreign", "b");
@@ -246,7 +246,7 @@ mod tests {
             let source = FilesystemSource { filesystem_id: "disk".into(), path: "/seen".into() };
             let seen = Document::file(source, None, None);
             let tx = written(&client, seen.clone()).await;
-            session.meet(seen.id(), Meta::of_document(&seen, tx).unwrap());
+            session.meet(seen.id(), Meta::from_document(&seen, tx).unwrap());
             session.sets.promote(seen.id(), &mut context_model::session::SetsChange::default());
             session.seen = tx;
             session.changes.clear();
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Whoever meets a file while it is gone knows nothing of its bytes, but its history does.
+    /// A client that first sees a file while it is gone knows nothing of its bytes, but the file's history does.
     #[tokio::test]
     async fn file_that_is_back_after_it_was_met_as_gone_has_changed() {
         let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
@@ -268,7 +268,7 @@ mod tests {
         let gone = Document::file(source, None, None);
         written(&client, file("/back", "a")).await;
         let tx = written(&client, gone.clone()).await;
-        session.meet(gone.id(), Meta::of_document(&gone, tx).unwrap());
+        session.meet(gone.id(), Meta::from_document(&gone, tx).unwrap());
         session.sets.promote(gone.id(), &mut context_model::session::SetsChange::default());
         (session.seen, session.changes) = (tx, Vec::new());
         written(&client, file("/back", "a")).await;
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_object_that_another_client_wrote_first_is_known_after_the_conflict() {
+    async fn conflict_makes_the_object_of_another_client_known() {
         let (client, mut session) = (Client::of_test(|options| options).await, Session::default());
         let document = file("/new", "a");
         let tx = written(&client, document.clone()).await;

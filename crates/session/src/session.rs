@@ -1,5 +1,5 @@
-//! A session in memory: its sets, what is known about its objects, the shape of its chat, and what the window of the
-//! specification collapses.
+//! A session in memory: its sets, the metadata of its objects, the shape of its chat, and the collapse window of the
+//! specification.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,7 +23,7 @@ pub struct Session {
     pub sets: Sets,
     /// The known metadata of the objects that it has encountered.
     pub catalog: Catalog,
-    /// How many turns the chat has.
+    /// The number of turns in the chat.
     pub turns: usize,
     /// The turn in which each tool call of the active set was made or last activated.
     pub stays: HashMap<ObjectId, usize>,
@@ -38,9 +38,9 @@ pub struct Session {
     pub chat_tx: Option<TxId>,
     /// This session's newest own transaction: the point to return to.
     pub point: TxId,
-    /// Up to where other clients' writes have been taken in.
+    /// The last transaction of other clients that has been taken in.
     pub seen: TxId,
-    /// When other machines' writes were last fetched, in the harness's milliseconds.
+    /// The time of the last fetch of other machines' writes, in the harness's milliseconds.
     pub pulled_ms: i64,
     /// True if the session document has a `display_paths` field.
     pub has_displays: bool,
@@ -85,7 +85,7 @@ impl Session {
         self.changes.push(SessionChange::Version { file: id.clone(), is_change });
     }
 
-    /// Returns whether nobody has read a file yet, as far as this process knows.
+    /// True if no read of the file is known to this process.
     pub fn is_first_read(&self, id: &ObjectId) -> bool {
         let current = self.catalog.get(id).and_then(Meta::current);
         current.is_some_and(|current| current.source_hash.is_none()) && !self.lost.contains(id)
@@ -99,12 +99,12 @@ impl Session {
         }
     }
 
-    /// Returns whether an object is a tool call.
+    /// True if an object is a tool call.
     pub fn is_toolcall(&self, id: &ObjectId) -> bool {
         self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, MetaKind::Toolcall { .. }))
     }
 
-    /// Returns what a call's output came to.
+    /// Returns the outcome of a call's output.
     pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(MetaKind::Toolcall { outcome, .. }) => outcome.as_deref(),
@@ -165,7 +165,7 @@ impl Objects for Session {
 pub enum SessionChange {
     /// The session has written.
     Wrote(SessionWrite),
-    /// The catalog has another version of a file, whoever stored it.
+    /// The catalog has another version of a file, from any client.
     Version {
         /// The file's object.
         file: ObjectId,
@@ -194,7 +194,7 @@ pub struct SessionWrite {
 }
 
 impl Session {
-    /// Deactivates what the window collapses at this turn, as part of a transaction under construction. Calls that
+    /// Deactivates the calls that the window collapses at this turn, as part of a transaction under construction. Calls that
     /// steer the context take no place in the window: they are active in their own turn.
     pub fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
         let (mut active, mut over) = (Vec::new(), Vec::new());
@@ -240,7 +240,7 @@ impl Session {
         work.renewed.push(id.clone());
     }
 
-    /// Notes in which turn a tool call was made or last activated.
+    /// Notes the turn in which a tool call was made or last activated.
     fn stay(&mut self, id: &ObjectId, turn: usize, work: &mut Work) {
         work.stays_before.push((id.clone(), self.stays.insert(id.clone(), turn)));
         work.renewed.push(id.clone());
@@ -266,7 +266,7 @@ mod tests {
     #[case::a_call_without_a_stay("call", None, true, true, Some(2))]
     #[case::a_file("file", None, false, true, None)]
     #[case::a_file_again("file", None, true, false, None)]
-    fn what_an_activation_notes(
+    fn first_or_renewing_activation_is_noted(
         #[case] id: &str,
         #[case] stay: Option<usize>,
         #[case] was_activated: bool,
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(work.activated.is_empty(), was_activated);
     }
 
-    /// Without a turn there is no place for a note, and so no stay.
+    /// A note needs a turn; without one there is not a stay either.
     #[test]
     fn before_the_first_turn_nothing_is_noted() {
         let (mut session, mut work, id) = (Session::default(), Work::default(), ObjectId::new("call"));

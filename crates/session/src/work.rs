@@ -1,4 +1,4 @@
-//! A transaction under construction: what a change writes, and what memory needs to take it back.
+//! A transaction under construction: the writes of a change, and the values that undo it in memory.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ pub struct Work {
     pub documents: Documents,
     /// The additions to the chat.
     pub chat: ChatPatch,
-    /// How the sets change.
+    /// The change of the sets.
     pub change: SetsChange,
     /// Fields of the session document beside the sets.
     pub session: Patch,
     /// The conditions that must hold in the store.
     pub expected: IndexMap<ObjectId, Option<TxId>>,
-    /// How many turns the chat has afterwards, if it is written whole.
+    /// The number of turns in the chat afterwards, if the chat is written whole.
     pub turns: Option<usize>,
-    /// How the agent named files.
+    /// The paths by which the agent named files.
     pub displays: IndexMap<ObjectId, String>,
-    /// The stays that were changed, with what they were before.
+    /// The stays that were changed, with their earlier values.
     pub stays_before: Vec<(ObjectId, Option<usize>)>,
-    /// Objects that nobody had activated before.
+    /// Objects that were never activated before.
     pub activated: Vec<ObjectId>,
     /// Objects that are needed in this user turn.
     pub renewed: Vec<ObjectId>,
@@ -44,7 +44,7 @@ pub struct Work {
 pub struct Documents {
     all: Vec<Document>,
     places: HashMap<ObjectId, Vec<usize>>,
-    /// How many comparisons between documents were made.
+    /// The number of comparisons between documents so far.
     #[cfg(test)]
     pub(crate) compared: usize,
 }
@@ -68,7 +68,7 @@ impl Documents {
         }
     }
 
-    /// Returns whether there is a version of this object.
+    /// True if there is a version of this object.
     pub fn has(&self, id: &ObjectId) -> bool {
         self.places.contains_key(id)
     }

@@ -80,7 +80,7 @@ impl Place {
         let store: Arc<dyn Store> = Arc::clone(&self.store) as Arc<dyn Store>;
         let work = self.work().into_os_string().into_string().unwrap();
         let options = Options::new(SessionId::new(session).unwrap(), work, store);
-        // The benches change a file more often than its bytes may be taken while nobody looks at it.
+        // The benches change a file more often than its bytes may be taken while no client reads it.
         Engine::open(Options { watch, pace: 0, ..options }).await.unwrap()
     }
 }

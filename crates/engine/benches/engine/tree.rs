@@ -23,7 +23,7 @@ pub fn first_index(runtime: &Runtime) {
         return not_run("G12 of node_modules: the tree takes minutes without optimization");
     }
     let Ok(root) = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules").canonicalize() else {
-        return not_run("G12: there is no node_modules beside the crates; npm ci makes one");
+        return not_run("G12: node_modules is missing beside the crates; npm ci makes it");
     };
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     let mut note = String::new();
@@ -52,7 +52,7 @@ pub fn first_index(runtime: &Runtime) {
     let git = Git { directory: &directory.path().join("git"), tree: &root };
     match git.run(&["init", "-q"]).and_then(|_| git.run(&["add", "-f", "."])) {
         Some(added) => figure("git add", median(vec![added]), 1.0 / 3.0, f64::INFINITY),
-        None => not_run("G12 beside git: there is no git on this machine"),
+        None => not_run("G12 beside git: this machine has no git"),
     }
 }
 
@@ -80,7 +80,7 @@ pub fn texts(runtime: &Runtime) {
     let (mut bare, mut together, mut singly) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds(3) {
         bare.push(timed(|| hash_all(&walk(&place.work()))).1);
-        // Each in a store of its own, for the second one would find everything known.
+        // Each engine has a separate store, because in a shared one the second would find everything known.
         let other = Place::new(Durability::Process);
         let engine = runtime.block_on(other.open("s", false));
         together.push(timed(|| runtime.block_on(engine.index_files(paths.clone())).unwrap()).1);
@@ -101,7 +101,7 @@ pub fn texts(runtime: &Runtime) {
     let status = || git.run(&["status", "--porcelain"]);
     // The first status and the first comparison read what was written a moment before they last looked.
     if git.run(&["init", "-q"]).and_then(|_| git.run(&["add", "."])).and_then(|_| status()).is_none() {
-        return not_run("G13 beside git: there is no git on this machine");
+        return not_run("G13 beside git: this machine has no git");
     }
     runtime.block_on(async { place.open("s", false).await.close().await }).unwrap();
     let (mut again, mut resumed, mut peer) = (Vec::new(), Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ pub fn texts(runtime: &Runtime) {
     figure("G13", "the same by a resume of the session", resumed, "git status", peer, f64::NAN, f64::NAN);
 }
 
-/// Each file by a call of its own, as many as 256 at once.
+/// Indexes each file by a separate call, at most 256 at once.
 pub async fn index_singly(engine: &Engine, paths: &[String]) {
     let mut running = JoinSet::new();
     for path in paths {
@@ -166,14 +166,14 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// Git with a directory of its own for a tree.
+/// Git with a separate directory for a tree.
 struct Git<'a> {
     directory: &'a Path,
     tree: &'a Path,
 }
 
 impl Git<'_> {
-    /// How long it took; `None` where it failed.
+    /// Returns the time that it took; `None` where it failed.
     fn run(&self, arguments: &[&str]) -> Option<Duration> {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(self.directory).arg("--work-tree").arg(self.tree);

@@ -18,10 +18,10 @@ use serde_json::{Map, json};
 
 use crate::figure::Words;
 
-/// How many files a session works on.
+/// The number of files that a session works on.
 const FILES: usize = 20;
 
-/// A session on a machine of its own: with its own journal and its own namespace of files.
+/// A session on a separate machine: with its own journal and its own namespace of files.
 pub struct Agent {
     name: String,
     work: PathBuf,
@@ -68,8 +68,8 @@ impl Agent {
         let text = format!("{header}\n{output}");
         let now = 1_700_000_000_000 + n as i64 * 2_000;
         let begins = n.is_multiple_of(10);
-        let prompt =
-            begins.then(|| json!({ "role": "user", "content": format!("go on with {n}"), "timestamp": now }));
+        let prompt = begins
+            .then(|| json!({ "role": "user", "content": format!("continue with {n}"), "timestamp": now }));
         let answer = json!({
             "role": "assistant", "timestamp": now, "stopReason": "toolUse", "model": "m",
             "content": [
@@ -120,11 +120,11 @@ fn machine(number: usize) -> String {
 pub struct Others {
     stores: Vec<Arc<XtdbStore>>,
     words: Words,
-    /// How many turns they have taken.
+    /// The number of turns that they have taken.
     pub made: usize,
 }
 
-/// How many of a hundred of their turns are in the namespace of the first agent's files.
+/// The number, among a hundred of their turns, that are in the namespace of the first agent's files.
 const HERE: usize = 5;
 
 impl Others {
@@ -186,7 +186,7 @@ fn turn_of(made: usize, share: usize, words: &mut Words) -> Vec<Write> {
         writes.push(Write::put(Sets::default().document(&session)));
     } else {
         let mut of_chat = Patch::new();
-        of_chat.append(&["turns"], json!({ "user": "go on", "assistant": "done", "toolcall_ids": [call] }));
+        of_chat.append(&["turns"], json!({ "user": "next.", "assistant": "done", "toolcall_ids": [call] }));
         of_chat.set(&["turn_count"], json!(made));
         let mut of_session = Patch::new();
         of_session.append(&["session_index"], json!(call));

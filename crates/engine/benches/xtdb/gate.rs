@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What has passed since the last time that somebody asked.
+/// The traffic since the last request for it.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     /// By endpoint: how many requests, and the bytes of their answers.

@@ -1,10 +1,10 @@
-//! What sessions cost a node of XTDB: its processor time, requests and bytes a turn, and its disk.
+//! The cost of sessions for a node of XTDB: its processor time, requests and bytes a turn, and its disk.
 //!
 //! `npm run bench:xtdb`, or `cargo bench --profile release -p context-engine --bench xtdb -- [PART…] [--clients N,N…]
-//! [--seconds N] [--others N,N…]`. The parts are `turns` (sessions that take one turn in two seconds, each on a machine of
-//! its own) and `elsewhere` (one session, while so many others each take a turn between two of its own, 95 % of them on
-//! other machines). Needs Linux, Java, and a script that starts a node (`CONTEXT_XTDB_START`, see docs/xtdb.md).
-//! Everything is on loopback; each part ends by itself.
+//! [--seconds N] [--others N,N…]`. The parts are `turns` (sessions that take one turn in two seconds, each on a separate
+//! machine) and `elsewhere` (one session, while this many others each take a turn between two of its turns, 95 % of them on
+//! other machines). Needs Linux, Java, and a script that starts a node (`CONTEXT_XTDB_START`, see docs/xtdb.md). Everything is
+//! on loopback; each part ends by itself.
 //!
 //! The figures are the node's processor time and counts, which another process on the machine changes little. Times by the
 //! clock would say more about the machine's load than about the node.
@@ -29,7 +29,7 @@ mod node;
 /// The pace of a session.
 const PACE: Duration = Duration::from_secs(2);
 
-/// How many turns pass before anything is measured: Java compiles what is used often.
+/// The number of turns before anything is measured: Java compiles code that runs often.
 const WARM: usize = 1_500;
 
 #[tokio::main]
@@ -49,7 +49,7 @@ async fn main() {
     }
 }
 
-/// Returns whether a part was asked for: all, where none is named.
+/// True if a part was asked for: all, where none is named.
 fn asked(part: &str) -> bool {
     let arguments: Vec<String> = std::env::args().collect();
     let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
@@ -167,7 +167,9 @@ async fn elsewhere(script: &Path, others: &[u64]) {
             }
             (total.up, total.down) = (total.up + up, total.down + down);
         }
-        println!("\none session, {count} turns of others between two of its own, 95 % of them elsewhere");
+        println!(
+            "\none session, {count} turns of others between two of this session, 95 % of them elsewhere"
+        );
         print(&before, &after, &total, ROUNDS);
     }
     gate.traffic();

@@ -26,7 +26,7 @@ pub fn script() -> Option<PathBuf> {
 }
 
 impl Node {
-    /// Starts a node on RocksDB with data of its own, and waits until it answers.
+    /// Starts a node on RocksDB with separate data, and waits until it answers.
     pub fn start(script: &Path) -> Self {
         let data = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

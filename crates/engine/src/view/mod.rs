@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assembled {
     pub(crate) text: String,
-    /// Where the first, second and fourth sections are in the text.
+    /// The places of the first, second and fourth sections in the text.
     pub(crate) prompt: Range<usize>,
     pub(crate) pool: Range<usize>,
     pub(crate) active: Range<usize>,

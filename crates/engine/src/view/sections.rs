@@ -1,5 +1,5 @@
-//! The parts of the last assembled canonical view that are still valid, so that the next one costs a copy plus what
-//! is new. Nothing is kept until somebody asks for a view.
+//! The parts of the last assembled canonical view that are still valid, so that the next one costs a copy plus the changed
+//! parts. Nothing is kept until a caller asks for a view.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -87,7 +87,7 @@ impl View {
         }
     }
 
-    /// Follows what other clients have written.
+    /// Takes in transactions of other clients.
     pub fn foreign(&mut self, changes: &BTreeMap<ObjectId, TxId>, client: &Client, session: &Session) {
         if changes.contains_key(&client.prompt_id) {
             self.prompt = None;
@@ -169,7 +169,7 @@ fn first_turn(path: &str, turns: usize) -> Option<usize> {
 }
 
 impl View {
-    /// Reads and renders what the view lacks.
+    /// Reads and renders the missing parts of the view.
     pub async fn complete(&mut self, client: &Client, session: &Session) -> Result<()> {
         if self.prompt.is_none() {
             let prompt = recorded::version(client, &client.prompt_id, AsOf::default()).await?;

@@ -20,10 +20,10 @@ use tempfile::TempDir;
 /// The namespace of the files in tests, so that IDs do not depend on the machine.
 pub const FILESYSTEM: &str = "test-filesystem";
 
-/// For what must happen, on however loaded a machine. Reaching it fails the test.
+/// The limit for events that must happen, even on a loaded machine. Reaching it fails the test.
 pub const GENEROUS: Duration = Duration::from_secs(120);
 
-/// Which store a test runs on.
+/// The store that a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Memory,

@@ -1,4 +1,4 @@
-//! A provider that binds reasoning to what comes before it, and refuses a request in which that has changed.
+//! A provider that binds reasoning to the messages before it, and refuses a request in which they have changed.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::edits::Message;
 use crate::harness::{Harness, Step, call, step};
 use crate::projection::runner;
 
-/// What the strictest provider signs each block of reasoning with: everything before it that is not reasoning, and the block
-/// of reasoning before it.
+/// The text with which the strictest provider signs each block of reasoning: everything before it that is not reasoning, and
+/// the block of reasoning before it.
 #[derive(Clone, Debug, Default)]
 pub struct Provider {
     signed: HashMap<String, (Digest, Option<String>)>,
@@ -31,8 +31,8 @@ impl Provider {
         }
     }
 
-    /// Checks a request: no block of reasoning stands behind another prefix, none is missing between two others, and none of the
-    /// running turn has left.
+    /// Checks a request: no block of reasoning follows another prefix than it was signed with, none is missing between two
+    /// others, and all of the running turn are there.
     pub fn check(&self, messages: &[Message]) -> Result<(), TestCaseError> {
         let mut last = None;
         let turn = messages.iter().rposition(|message| message.raw["role"] == "user").unwrap_or(0);
@@ -59,7 +59,7 @@ fn has_reasoning(content: &Value) -> bool {
     content.as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "thinking"))
 }
 
-/// Returns whether a message is an answer without calls, so that a user speaks next.
+/// True if a message is an answer without calls, so that a user speaks next.
 fn is_final(message: &Value) -> bool {
     let blocks = message["content"].as_array();
     message["role"] == "assistant"
@@ -106,8 +106,8 @@ fn every_request_passes_the_strict_check() {
     runner(16, 10_000).run(&steps, |steps| runtime.block_on(passes(&steps))).unwrap();
 }
 
-/// A thought that a roll would have taken by itself, but for which nothing shorter can stand, leaves with what the roll takes
-/// along: the text before it has changed.
+/// A thought that a roll would have taken by itself, but that has no shorter form, leaves with the rest of the roll: the text
+/// before it has changed.
 #[tokio::test]
 async fn thought_among_what_a_roll_takes_leaves_with_the_rest() {
     use Step::{Ask, Busy, Idle, Prose, Work};

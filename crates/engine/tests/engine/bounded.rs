@@ -1,4 +1,4 @@
-//! What the model is told of a change has a limit, whatever the change: a difference, a refusal, an answer to a read.
+//! Every description of a change for the model has a limit: a difference, a refusal, an answer to a read.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
 use crate::truth::lines;
 
-/// The most that the model is told of one change, in UTF-16 units: a difference and the sentence around it.
+/// The maximum length of a description of one change, in UTF-16 units: a difference and the sentence around it.
 const MOST: usize = 10_500;
 
 /// A change of a text of some lines.
@@ -20,7 +20,7 @@ const MOST: usize = 10_500;
 enum Change {
     /// Each line has another indent.
     Indented,
-    /// Each line ends with a carriage return, too.
+    /// Each line also ends with a carriage return.
     CarriageReturns,
     /// The lines are in another order.
     Shuffled,
@@ -113,7 +113,7 @@ async fn each_answer_about_a_change_has_a_limit(
         assert!(!text.is_empty() && text.len() <= MOST + path.len(), "{}", text.len());
         if text.contains("read it again") {
             assert!(text.contains("in all\n") || !text.contains("@@"), "{text}");
-            // The model has not seen the change yet, so the same is said until it reads.
+            // The model has not seen the change yet, so it gets the same answer until it reads.
             let again = chat.engine.guard_edit(&path, texts.as_deref(), Some("three")).await.unwrap();
             assert_eq!(guarded(again), (is_allowed, text));
             let shown = chat.reads("four", &path).await;
@@ -147,8 +147,8 @@ async fn read_is_answered_with_a_difference_that_is_short(
     assert!(if is_difference { shown.len() < MOST } else { shown == change.of(count).1 });
 }
 
-/// An edit beside a change that is too long to show is made. The model is told afterwards that it does not know the file, and
-/// nothing more once it has read it.
+/// An edit beside a change that is too long to show is made. The model is then notified that it does not know the file, and
+/// gets no further notice once it has read it.
 #[rstest]
 #[case(Change::Eighth, "more lines changed, +500 -500 in all\n")]
 #[case(Change::Indented, "the change is too large to show: read it again.")]
@@ -199,8 +199,8 @@ fn paths(bench: &Bench, count: usize, length: usize) -> Vec<String> {
     (0..count).map(|n| bench.write(&format!("{folder}{n}.txt"), format!("text {n}\n"))).collect()
 }
 
-/// The model is told of all changes, however many there are at once: of some by a line each, of the others by one line that
-/// names a list. Both count as told, also after a restart.
+/// The model gets notices of all changes, any number at once: a line each for some of them, and for the others one line that
+/// names a list. Both are recorded as notices, also after a restart.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn many_changes_at_once_are_told_within_a_limit(
@@ -248,14 +248,14 @@ async fn many_changes_at_once_are_told_within_a_limit(
     chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
     chat.engine.close().await.unwrap();
-    // Where the host did not keep the notices, the model was not told.
+    // If the host did not keep the notices, the model has not seen them.
     chat.messages.retain(|one| one.message["content"] != text);
     chat.restart(&bench).await;
     let again = chat.turn("on").await.notices;
     assert_eq!(again.join("\n"), text);
 }
 
-/// The differences that all edits of one answer are told have a limit together. Each message begins anew.
+/// The differences of all edits of one answer have a limit together. Each message begins anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_one_answer_are_told_of_changes_within_a_limit() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;

@@ -14,7 +14,7 @@ pub struct Chat {
     pub messages: Vec<IncomingMessage>,
     pub told: usize,
     pub now_ms: i64,
-    /// What all plans have told the model.
+    /// The notices of all plans so far.
     pub notices: Vec<String>,
     /// True if it can shorten texts and leave out messages.
     pub shortens: bool,
@@ -83,7 +83,7 @@ impl Chat {
 
     /// A request, the call that answers it, and its result.
     pub async fn run(&mut self, id: &str, name: &str, args: Value, output: &str) {
-        assert_eq!(self.advance().await.edits, [], "a turn that goes on changes nothing");
+        assert_eq!(self.advance().await.edits, [], "a continued turn changes nothing");
         self.answered(id, name, args, output, Status::Ok).await;
     }
 
@@ -114,7 +114,7 @@ impl Chat {
         plan
     }
 
-    /// The next request finds nothing in the provider's cache, so that whatever may leave does.
+    /// The next request finds nothing in the provider's cache, so that all text that may leave does.
     pub async fn advance_after_a_pause(&mut self) -> Plan {
         self.now_ms += TTL_MS + 1;
         self.advance().await
@@ -138,9 +138,9 @@ impl Chat {
         self.advance().await
     }
 
-    /// The model is told of one change, by a line with this end. Returns the line.
+    /// Expects one notice that ends with this text. Returns it.
     pub async fn is_told(&mut self, end: &str) -> String {
-        let notices = self.turn("go on").await.notices;
+        let notices = self.turn("next.").await.notices;
         assert!(notices.len() == 1 && notices[0].ends_with(end), "{notices:?}");
         notices.into_iter().next().unwrap()
     }
@@ -160,7 +160,7 @@ impl Chat {
     /// The disk is as the model knows it.
     pub async fn hears_nothing(&mut self) {
         self.engine.reconcile().await.unwrap();
-        assert_eq!(self.turn("go on").await.notices, [""; 0]);
+        assert_eq!(self.turn("next.").await.notices, [""; 0]);
     }
 
     /// Another process takes the messages over.
@@ -177,7 +177,7 @@ impl Chat {
         plan
     }
 
-    /// The model reads a file as Pi lets it: the file is indexed, and the answer may be where its lines stand. Gives the
+    /// The model reads a file as Pi lets it: the file is indexed, and the answer may be the place of its lines. Returns the
     /// text that the model gets.
     pub async fn read(&mut self, id: &str, path: &str, lines: Option<(usize, usize)>) -> String {
         let args = match lines {

@@ -1,4 +1,4 @@
-//! Many clients on one store, each with its own connection as a process of its own would have.
+//! Many clients on one store, each with a separate connection, as in separate processes.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ async fn sessions_share_objects_and_nothing_else(#[values(Memory, Sqlite)] backe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_change_seen_by_two_makes_one_version() {
+async fn change_seen_by_two_clients_makes_one_version() {
     // Not on the memory store: it has no place for markers, so a flush there does not wait for events that are under way,
     // and the event of one change may lead to a read in the middle of the next.
     let bench = Bench::new(Sqlite);
@@ -65,7 +65,7 @@ async fn the_same_change_seen_by_two_makes_one_version() {
         assert_eq!(bench.latest(&id).await.unwrap().content(), Some(n.to_string().as_str()));
     }
     for (engine, heard) in [&one, &two].into_iter().zip(heard) {
-        // What the other one has stored is known at the latest with the next turn.
+        // The other client's versions are known at the latest with the next turn.
         engine.append_turn(user("next")).await.unwrap();
         let heard = heard.lock().unwrap();
         let kinds: Vec<_> = heard.iter().filter(|e| e.id.as_ref() == Some(&id)).map(|e| e.kind).collect();
@@ -73,15 +73,15 @@ async fn the_same_change_seen_by_two_makes_one_version() {
     }
 }
 
-/// A client reads a file and is held up until the file has changed and another client has stored that: what it has read
-/// must not become the latest version.
+/// A client reads a file and is held up until the file has changed and another client has stored the change: the text that it
+/// read must not become the latest version.
 #[rstest]
 #[case::the_file_was_known(true, 0)]
 #[case::it_was_not(false, 0)]
 #[case::heard_of_late(false, 1)]
 #[case::stored_between_the_last_question_and_the_write(true, 1)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
+async fn earlier_look_does_not_replace_a_later_one(
     #[values(Memory, Sqlite)] backend: Backend,
     #[values(false, true)] many: bool,
     #[case] known: bool,
@@ -158,10 +158,10 @@ async fn each_sees_the_others_writes_at_its_next_turn(#[values(Memory, Sqlite)] 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_while_a_session_opens_is_seen_by_it() {
+async fn opening_session_sees_concurrent_writes() {
     for place in 0.. {
         let bench = Bench::new(Memory);
-        // A place without a file, so that only the store tells of it.
+        // A place without a file, so that only the store has its content.
         let path = "/elsewhere/a";
         let id = {
             let engine = bench.open("s").await;
@@ -191,9 +191,7 @@ async fn what_is_written_while_a_session_opens_is_seen_by_it() {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_discovery_does_not_undo_what_another_client_has_just_read(
-    #[values(Memory, Sqlite)] backend: Backend,
-) {
+async fn discovery_does_not_undo_a_read_of_another_client(#[values(Memory, Sqlite)] backend: Backend) {
     for place in 0.. {
         let bench = Bench::new(backend);
         let read = version(&bench, "f", "text").await;
@@ -290,9 +288,7 @@ async fn a_new_session_opened_by_many_at_once_is_one_session(#[values(Memory, Sq
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_missed_a_change_records_that_it_was_taken_back(
-    #[values(Memory, Sqlite)] backend: Backend,
-) {
+async fn client_records_the_reversal_of_a_missed_change(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let [one, two] = two(&bench, ["one", "two"], false).await;
     let path = bench.write("a", "A");
@@ -300,7 +296,7 @@ async fn a_client_that_missed_a_change_records_that_it_was_taken_back(
     bench.write("a", "B");
     one.index_file(&path, None, None).await.unwrap();
     bench.write("a", "A");
-    // What this client knows of the file is its content again; what the store has last is not.
+    // The content that this client knows of the file is there again; the store's latest version is another one.
     assert_eq!(two.index_file(&path, None, None).await.unwrap().action, Action::Updated);
     let texts = ["A", "B", "A"].map(|text| Some(text.to_owned()));
     assert_eq!(bench.contents(&id).await, texts);

@@ -1,5 +1,5 @@
-//! A host that puts a summary in place of older messages: what the rest says of files is taken for what it is, and what
-//! it says of the part that has left is true before and after, so that nothing of it changes.
+//! A host that puts a summary in place of older messages: the remaining messages keep their meaning, and statements about the
+//! removed part are true before and after, so that they stay as they are.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ async fn compact(chat: &mut Chat, first: usize) -> Plan {
     chat.advance().await
 }
 
-/// The file is another one, and the harness says what the plan says of it.
+/// The file changes, and the harness keeps the notices of the plan.
 async fn change(chat: &mut Chat, path: &str, text: &str) -> Vec<String> {
     fs::write(path, text).unwrap();
     chat.engine.reconcile().await.unwrap();
@@ -42,7 +42,7 @@ async fn change(chat: &mut Chat, path: &str, text: &str) -> Vec<String> {
 
 /// The first of the notices that are left is not the first that there was.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notice_is_the_one_that_it_names_whichever_were_removed() {
+async fn notice_is_found_by_its_name_after_removals() {
     let (_bench, mut chat, path) = has_read(lines(9)).await;
     assert_eq!(change(&mut chat, &path, &lines(5)).await.len(), 1);
     fs::write(&path, lines(12)).unwrap();
@@ -59,9 +59,7 @@ async fn a_notice_is_the_one_that_it_names_whichever_were_removed() {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_whose_lines_were_removed_stays_and_they_can_be_read(
-    #[values(true, false)] may_collapse: bool,
-) {
+async fn answer_to_removed_lines_stays_and_they_can_be_read(#[values(true, false)] may_collapse: bool) {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.rolls = may_collapse;
     let path = bench.write("a.txt", lines(60));
@@ -84,7 +82,7 @@ async fn an_answer_whose_lines_were_removed_stays_and_they_can_be_read(
 
 /// As long as the result is there in any form, its name is where the answer says.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_whose_lines_are_there_stays_as_it_is() {
+async fn answer_to_present_lines_stays_as_it_is() {
     let (_bench, mut chat, path) = has_read(lines(60)).await;
     chat.advance().await;
     chat.read("two", &path, Some((5, 9))).await;
@@ -97,9 +95,9 @@ async fn an_answer_whose_lines_are_there_stays_as_it_is() {
     assert!(answer.text.starts_with("unchanged: lines 5-13 of "), "{}", answer.text);
 }
 
-/// The model may go on from the version to which a difference led.
+/// The model may continue from the version to which a difference led.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_difference_leads_to_its_version_though_its_beginning_was_removed() {
+async fn difference_leads_to_its_version_without_its_beginning() {
     let (_bench, mut chat, path) = has_read(lines(60)).await;
     fs::write(&path, lines(61)).unwrap();
     chat.advance().await;
@@ -114,9 +112,9 @@ async fn a_difference_leads_to_its_version_though_its_beginning_was_removed() {
     assert!(refusal.contains("\n+line 62\n") && !refusal.contains("+line 61"), "{refusal}");
 }
 
-/// An activation that pointed to a text stays as it is when the host removes that text, which then comes back.
+/// An activation that pointed to a text stays as it is when the host removes that text, which is then restored.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activation_whose_text_was_removed_stays_and_the_text_comes_back() {
+async fn activation_of_a_removed_text_stays_and_restores_it() {
     let (_bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.user("run");
     chat.run("one", "bash", json!({ "command": "x" }), &lines(60)).await;
@@ -144,9 +142,9 @@ async fn an_activation_whose_text_was_removed_stays_and_the_text_comes_back() {
     assert!(!change.visible && change.content.as_deref() == Some(&lines(60)), "{}", change.message);
 }
 
-/// The text that stands above is another version of the file than the one that is activated.
+/// The text above is another version of the file than the activated one.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activation_points_only_to_the_version_that_there_is() {
+async fn activation_points_only_to_the_present_version() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(60));
     chat.user("look");
@@ -156,7 +154,7 @@ async fn an_activation_points_only_to_the_version_that_there_is() {
     chat.advance().await;
     let change = chat.engine.activate(file.as_str(), None).await.unwrap();
     assert!(change.visible, "{}", change.message);
-    // Nobody has looked since.
+    // No client has looked since.
     fs::write(&path, lines(61)).unwrap();
     let change = chat.engine.activate(file.as_str(), None).await.unwrap();
     assert_eq!((change.visible, change.content), (false, Some(lines(61))));
@@ -165,7 +163,7 @@ async fn an_activation_points_only_to_the_version_that_there_is() {
     assert!(chat.engine.activate(file.as_str(), None).await.unwrap().visible);
 }
 
-/// What a tool has cut is not whole, and what has no name can't be pointed to.
+/// A text cut by its tool is not whole, and a result without a name can't be pointed to.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_activation_does_not_point_to_a_part_or_to_a_result_without_a_name() {
     let (_bench, mut chat) = Chat::on(Backend::Memory).await;

@@ -11,7 +11,7 @@ use crate::bench::{Backend, Bench, answer, call, ids, session, user};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chat_is_one_document_with_a_version_for_each_step(#[values(Memory, Sqlite)] backend: Backend) {
+async fn chat_is_one_document_with_a_version_for_each_step(#[values(Memory, Sqlite)] backend: Backend) {
     let (bench, engine) = session(backend).await;
     assert_eq!(engine.append_turn(user("first")).await.unwrap(), 1);
     let said = json!({
@@ -66,7 +66,7 @@ async fn answers_and_calls_before_any_user_message_have_a_turn_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_system_prompt_has_a_version_for_each_change() {
+async fn system_prompt_has_a_version_for_each_change() {
     let bench = Bench::new(Memory);
     let options = Options { system_prompt: Some("one".into()), ..bench.options("s") };
     let engine = Engine::open(options.clone()).await.unwrap();
@@ -85,7 +85,7 @@ async fn the_system_prompt_has_a_version_for_each_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_in_the_first_prompt_is_redacted_like_any_other() {
+async fn secret_in_the_first_prompt_is_redacted_like_any_other() {
     let bench = Bench::new(Memory);
     // In parts, so that this file has no key.
     let prompt = |n: usize| format!("the key is {}_{n}kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo", "ghp");
@@ -108,7 +108,7 @@ async fn record(engine: &Engine, names: &[&str]) {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sixth_call_of_a_turn_lets_the_first_go_at_once(#[values(Memory, Sqlite)] backend: Backend) {
+async fn sixth_call_of_a_turn_deactivates_the_first(#[values(Memory, Sqlite)] backend: Backend) {
     let (_bench, engine) = session(backend).await;
     engine.append_turn(user("u")).await.unwrap();
     record(&engine, &["a", "b", "c", "d", "e"]).await;

@@ -17,7 +17,7 @@ use crate::watching::events;
 /// Set in the process that has the namespace.
 const INSIDE: &str = "CONTEXT_ENGINE_MAY_MOUNT";
 
-/// Runs the present test in a namespace of its own. True in that process.
+/// Runs the present test in a separate namespace. True in that process.
 fn inside() -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -140,13 +140,13 @@ async fn an_unmounted_drive_deletes_nothing(
     assert!(fs::read_dir(bench.path("drive")).unwrap().next().is_none());
     look(&chat.engine, watch).await;
     assert_eq!(texts(&bench, &files).await, before);
-    assert_eq!(chat.turn("go on").await.notices, [""; 0]);
+    assert_eq!(chat.turn("next.").await.notices, [""; 0]);
 
     // A process that has never seen the drive mounted.
     chat.restart(&bench).await;
     chat.engine.reconcile().await.unwrap();
     assert_eq!(texts(&bench, &files).await, before);
-    assert_eq!(chat.turn("go on").await.notices, [""; 0]);
+    assert_eq!(chat.turn("next.").await.notices, [""; 0]);
     // Another file in the empty folder changes nothing about that.
     let own = bench.write("drive/own.txt", of("own", 3));
     chat.read("own", &own, None).await;
@@ -160,7 +160,7 @@ async fn an_unmounted_drive_deletes_nothing(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_deleted_on_a_drive_is_told(
+async fn deletion_on_a_drive_is_announced(
     #[values(Drive::Plain, Drive::Nested, Drive::Bound)] drive: Drive,
     #[values(true, false)] watch: bool,
     #[values(true, false)] restarts: bool,
@@ -182,7 +182,7 @@ async fn a_file_that_is_deleted_on_a_drive_is_told(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drive_that_comes_back_is_compared(#[values(true, false)] restarts: bool) {
+async fn remounted_drive_is_compared(#[values(true, false)] restarts: bool) {
     if !inside() {
         return;
     }
@@ -207,7 +207,7 @@ async fn a_drive_that_comes_back_is_compared(#[values(true, false)] restarts: bo
 
 /// A drive that is mounted over a folder hides its files.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_a_drive_hides_has_lost_nothing() {
+async fn folder_hidden_by_a_drive_has_lost_nothing() {
     if !inside() {
         return;
     }

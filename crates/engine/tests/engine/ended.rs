@@ -1,4 +1,4 @@
-//! What the model knows of files after a process has ended before everything that it did was recorded.
+//! The model's knowledge of files after a process has ended before all its work was recorded.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn edited(chat: &mut Chat, id: &str, args: &Value) {
     chat.results(id, "edit", "edited", Status::Ok);
 }
 
-/// The messages of a harness on a new process that comes back to its last point; those after it are recorded now.
+/// The messages of a harness on a new process that restores its last point; those after it are recorded now.
 async fn again(chat: &mut Chat, bench: &Bench, point: &Point) -> Engine {
     let engine = bench.open("s").await;
     engine.restore(&SessionId::new("s").unwrap(), point.tx, Some(point.times)).await.unwrap();
@@ -34,14 +34,14 @@ async fn again(chat: &mut Chat, bench: &Bench, point: &Point) -> Engine {
     engine
 }
 
-/// What a harness keeps to come back to.
+/// The state that a harness keeps to restore a point.
 struct Point {
     length: usize,
     tx: context_model::time::TxId,
     times: [context_model::time::Timestamp; 2],
 }
 
-/// The harness hands over what is new, and keeps the point and what it is to tell the model.
+/// The harness hands over new messages, and keeps the point and the notices for the model.
 async fn advance(chat: &mut Chat) -> (Point, Vec<String>) {
     let length = chat.messages.len();
     let plan = chat.advance().await;
@@ -51,14 +51,14 @@ async fn advance(chat: &mut Chat) -> (Point, Vec<String>) {
 
 /// The process may end before its harness has stored a notice: the next one is not that.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notice_that_was_lost_is_not_taken_for_the_next_one() {
+async fn lost_notice_is_not_taken_for_the_next_one() {
     let (bench, mut chat, path) = has_read(lines(9)).await;
     chat.done();
     fs::remove_file(&path).unwrap();
     chat.engine.reconcile().await.unwrap();
     let (point, told) = advance(&mut chat).await;
     assert!(told[0].ends_with(" deleted"), "{told:?}");
-    // What was told is lost with the process, and then the file is there again.
+    // The notice is lost with the process, and then the file is there again.
     fs::write(&path, lines(5)).unwrap();
     again(&mut chat, &bench, &point).await.reconcile().await.unwrap();
     let (point, told) = advance(&mut chat).await;
@@ -70,9 +70,9 @@ async fn a_notice_that_was_lost_is_not_taken_for_the_next_one() {
     assert!(told.len() == 1 && told[0].ends_with(" deleted"), "{told:?}");
 }
 
-/// Nobody has stored what the edit left, and what came after it has the edited line too.
+/// The text that the edit left was never stored, and the later version also has the edited line.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_was_read() {
+async fn unstored_edit_is_applied_to_the_text_that_was_read() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(9));
     chat.user("read, then edit");
@@ -92,7 +92,7 @@ async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_wa
 
 /// A version that has the edited line like the one before it is a later one.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_is_of_the_version_in_which_its_text_came_up() {
+async fn edit_belongs_to_the_version_where_its_text_first_occurs() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let text = lines(9);
     let path = bench.write("a.txt", text.replace("line 2\n", "line two\n"));
@@ -111,9 +111,9 @@ async fn an_edit_is_of_the_version_in_which_its_text_came_up() {
     assert!(refusal.contains("\n+line five\n") && !refusal.contains("+line 2"), "{refusal}");
 }
 
-/// What else has changed before the call was recorded is none of what the model has written.
+/// A change from others before the call was recorded is not part of the text that the model has written.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_was_stored_with_an_edit_is_not_known_after_a_restart() {
+async fn change_stored_with_an_edit_is_unknown_after_a_restart() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
     let path = bench.write("a.txt", lines(9));
     chat.asks("edit").await;

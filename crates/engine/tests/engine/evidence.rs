@@ -1,4 +1,4 @@
-//! What a call shows or has made of a file is recorded with it, and found by the call: no text is read back.
+//! Evidence about a file is recorded with its call, and found by the call: no text is read back.
 
 use std::fs;
 
@@ -150,7 +150,7 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
     assert_eq!(chat.engine.guard_edit(&path, None, None).await.unwrap(), free);
 }
 
-/// What has become of a file of 40 lines since the model saw it.
+/// The change of a file of 40 lines since the model saw it.
 #[derive(Debug, Clone, Copy)]
 enum Since {
     NeverSeen,
@@ -211,8 +211,8 @@ impl Since {
 }
 
 /// Each way of editing, in this order: one text that the change leaves alone, several of them, the changed line as it was, the
-/// changed line as it is, and the whole file or an edit of which nothing is known. `.`: made; `d`: made, and the difference is
-/// told; `r`: refused.
+/// changed line as it is, and the whole file or an edit with unknown texts. `.`: made; `d`: made, and the result has the
+/// difference; `r`: refused.
 #[rstest]
 #[case(Since::NeverSeen, ".....")]
 #[case(Since::Nothing, ".....")]
@@ -249,9 +249,9 @@ async fn guard_of_each_way_of_editing(#[case] since: Since, #[case] expected: &s
     assert_eq!(found, expected);
 }
 
-/// A host that passes in nothing: what its results show is found out once, recorded, and then looked up.
+/// A host that passes in nothing: the evidence in its results is inferred once, recorded, and then looked up.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_found_out_is_looked_up_from_then_on() {
+async fn inferred_evidence_is_looked_up_later() {
     let bench = Bench::new(Backend::Sqlite);
     let (read, written) = (bench.write("read", lines("read", 40)), bench.path("written"));
     let mut chat = chat(&bench, "s").await;

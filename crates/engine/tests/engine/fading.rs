@@ -1,4 +1,4 @@
-//! What leaves the model's sight, and when: by its age in model calls and its length, whatever the sets say.
+//! Text leaves the model's sight by its age in model calls and its length, in any state of the sets.
 
 use context_engine::{Call, Edit, Engine, IncomingMessage, Options, Plan, Stays};
 use context_model::id::SessionId;
@@ -51,24 +51,24 @@ async fn first_turn_of(engine: Engine) -> Chat {
     chat
 }
 
-/// Short calls, each with an answer of its own.
-async fn go_on(chat: &mut Chat, calls: u64) {
+/// Makes short calls, each with a separate answer.
+async fn make_calls(chat: &mut Chat, calls: u64) {
     for _ in 0..calls {
         let id = format!("step_{}", chat.messages.len());
         chat.run(&id, "bash", json!({ "command": "make" }), "made").await;
     }
 }
 
-/// The first turn, and so many calls that all that is long in it may leave.
+/// The first turn, and enough calls that all its long texts may leave.
 async fn long_ago(bench: &Bench) -> Chat {
     let mut chat = first_turn(bench).await;
-    go_on(&mut chat, dead_age(&output()) + 1).await;
+    make_calls(&mut chat, dead_age(&output()) + 1).await;
     chat
 }
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_is_whole_until_it_is_old_and_then_a_reference(#[values(Memory, Sqlite)] backend: Backend) {
+async fn output_is_whole_until_it_is_old_and_then_a_reference(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let mut chat = first_turn(&bench).await;
     // The next request would be the second one that shows it.
@@ -78,7 +78,7 @@ async fn an_output_is_whole_until_it_is_old_and_then_a_reference(#[values(Memory
         if !plan.edits.is_empty() {
             break plan;
         }
-        go_on(&mut chat, 1).await;
+        make_calls(&mut chat, 1).await;
         age += 1;
     };
     assert_eq!(age, dead_age(&output()));
@@ -86,7 +86,7 @@ async fn an_output_is_whole_until_it_is_old_and_then_a_reference(#[values(Memory
     let brought = chat.engine.activate("call_1", None).await.unwrap();
     assert_eq!((brought.content, brought.visible), (Some(output()), false));
 
-    go_on(&mut chat, 1).await;
+    make_calls(&mut chat, 1).await;
     let plan = chat.advance_after_a_pause().await;
     let [write] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
     assert!(write.args["content"].as_str().unwrap().starts_with("[collapsed #"), "{:?}", write.args);
@@ -105,7 +105,7 @@ async fn neither_the_window_nor_the_turns_take_anything_out_of_sight() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_model_lets_go_leaves_at_once() {
+async fn deactivated_output_leaves_at_once() {
     let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
@@ -138,16 +138,16 @@ async fn what_the_model_lets_go_leaves_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_again() {
+async fn activated_output_stays_whole_while_active_and_ages_anew() {
     let (_bench, mut chat) = Chat::on(Memory).await;
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
-    go_on(&mut chat, 1).await;
+    make_calls(&mut chat, 1).await;
     let again = chat.engine.activate("call_1", None).await.unwrap();
     assert!(again.visible, "it is in sight");
     for turn in ["two", "three"] {
         chat.user(turn);
-        go_on(&mut chat, 2).await;
+        make_calls(&mut chat, 2).await;
     }
     assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None, "it is active");
     chat.user("four");
@@ -155,14 +155,14 @@ async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_aga
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activation_brings_back_the_arguments_of_a_call_once_they_have_left() {
+async fn activation_restores_arguments_that_have_left() {
     let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
     assert_eq!(chat.engine.activate("call_2", None).await.unwrap().arguments, None, "they are in sight");
     assert!(chat.engine.deactivate("call_2").await.unwrap().ok);
     chat.rolls = false;
-    go_on(&mut chat, 100).await;
+    make_calls(&mut chat, 100).await;
     chat.rolls = true;
     assert_eq!(arguments_of(&chat.advance_after_a_pause().await).len(), 1);
     let back = chat.engine.activate("call_2", None).await.unwrap();
@@ -205,7 +205,7 @@ async fn a_rebuilt_request_has_the_same_forms(
 
 /// As in the process that undid the roll: for three user turns, with that of the undoing.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
+async fn undone_roll_survives_the_end_of_the_process() {
     let bench = Bench::new(Memory);
     let mut chat = long_ago(&bench).await;
     chat.advance_after_a_pause().await;
@@ -228,7 +228,7 @@ async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_can_roll_what_is_inactive_and_not_old() {
+async fn person_can_roll_inactive_young_outputs() {
     let bench = Bench::new(Memory);
     let mut chat = first_turn(&bench).await;
     chat.advance().await;
@@ -239,7 +239,7 @@ async fn a_person_can_roll_what_is_inactive_and_not_old() {
         chat.user(turn);
         assert_eq!(chat.advance().await.edits, [], "{turn}");
     }
-    // Whoever only asks what that would cost changes nothing.
+    // A preview of the cost changes nothing.
     let preview = chat.engine.preview_roll(&chat.call()).await.unwrap();
     assert_eq!((chat.advance().await.edits, chat.advance().await.stale_tokens), (Vec::new(), 0));
     let plan = chat.engine.roll_now(&chat.call()).await.unwrap();
@@ -258,7 +258,7 @@ async fn a_person_can_roll_what_is_inactive_and_not_old() {
 #[case::not_named_as_the_messages_name_it("a", false)]
 #[case::a_slash_in_its_own_name("x/a", false)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, #[case] leaves: bool) {
+async fn cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, #[case] leaves: bool) {
     let bench = Bench::new(Memory);
     let mut chat = long_ago(&bench).await;
     for one in chat.messages.iter_mut().filter(|one| one.message["role"] == "assistant") {
@@ -276,7 +276,7 @@ async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, 
 #[rstest]
 #[case::just_now(Some(0), true)]
 #[case::longer_ago_than_the_provider_keeps_it(Some(300_001), false)]
-#[case::nobody_knows(None, false)]
+#[case::unknown(None, false)]
 #[tokio::test]
 async fn form_that_an_earlier_process_sent_counts_as_cached(
     #[case] ago: Option<i64>,
@@ -301,7 +301,7 @@ async fn form_that_an_earlier_process_sent_counts_as_cached(
     // The answer to that request, in which the host waited for its user, is new to the record.
     let new = |key: &str, role: &str| IncomingMessage {
         key: key.into(),
-        message: json!({ "role": role, "content": [{ "type": "text", "text": "go on" }] }),
+        message: json!({ "role": role, "content": [{ "type": "text", "text": "next." }] }),
     };
     let news =
         if is_answered_since { vec![new("new_1", "assistant"), new("new_2", "user")] } else { Vec::new() };

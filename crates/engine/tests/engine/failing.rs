@@ -39,7 +39,7 @@ fn through(name: &str) -> String {
     if cfg!(unix) { format!("alias/{name}") } else { name.to_owned() }
 }
 
-/// Anything the engine says; what counts is whether it failed, and the state.
+/// Any answer of the engine; only its failure counts, and the state.
 async fn run(
     operation: Operation,
     bench: &Bench,
@@ -93,7 +93,7 @@ async fn prepared(backend: Backend) -> (Bench, Arc<Stepped>, Engine, TxId) {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_write_leaves_everything_as_it_was(
+async fn failed_write_leaves_everything_as_it_was(
     #[values(
         Operation::Read,
         Operation::ReadThroughLink,
@@ -114,7 +114,7 @@ async fn a_failed_write_leaves_everything_as_it_was(
     )]
     operation: Operation,
 ) {
-    // What it comes to without a failure.
+    // The result without a failure.
     let (bench, _, engine, start) = prepared(Backend::Memory).await;
     run(operation, &bench, &engine, start).await.unwrap();
     let sets_after = engine.session_sets().await.unwrap();
@@ -209,7 +209,7 @@ async fn opening_that_fails_can_be_repeated(#[values(false, true)] known: bool) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stay_that_was_not_saved_is_not_renewed() {
+async fn unsaved_stay_is_not_renewed() {
     let (_bench, store, engine, _) = prepared(Backend::Memory).await;
     engine.append_turn(user("two")).await.unwrap();
     // Reading the content fails, then writing the set.
@@ -226,7 +226,7 @@ async fn a_stay_that_was_not_saved_is_not_renewed() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_of_the_call_that_had_it() {
+async fn panic_is_an_error_of_its_call() {
     let call = async |wrong: bool| {
         tokio::task::yield_now().await;
         assert!(!wrong, "a defect");
@@ -239,7 +239,7 @@ async fn a_panic_is_an_error_of_the_call_that_had_it() {
 
 /// Each conflict means that another client has made progress. A store that reports one without end does not stop us.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_in_which_every_write_conflicts_is_given_up() {
+async fn store_with_endless_conflicts_is_given_up() {
     let bench = Bench::new(Backend::Memory);
     let conflict = Incident::Conflicts(ObjectId::new("session:s"));
     let (store, engine) = stepped(&bench, conflict).await;

@@ -1,4 +1,4 @@
-//! What may stand in a request: the recorded text, a form of it that names its ID, or a notice.
+//! The texts that may be in a request: the recorded text, a form of it that names its ID, or a notice.
 
 use std::collections::HashSet;
 
@@ -132,7 +132,7 @@ async fn check_said(engine: &Engine, words: &str) -> Checked {
     Ok(())
 }
 
-/// Words: as they were said, or the beginning and the name of the rest. What is not shown comes back by its name.
+/// Words: as they were said, or the beginning and the name of the rest, which restores the hidden text.
 async fn check_words(engine: &Engine, raw: &Value, shown: &Value) -> Checked {
     let (was, is) = (texts(raw), texts(shown));
     for text in is.iter().filter(|text| !was.contains(text)) {

@@ -55,7 +55,7 @@ async fn twenty_calls_at_once_wait_for_two_writes() {
 }
 
 #[tokio::test]
-async fn a_refused_call_does_not_refuse_those_beside_it() {
+async fn refused_call_does_not_refuse_others_in_its_group() {
     let (_bench, engine) = session(Backend::Sqlite).await;
     let results =
         at_once(&engine, [call("a", "1"), call("b", "2"), tool("c", "", json!({}), "3"), call("d", "4")])
@@ -66,7 +66,7 @@ async fn a_refused_call_does_not_refuse_those_beside_it() {
 }
 
 #[tokio::test]
-async fn a_group_that_lost_to_another_client_is_written_after_it() {
+async fn group_is_retried_after_another_clients_write() {
     let bench = Bench::new(Backend::Sqlite);
     let (one, two) = (bench.open("s").await, bench.open("s").await);
     at_once(&one, (0..4).map(|n| call(&format!("one_{n}"), "x"))).await;
@@ -89,7 +89,7 @@ async fn calls_that_wait_behind_a_closed_instance_are_refused() {
 }
 
 #[tokio::test]
-async fn what_was_written_together_is_told_even_behind_a_close() {
+async fn callers_of_a_group_get_answers_despite_a_close() {
     let (bench, engine) = session(Backend::Sqlite).await;
     let mut running = JoinSet::new();
     for number in 0..20 {
@@ -136,7 +136,7 @@ async fn carry_out(engine: Engine, step: Step) -> ObjectId {
     }
 }
 
-/// What is left of the steps: the IDs that they gave, the sets, and every version of every object.
+/// The result of the steps: the IDs that they gave, the sets, and every version of every object.
 type Outcome = (Vec<ObjectId>, SessionSets, Vec<Vec<Document>>);
 
 async fn outcome(steps: Vec<Step>, together: bool) -> Outcome {

@@ -28,7 +28,7 @@ pub fn call(now_ms: i64) -> Call {
     }
 }
 
-/// What a tool gave: the object and its whole text.
+/// The output of a tool: the object and its whole text.
 #[derive(Clone, Debug)]
 struct Output {
     id: ObjectId,
@@ -40,13 +40,13 @@ pub struct Harness {
     bench: Bench,
     engine: Engine,
     messages: Vec<Message>,
-    /// How many of them the engine has.
+    /// The number of them that the engine has.
     sent: usize,
     made: usize,
     now: i64,
     points: Vec<(usize, TxId)>,
     outputs: Vec<Output>,
-    /// What the last plan may change besides what a roll does: everything, after a rebuild.
+    /// The extent of the last plan besides the effects of a roll: everything, after a rebuild.
     rebuilt: bool,
     /// The provider, if it checks what reasoning was bound to.
     provider: Option<Provider>,
@@ -98,7 +98,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// How long an output is in lines: some are shown as excerpts, some are shorter than a reference.
+/// The length of an output in lines: some are shown as excerpts, some are shorter than a reference.
 const LINES: [usize; 6] = [0, 1, 20, 60, 400, 2_000];
 const TOOLS: [&str; 4] = ["bash", "custom", "write", "read"];
 
@@ -138,7 +138,7 @@ impl Harness {
         Call { binding, ..call(self.now) }
     }
 
-    /// Returns whether a user has to speak before this step: an answer follows a question or a result.
+    /// True if a user has to speak before this step: an answer follows a question or a result.
     pub fn needs_a_user(&self, step: &Step) -> bool {
         let answers = matches!(step, Step::Work(_) | Step::Busy(_) | Step::Prose);
         let last = self.messages.last().map(|message| &message.raw["role"]);
@@ -185,7 +185,7 @@ impl Harness {
             Step::Deactivate(n) => drop(self.engine.deactivate(&self.name(*n)).await.unwrap()),
             Step::Pin(n) => {
                 self.engine.pin(&self.name(*n)).await.unwrap();
-                // Nobody rolls, so what comes next is as if nobody had asked.
+                // No roll happens, so the next steps are as if the caller had not asked.
                 self.engine.preview_roll(&self.call()).await.unwrap();
                 self.engine.held_back(&self.call()).await.unwrap();
             }
@@ -301,7 +301,7 @@ impl Harness {
         self.points.push((self.messages.len(), self.engine.point().await.unwrap()));
     }
 
-    /// What a harness does that stores no edits: all its messages are handed over as they are.
+    /// Acts as a harness that stores no edits: all its messages are handed over as they are.
     async fn rebuild(&mut self, recorded: usize) {
         for message in &mut self.messages {
             message.shown = message.raw.clone();
@@ -325,8 +325,8 @@ impl Harness {
         self.provider.iter().try_for_each(|provider| provider.check(&self.messages))
     }
 
-    /// Applies a plan whose new messages begin at a place: what was sent before changes by a roll alone, and
-    /// what was not sent yet is not collapsed.
+    /// Applies a plan whose new messages begin at a place: messages that were sent before change by a roll alone, and unsent
+    /// ones are not collapsed.
     fn apply(&mut self, plan: &Plan, first: usize) -> Result<(), TestCaseError> {
         for edit in &plan.edits {
             let place = self.messages.iter().position(|message| message.key == edit.key());

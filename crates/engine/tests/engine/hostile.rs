@@ -59,7 +59,11 @@ fn below_a_file(path: &Path) {
 #[case::below_a_file("x/y", |path: &Path| below_a_file(path.parent().unwrap()), "")]
 #[case::name_too_long(&"n".repeat(300), nothing, "")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&Path), #[case] reason: &str) {
+async fn path_that_is_not_a_file_is_refused(
+    #[case] name: &str,
+    #[case] make: impl Fn(&Path),
+    #[case] reason: &str,
+) {
     let (bench, engine) = session(Backend::Sqlite).await;
     make(&bench.root().join(name));
     let attempts = async {
@@ -67,7 +71,7 @@ async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&P
         assert!(read.contains(reason), "{read}");
         refused(&bench, &engine, ErrorCode::Io, engine.index_written(name, None, None)).await;
 
-        // Its path can be known all the same; activating it says why there is no text, and changes nothing.
+        // Its path can be known anyway; activating it says why its text is missing, and changes nothing.
         let id = engine.discover(&[name.to_owned()]).await.unwrap()[0].id.clone();
         let before = (bench.latest_tx().await, engine.session_sets().await.unwrap());
         let answer = engine.activate(id.as_str(), None).await.unwrap();
@@ -83,7 +87,7 @@ async fn what_is_no_file_is_refused(#[case] name: &str, #[case] make: impl Fn(&P
 #[case::nul("a\0b")]
 #[case::too_long(&format!("/{}", "d/".repeat(2_100)))]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_no_path_is_refused(#[case] path: &str) {
+async fn impossible_path_is_refused(#[case] path: &str) {
     let (bench, engine) = session(Backend::Memory).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_file(path, None, None)).await;
     refused(&bench, &engine, ErrorCode::InvalidArgument, engine.index_written(path, None, None)).await;
@@ -127,11 +131,11 @@ async fn text_above_the_limit_is_not_kept_and_its_hash_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_the_kernel_without_a_size_is_read_whole() {
+async fn kernel_file_without_a_size_is_read_whole() {
     let (bench, engine) = session(Backend::Memory).await;
     let path = "/proc/version";
     let Ok(text) = std::fs::read_to_string(path) else {
-        not_run(&format!("there is no {path}"));
+        not_run(&format!("{path} is missing"));
         return;
     };
     let id = engine.index_file(path, None, None).await.unwrap().id;
@@ -140,13 +144,13 @@ async fn a_file_of_the_kernel_without_a_size_is_read_whole() {
 
 /// Root reads everything, so the checks run in a child process of another user.
 #[test]
-fn what_may_not_be_read_is_refused() {
+fn unreadable_file_is_refused() {
     let child = "PI_CONTEXT_MANAGER_TEST_UNPRIVILEGED";
     if std::env::var_os(child).is_some() || !rustix::process::geteuid().is_root() {
         return unreadable();
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hostile::what_may_not_be_read_is_refused", "--nocapture"])
+        .args(["--exact", "hostile::unreadable_file_is_refused", "--nocapture"])
         .env(child, "1")
         .env("TMPDIR", "/tmp")
         .current_dir("/tmp")
@@ -186,7 +190,7 @@ async fn unreadable() {
     let again = bench.open("s").await;
     assert_eq!(bench.latest(&id).await.unwrap().content(), Some("2"));
 
-    // Its directory locked away: nothing can be said of it, so nothing is.
+    // With its directory locked away, its state is unknown, so it stays.
     let path = bench.write("closed/inner", "1");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
     locked("closed", 0o000);
@@ -196,7 +200,7 @@ async fn unreadable() {
     assert_eq!(bench.contents(&id).await, [Some("1".to_owned())], "not deleted");
     locked("closed", 0o700);
 
-    // Under a tracker: locked away is no change, unlocked with a change is one.
+    // Under a tracker: locking the file away is not a change, unlocking it with other bytes is one.
     let watching = bench.watching("watching").await;
     let path = bench.write("tracked", "1");
     let id = watching.index_file(&path, None, None).await.unwrap().id;
@@ -214,7 +218,7 @@ async fn unreadable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_written_while_it_is_read_is_stored_as_it_was_at_one_moment() {
+async fn file_written_during_a_read_is_stored_as_at_one_moment() {
     let (bench, engine) = session(Backend::Memory).await;
     let path = bench.path("busy");
     let states: Vec<String> = (0..10).map(|n| n.to_string().repeat(200_000)).collect();
@@ -235,7 +239,7 @@ async fn a_file_that_is_written_while_it_is_read_is_stored_as_it_was_at_one_mome
     };
     let mut ids = Vec::new();
     for _ in 0..50 {
-        // Changing faster than it can be read is an answer too.
+        // An error because it changes faster than it can be read is also an answer.
         ids.extend(engine.index_file(&path, None, None).await.map(|result| result.id));
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What harnesses hand over, however odd: call IDs that come again, deep nesting, images, outputs with our own lines.
+//! Odd messages from harnesses: repeated call IDs, deep nesting, images, outputs with our own lines.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
+async fn deeply_nested_value_is_kept_as_text_and_recording_continues() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.say(json!({ "role": "user", "content": [{ "type": "text", "text": "one", "extra": nested(150) }] }));
     chat.advance().await;
@@ -81,7 +81,7 @@ async fn results_under_one_id_have_their_own_arguments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_keeps_no_arguments_whole() {
+async fn image_result_does_not_keep_arguments_whole() {
     let (_bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.asks("draw").await;
     let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
@@ -101,13 +101,13 @@ async fn an_image_keeps_no_arguments_whole() {
 
 /// However often a call ID was used, recording one more asks the store as often as the first time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_call_id_costs_no_scan() {
+async fn repeated_call_id_costs_no_scan() {
     let bench = Bench::new(Backend::Memory);
     let filled = bench.open("filled").await;
     for n in 0..2_000 {
         filled.record_toolcall(call("call_0", &format!("output {n}"))).await.unwrap();
     }
-    // So many calls of the store as recording takes at most: it goes through although the next one would fail.
+    // The maximum number of store calls in recording: it succeeds although the next one would fail.
     let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
     let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("fresh") };
     let engine = Engine::open(options).await.unwrap();
@@ -116,8 +116,8 @@ async fn a_repeated_call_id_costs_no_scan() {
     assert!(!store.disarm(), "it asked more often");
 }
 
-/// A store that has lost the last turns takes them from the harness's messages, in which our lines stand: what it stores
-/// is what the tools gave, and the calls are the same objects as before.
+/// A store that has lost the last turns takes them from the harness's messages, which have our lines: it stores the tools'
+/// outputs, and the calls are the same objects as before.
 #[tokio::test(flavor = "multi_thread")]
 async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
     let mut first = chat(&Bench::new(Backend::Memory), "s").await;
@@ -143,44 +143,44 @@ async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
 
 /// A file that has grown beyond what is hashed is not gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_grew_too_large_is_not_said_to_be_deleted() {
+async fn oversized_file_is_not_reported_as_deleted() {
     let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_len(300 << 20).unwrap();
     chat.engine.reconcile().await.unwrap();
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     assert!(chat.notices.len() == 1 && !chat.notices[0].contains("deleted"), "{:?}", chat.notices);
 }
 
-/// What a tool makes of bytes that are no text (a note, or the characters that it could decode) says nothing of a version,
-/// so nothing is told once more.
+/// A tool's rendering of bytes that are not text (a note, or the characters that it could decode) says nothing of a version, so
+/// the model gets no notice.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_of_what_is_no_text_is_followed_by_no_notice(
+async fn read_of_binary_content_makes_no_notice(
     #[values("[binary]", "\u{fffd} caf\u{fffd}\n")] output: &str,
     #[values(false, true)] is_indexed: bool,
 ) {
     let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     let bytes = b"\xe9 caf\xe9\n";
     for (version, told) in [(&bytes[..], 1), (b"\xe8 again\n", 2)] {
         std::fs::write(&path, version).unwrap();
         chat.engine.reconcile().await.unwrap();
-        chat.turn("go on").await;
+        chat.turn("next.").await;
         assert_eq!(chat.notices.len(), told, "{:?}", chat.notices);
         for n in 0..3 {
             if is_indexed {
                 chat.engine.index_file(&path, Some(version.to_vec()), None).await.unwrap();
             }
             chat.run(&format!("{told} {n}"), "read", json!({ "path": path }), output).await;
-            chat.turn("go on").await;
+            chat.turn("next.").await;
             assert_eq!(chat.notices.len(), told, "{:?}", chat.notices);
         }
     }
-    // Text again: what the model has seen of the old one is outdated.
+    // Text again: the model's knowledge of the old one is outdated.
     std::fs::write(&path, lines("new", 60)).unwrap();
     chat.engine.reconcile().await.unwrap();
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     assert_eq!(chat.notices.len(), 3, "{:?}", chat.notices);
 }

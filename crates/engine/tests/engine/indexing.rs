@@ -72,7 +72,7 @@ async fn a_file_is_created_unchanged_updated_and_deleted(#[values(Memory, Sqlite
 #[case::utf_16_without_latin("k.txt", b"\xFF\xFE\x2D\x4E\x87\x65", None, 0, "txt", "UTF-8")]
 #[case::line_separators("l.txt", "a\u{2028}b\u{85}c".as_bytes(), Some("a\u{2028}b\u{85}c"), 5, "txt", "")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_text_and_what_is_not(
+async fn content_is_text_by_its_bytes(
     #[case] name: &str,
     #[case] bytes: &[u8],
     #[case] content: Option<&str>,
@@ -99,7 +99,7 @@ async fn what_is_text_and_what_is_not(
     assert_eq!(document.field("char_count"), Some(&json!(chars)));
     assert_eq!(document.text("file_type"), Some(file_type));
 
-    // Content that is not text is watched for changes all the same.
+    // The tracker also watches content that is not text.
     let changed = [bytes, b"!"].concat();
     bench.write(name, &changed);
     assert_eq!(index(&engine, &path).await, Action::Updated);
@@ -173,7 +173,7 @@ async fn a_written_file_enters_the_pool_and_stays_active_only_if_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_path_written_in_many_ways_is_one_object() {
+async fn spellings_of_a_path_are_one_object() {
     let (bench, engine) = session(Memory).await;
     let path = bench.write("src/a.rs", "x");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
@@ -185,7 +185,7 @@ async fn the_same_path_written_in_many_ways_is_one_object() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tilde_is_the_agents_home_and_only_alone() {
+async fn tilde_alone_is_the_agents_home() {
     let bench = Bench::new(Memory);
     let options = context_engine::Options { home: Some(bench.path("home")), ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_tilde_is_the_agents_home_and_only_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_gone_when_it_is_read_is_deleted_if_it_was_known() {
+async fn missing_file_is_deleted_if_it_was_known() {
     let (bench, engine) = session(Memory).await;
     refused(&bench, &engine, ErrorCode::Io, engine.index_file("nowhere", None, None)).await;
     let path = bench.write("a", "x");

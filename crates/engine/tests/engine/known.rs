@@ -1,4 +1,4 @@
-//! Which version of a file a result is of, and what of it the model knows, where that can't be read off its text alone.
+//! The version that a result shows, and the model's knowledge of it, where the text alone does not determine them.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ async fn started(backend: Backend) -> (Bench, Chat, String) {
     (bench, chat, path)
 }
 
-/// A file changes, and the model is told of it as a harness tells it that keeps what it says.
+/// A file changes, and a harness that keeps notices passes the notice on.
 async fn told(chat: &mut Chat, path: &str, text: &str) {
     fs::write(path, text).unwrap();
     chat.engine.reconcile().await.unwrap();
@@ -30,7 +30,7 @@ async fn told(chat: &mut Chat, path: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_failed_takes_nothing_from_the_next_one() {
+async fn failed_read_takes_nothing_from_the_next_one() {
     let bench = Bench::new(Backend::Memory);
     let (store, engine) = stepped(&bench, Incident::Full).await;
     let mut chat = Chat::new(engine);
@@ -48,13 +48,13 @@ async fn a_read_that_failed_takes_nothing_from_the_next_one() {
     chat.results("two", "read", "only for a moment\n", Status::Ok);
     chat.advance().await;
     chat.engine.reconcile().await.unwrap();
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     assert!(chat.notices.len() == 1 && chat.notices[0].ends_with(" changed"), "{:?}", chat.notices);
 }
 
-/// Put in place of the old lines of these numbers, what was read is not the file: a line behind it is gone.
+/// Replacing the old lines of these numbers with the read ones does not give the file: a line behind them is gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_says_nothing_of_a_line_that_was_removed_behind_it() {
+async fn part_says_nothing_of_a_line_removed_behind_it() {
     let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, None).await;
     let new = lines("old", 60).replace("old line 50\n", "new line 50\n").replace("old line 56\n", "");
@@ -66,7 +66,7 @@ async fn a_part_says_nothing_of_a_line_that_was_removed_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_on_a_branch_that_was_left_is_not_known() {
+async fn write_on_an_abandoned_branch_is_not_known() {
     let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, None).await;
     chat.done();
@@ -81,7 +81,7 @@ async fn what_was_written_on_a_branch_that_was_left_is_not_known() {
     assert!(refusal.contains("\n+new line 1\n"), "{refusal}");
 }
 
-/// A state that the session comes back to does not have what was said after it, and the harness's messages do.
+/// A restored state does not have the notices after it, and the harness's messages do.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_after_the_point_is_heard_when_messages_are_read_again() {
     let (_bench, mut chat, path) = started(Backend::Memory).await;
@@ -96,7 +96,7 @@ async fn a_notice_after_the_point_is_heard_when_messages_are_read_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
+async fn part_after_a_notice_is_of_the_announced_version() {
     let (_bench, mut chat, path) = started(Backend::Memory).await;
     chat.read("one", &path, Some((10, 5))).await;
     chat.advance().await;
@@ -108,7 +108,7 @@ async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
     assert!(answer.text.starts_with("unchanged") && answer.object.as_str() == "two", "{}", answer.text);
 }
 
-/// Any output begins with an empty text, so none shows that one has been brought back.
+/// Any output begins with an empty text, so an output cannot show that an empty text was restored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_about_an_empty_output_brings_nothing_back() {
     let (bench, mut chat, _) = started(Backend::Memory).await;
@@ -128,9 +128,9 @@ async fn a_line_about_an_empty_output_brings_nothing_back() {
     chat.hears("as you know it again").await;
 }
 
-/// The beginning of a file says less of which version it is than the whole that the tool gave.
+/// The beginning of a file says less about its version than the tool's whole output.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
+async fn excerpt_is_of_the_tools_version() {
     let (_bench, mut chat, path) = started(Backend::Memory).await;
     let text = lines("old", 60);
     chat.engine.index_file(&path, Some(text.clone().into_bytes()), None).await.unwrap();
@@ -168,21 +168,21 @@ async fn read_numbered(chat: &mut Chat, id: &str, path: &str, handed: &str) {
 async fn lines_that_are_recorded_with_numbers_are_known_after_a_restart() {
     let (bench, mut chat, path) = started(Backend::Memory).await;
     read_numbered(&mut chat, "one", &path, lines("old", 60).trim_end()).await;
-    assert!(chat.turn("go on").await.notices.is_empty());
+    assert!(chat.turn("next.").await.notices.is_empty());
     fs::write(&path, lines("new", 60)).unwrap();
     chat.restart(&bench).await;
     chat.hears("+60 -60").await;
-    // What is recorded is longer than what is in the request, so it is given.
+    // The recorded text is longer than the one in the request, so it is given.
     let change = chat.engine.activate("one", None).await.unwrap();
     assert!(!change.visible && change.content.is_some(), "{}", change.message);
 }
 
-/// The tool has left out a byte order mark and carriage returns, and in the new process nobody knows that it has.
+/// The tool has left out a byte order mark and carriage returns, and the new process does not know that it has.
 #[rstest::rstest]
 #[case::no_line("\u{feff}one\r\ntwo\r\n")]
 #[case::only_the_first_line("one\ntwo\r\n")]
 #[tokio::test(flavor = "multi_thread")]
-async fn numbered_lines_that_no_version_has_are_no_other_version(#[case] text: &str) {
+async fn unmatched_numbered_lines_are_not_another_version(#[case] text: &str) {
     let (bench, mut chat, _) = started(Backend::Memory).await;
     let path = bench.write("windows.txt", text);
     read_numbered(&mut chat, "one", &path, &numbered(&path, text)).await;
@@ -192,15 +192,15 @@ async fn numbered_lines_that_no_version_has_are_no_other_version(#[case] text: &
     chat.hears_nothing().await;
 }
 
-/// A model that asks again has not found the lines. A file that was then read once more in full stands twice in the
-/// conversation, and the newer result stays longer.
+/// A model that asks again has not found the lines. The conversation then has the whole file twice, and the newer result stays
+/// longer.
 #[rstest]
 #[case::whole(None, None)]
 #[case::a_part(Some((5, 9)), Some((5, 9)))]
 #[case::a_part_and_the_whole(Some((5, 9)), None)]
 #[case::another_part(Some((5, 9)), Some((7, 20)))]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_right_after_one_that_was_pointed_is_served_in_full(
+async fn read_after_a_pointing_answer_is_served_in_full(
     #[case] pointed: Option<(usize, usize)>,
     #[case] then: Option<(usize, usize)>,
     #[values(true, false)] is_read_again: bool,
@@ -235,8 +235,8 @@ async fn a_read_right_after_one_that_was_pointed_is_served_in_full(
     assert!(answer.contains(&format!(" are as in the result {}; ", header(&chat, newest))), "{answer}");
 }
 
-/// What another session has stored is compared with the disk once, and not in each turn: what nobody has looked at since is
-/// not known.
+/// The versions of another session are compared with the disk once, and not in each turn: a later change that no client has
+/// looked at is not known.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_of_another_session_costs_one_look_at_the_disk() {
     let (bench, mut chat, path) = started(Backend::Sqlite).await;

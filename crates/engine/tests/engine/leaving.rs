@@ -1,4 +1,4 @@
-//! What leaves besides outputs and arguments: reasoning, old calls, prose, and long texts of users.
+//! Text that leaves besides outputs and arguments: reasoning, old calls, prose, and long texts of users.
 
 use std::collections::BTreeMap;
 
@@ -48,16 +48,16 @@ pub async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, arg
 }
 
 /// Calls without a word from the user. Gives all that plans have edited meanwhile.
-async fn go_on(chat: &mut Chat, calls: usize) -> Vec<Edit> {
-    go_on_with(chat, calls, "made").await
+async fn make_calls(chat: &mut Chat, calls: usize) -> Vec<Edit> {
+    answer_with(chat, calls, "made").await
 }
 
 /// The same with outputs that are longer than a line.
-pub async fn go_on_at_length(chat: &mut Chat, calls: usize) -> Vec<Edit> {
-    go_on_with(chat, calls, &"made it. ".repeat(40)).await
+pub async fn answer_at_length(chat: &mut Chat, calls: usize) -> Vec<Edit> {
+    answer_with(chat, calls, &"made it. ".repeat(40)).await
 }
 
-async fn go_on_with(chat: &mut Chat, calls: usize, output: &str) -> Vec<Edit> {
+async fn answer_with(chat: &mut Chat, calls: usize, output: &str) -> Vec<Edit> {
     let mut edits = Vec::new();
     for _ in 0..calls {
         let id = format!("step_{}", chat.messages.len());
@@ -70,7 +70,7 @@ async fn go_on_with(chat: &mut Chat, calls: usize, output: &str) -> Vec<Edit> {
 
 /// The same, and a request that finds nothing in the provider's cache.
 pub async fn leave(chat: &mut Chat, calls: usize) -> Plan {
-    let edits = go_on(chat, calls).await;
+    let edits = make_calls(chat, calls).await;
     after_a_pause(chat, edits).await
 }
 
@@ -88,7 +88,7 @@ fn texts_of<'a>(plan: &'a Plan, key: &str) -> Option<&'a [TextEdit]> {
     })
 }
 
-/// What the first call's result has become.
+/// Returns the present form of the first call's result.
 pub fn lines_of(plan: &Plan) -> String {
     let lines = plan.edits.iter().rev().find_map(|edit| match edit {
         Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
@@ -171,8 +171,8 @@ async fn reasoning_leaves_an_answer_where_its_provider_takes_that(
     let said = json!([{ "type": "thinking", "thinking": thought(), "thinkingSignature": signature }]);
     let key = answer(&mut chat, "call_1", said, fields, json!({ "path": "a" })).await;
     let plan = leave(&mut chat, 40).await;
-    assert_eq!(texts_of(&plan, &key).is_some(), leaves == Leaves::Soon, "while calls of the turn go on");
-    chat.user("go on");
+    assert_eq!(texts_of(&plan, &key).is_some(), leaves == Leaves::Soon, "while calls of the turn continue");
+    chat.user("next.");
     let plan = chat.advance_after_a_pause().await;
     assert_eq!(texts_of(&plan, &key).is_some(), leaves == Leaves::AfterUser, "once a user has spoken");
 }
@@ -198,13 +198,13 @@ async fn reasoning_before_a_last_word_leaves_where_its_provider_takes_that(
     let key = format!("m{}", chat.messages.len());
     chat.say(message);
     assert_eq!(leave(&mut chat, 40).await.edits, [], "no user has spoken");
-    chat.user("go on");
+    chat.user("next.");
     let plan = chat.advance_after_a_pause().await;
     assert_eq!(texts_of(&plan, &key).is_some(), leaves);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_of_nothing_but_reasoning_keeps_it() {
+async fn answer_of_reasoning_alone_keeps_it() {
     let (_bench, mut chat) = looking(WORDS).await;
     let only = json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": " " }]);
     chat.say(json!({ "role": "assistant", "timestamp": chat.now_ms, "content": only }));
@@ -221,7 +221,7 @@ async fn a_long_text_of_a_user_is_shortened_but_the_first_the_newest_and_rules_a
     let mut edits = Vec::new();
     for text in &texts {
         chat.user(text);
-        edits.extend(go_on(&mut chat, 30).await);
+        edits.extend(make_calls(&mut chat, 30).await);
         chat.done();
     }
     edits.extend(leave(&mut chat, 60).await.edits);
@@ -254,9 +254,9 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     let (bench, mut chat) = looking(SOON).await;
     let said = json!([{ "type": "text", "text": "I change it." }]);
     let args = json!({ "path": format!("{}/src/a.rs", bench.options("s").cwd), "edits": [] });
-    let mut edits = go_on_at_length(&mut chat, 2).await;
+    let mut edits = answer_at_length(&mut chat, 2).await;
     let edit = answer(&mut chat, "call_1", said, json!({}), args).await;
-    edits.extend(go_on_at_length(&mut chat, 20).await);
+    edits.extend(answer_at_length(&mut chat, 20).await);
     let plan = after_a_pause(&mut chat, edits).await;
     let gone = gone(&plan);
     // The first two messages after the user's are the call that carries the lines.
@@ -279,7 +279,7 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     assert_eq!(rebuilt, shown);
 
     // After 40 more calls only the line of the call stays that has changed something.
-    let edits = go_on_at_length(&mut chat, 45).await;
+    let edits = answer_at_length(&mut chat, 45).await;
     let later = after_a_pause(&mut chat, edits).await;
     let text = lines_of(&later);
     let (_, left) = text.split_once('\n').unwrap();
@@ -311,8 +311,8 @@ async fn answers_with_reasoning_become_lines_where_their_provider_takes_that(
         answer(&mut chat, &format!("call_{n}"), said, fields.clone(), json!({ "path": "a" })).await;
     }
     let plan = after_a_pause(&mut chat, edits).await;
-    assert_eq!(!gone(&plan).is_empty(), leaves, "while calls of the turn go on");
-    chat.user("go on");
+    assert_eq!(!gone(&plan).is_empty(), leaves, "while calls of the turn continue");
+    chat.user("next.");
     chat.done();
     let plan = after_a_pause(&mut chat, plan.edits).await;
     assert!(!gone(&plan).is_empty(), "once a user has spoken");
@@ -323,7 +323,7 @@ async fn calls_that_became_lines_come_back_with_their_roll() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, SOON).await;
     chat.user("look");
-    go_on_at_length(&mut chat, 20).await;
+    answer_at_length(&mut chat, 20).await;
     let plan = chat.advance_after_a_pause().await;
     assert!(!gone(&plan).is_empty());
     let back = chat.engine.undo_roll().await.unwrap();
@@ -349,7 +349,7 @@ async fn calls_that_became_lines_come_back_with_their_roll() {
         chat.done();
     }
     chat.user("and at last");
-    go_on_at_length(&mut chat, 6).await;
+    answer_at_length(&mut chat, 6).await;
     let plan = chat.advance_after_a_pause().await;
     assert!(plan.edits.iter().any(|edit| wanted.contains(&edit.key())), "{:?}", plan.edits);
 }

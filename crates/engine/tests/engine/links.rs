@@ -64,8 +64,7 @@ async fn on_a_shared_file_system_a_link_and_its_target_are_one_object() {
     assert_eq!(engine.index_file("real/new.rs", None, None).await.unwrap().id, new);
 }
 
-/// A hard link is no binding that a client could see from the path: each name is an object, which is as its own path was
-/// last looked at.
+/// A client cannot see a hard link from the path: each name is an object, which has the content last seen at its own path.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hard_linked_names_are_two_objects() {
     let (bench, engine) = watching(Backend::Sqlite).await;
@@ -82,7 +81,7 @@ async fn two_hard_linked_names_are_two_objects() {
     std::fs::write(&one, "2").unwrap();
     engine.flush().await.unwrap();
     assert_eq!(text(&ids[0]).await, "2");
-    // A read of the other name brings it up to date, and so does a comparison with the disk.
+    // A read of the other name stores its new content, and so does a comparison with the disk.
     engine.index_file(&two, None, None).await.unwrap();
     assert_eq!(text(&ids[1]).await, "2");
     std::fs::write(&two, "3").unwrap();
@@ -123,7 +122,7 @@ async fn links_inside_a_mount_are_followed_as_the_sandbox_does(
 #[case::not_utf_8(b"\xFF/../../secret", "link")]
 #[case::directory_not_utf_8(b"\xFF/../../elsewhere", "link/deep")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_leaves_its_mount_is_never_followed(#[case] target: &[u8], #[case] read: &str) {
+async fn link_out_of_its_mount_is_never_followed(#[case] target: &[u8], #[case] read: &str) {
     let (bench, engine) = setting().await;
     std::fs::create_dir(bench.root().join("box").join(OsStr::from_bytes(b"\xFF"))).unwrap();
     let target = match target.strip_prefix(b"/HOST") {
@@ -143,7 +142,7 @@ async fn a_link_that_leaves_its_mount_is_never_followed(#[case] target: &[u8], #
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_is_replaced_by_a_link_while_it_is_tracked_leads_nowhere() {
+async fn tracked_directory_replaced_by_a_link_leads_nowhere() {
     let (bench, _) = setting().await;
     let engine = Engine::open(Options { watch: true, ..boxed(&bench) }).await.unwrap();
     let id = engine.index_file("sub/deep", None, None).await.unwrap().id;

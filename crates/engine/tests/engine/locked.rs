@@ -1,4 +1,4 @@
-//! What goes on while another process holds the store's write lock.
+//! Behaviour while another process holds the store's write lock.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::bench::{Backend, GENEROUS, answer, call, session, user};
 
-/// A write that waits for the lock keeps the state; the view shows what was there before it.
+/// A write that waits for the lock keeps the state; the view shows the state before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn view_is_assembled_while_a_write_waits_for_a_lock() {
     let (bench, engine) = session(Backend::Sqlite).await;

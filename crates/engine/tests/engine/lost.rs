@@ -45,7 +45,7 @@ async fn lost_events_are_made_up_for() {
     assert_eq!(content(&bench, &discovered).await, None);
 }
 
-/// A tracker whose events the test tells.
+/// A tracker with the test's events.
 #[derive(Default)]
 pub struct Told {
     sink: Mutex<Option<Box<dyn Sink>>>,
@@ -66,7 +66,7 @@ impl Told {
         })
     }
 
-    /// On a thread of its own, as trackers do.
+    /// Delivers it on a separate thread, as trackers do.
     pub fn tell(&self, event: Event) {
         let deliver = || {
             if let Some(sink) = &mut *self.sink.lock().unwrap() {
@@ -103,7 +103,7 @@ impl Tracker for Told {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_which_only_the_path_was_seen_is_read_once_it_has_changed() {
+async fn file_known_by_path_only_is_read_once_it_changes() {
     let bench = Bench::new(Backend::Memory);
     let tracker = Some(Told::new(true).start());
     let options = Options { watch: true, pace: 0, tracker, ..bench.options("s") };
@@ -112,7 +112,7 @@ async fn a_file_of_which_only_the_path_was_seen_is_read_once_it_has_changed() {
     let found = engine.discover(&paths).await.unwrap();
     engine.flush().await.unwrap();
     for one in &found {
-        assert_eq!(content(&bench, &one.id).await, None, "nobody has read it");
+        assert_eq!(content(&bench, &one.id).await, None, "no client has read it");
     }
     fs::write(&paths[1], "as it is now").unwrap();
     engine.flush().await.unwrap();

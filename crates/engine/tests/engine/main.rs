@@ -1,5 +1,5 @@
-//! The use cases on real files and real stores: what sections 2, 3 and 5 of the specification promise.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! The use cases on real files and real stores: the promises of sections 2, 3 and 5 of the specification.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod bench;
 mod bound;

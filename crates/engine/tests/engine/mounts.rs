@@ -1,4 +1,4 @@
-//! Sandboxes: one object for one file whoever names it, and filesystem identities.
+//! Sandboxes: one object for one file under any agent's name, and filesystem identities.
 
 use context_engine::{Engine, Options};
 use context_model::error::ErrorCode;
@@ -43,7 +43,7 @@ async fn lines(engine: &Engine) -> String {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_agent_and_a_sandboxed_one_share_a_file_and_see_their_own_paths(
+async fn host_and_sandboxed_agents_share_a_file_under_their_own_paths(
     #[values(Memory, Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
@@ -99,7 +99,7 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
     assert_ne!(theirs.id, inside.id);
 }
 
-/// A whole read tells the text of a file that the client can't look at; other outputs only tell that there is a file.
+/// A whole read gives the text of a file that the client can't look at; other outputs only show that the file exists.
 #[rstest]
 #[case::whole("read", json!({ "path": "/etc/a" }), "one\ntwo\n", Some("one\ntwo\n"))]
 #[case::other_harness("Read", json!({ "file_path": "/etc/a" }), "one\ntwo\n", Some("one\ntwo\n"))]
@@ -109,7 +109,7 @@ async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
 #[case::numbered("read", json!({ "path": "/etc/a" }), "     1\tone\n     2\ttwo\n", None)]
 #[case::edited("edit", json!({ "path": "/etc/a", "oldText": "a", "newText": "b" }), "ok", None)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_output_of_a_whole_read_is_the_text_of_a_file_inside_the_sandbox(
+async fn whole_read_gives_the_text_of_a_file_inside_the_sandbox(
     #[case] name: &str,
     #[case] args: Value,
     #[case] output: &str,
@@ -129,7 +129,7 @@ async fn the_output_of_a_whole_read_is_the_text_of_a_file_inside_the_sandbox(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_replaces_the_text_of_a_file_inside_the_sandbox_only_if_that_has_changed() {
+async fn output_replaces_the_text_of_a_changed_file_inside_the_sandbox() {
     let bench = Bench::new(Memory);
     let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
     let read = |id: &str, output: &str| tool(id, "read", json!({ "path": "/etc/a" }), output);
@@ -164,7 +164,7 @@ async fn several_mounts_have_their_own_namespaces() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_whose_prefix_leads_through_a_link_is_the_real_directory() {
+async fn mount_through_a_link_is_the_real_directory() {
     let bench = Bench::new(Memory);
     bench.write("real/a", "x");
     std::os::unix::fs::symlink("real", bench.root().join("alias")).unwrap();
@@ -210,7 +210,7 @@ async fn options_that_contradict_themselves_are_refused(#[case] wrong: impl Fn(O
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one() {
+async fn namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one() {
     let bench = Bench::new(Sqlite);
     bench.write("a", "x");
     let with = |session: &str, file: String| Options {
@@ -228,7 +228,7 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
     assert_eq!(namespace(with("one", id.clone())).await, expected);
     assert_eq!(namespace(with("two", id.clone())).await, expected);
 
-    // What counts is whose unmapped paths are: a mount beside the client's own files changes nothing.
+    // The owner of the unmapped paths counts: a mount beside the client's own files changes nothing.
     let beside = Options {
         mounts: vec![mount("/other", "/o")],
         watch_unmapped: Some(true),
@@ -255,7 +255,7 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
 #[case::canonical("/work", "C:/work")]
 #[case::relative("work", "/work")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prefix_that_is_not_absolute_here_is_refused(#[case] agent: &str, #[case] canonical: &str) {
+async fn relative_prefix_is_refused(#[case] agent: &str, #[case] canonical: &str) {
     let bench = Bench::new(Memory);
     let options = Options { mounts: vec![mount(agent, canonical)], ..bench.options("s") };
     let error = Engine::open(options).await.err().unwrap();
@@ -269,7 +269,7 @@ async fn filesystems_can_be_told_apart_by_device() {
     let device = |path: &str| std::fs::metadata(path).map(|m| m.dev()).ok();
     let (root, other) = ("/", "/dev/shm");
     if device(other).is_none() || device(other) == device(root) {
-        not_run(&format!("there is no second file system at {other}"));
+        not_run(&format!("no second file system is at {other}"));
         return;
     }
     let bench = Bench::new(Memory);
@@ -303,7 +303,7 @@ async fn filesystems_can_be_told_apart_by_device() {
 
 #[cfg(windows)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_in_a_sandbox_that_is_a_path_to_windows_leads_nowhere() {
+async fn sandbox_name_with_windows_separators_leads_nowhere() {
     let bench = Bench::new(Memory);
     bench.write("a", "inside");
     let secret = bench.outside().join("secret");

@@ -1,4 +1,4 @@
-//! Large files that were only named by a shell command: their text is stored when somebody reads it.
+//! Large files that were only named by a shell command: their text is stored when a client reads it.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ async fn is_latest(bench: &Bench, id: &ObjectId, bytes: &str, has_text: bool) {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
+async fn large_named_file_gets_its_text_at_the_first_read(
     #[values(Memory, Sqlite)] backend: Backend,
     #[values("read", "indexFile", "indexFiles", "activate", "written")] how: &str,
 ) {
@@ -87,7 +87,7 @@ async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
     tail(&engine, &path).await;
     is_latest(&bench, &id, &log(310, 5), true).await;
     engine.close().await.unwrap();
-    // And after a restart, while nobody looked.
+    // The same holds after a restart, while no client looked.
     bench.write("server.log", log(310, 6));
     open(&bench, "s").await;
     is_latest(&bench, &id, &log(310, 6), true).await;
@@ -95,7 +95,7 @@ async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
 
 /// A small log is stored with its text, and no longer once it has grown; a restart changes nothing about that.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_was_only_named_has_text_while_it_is_small() {
+async fn named_log_has_text_while_it_is_small() {
     let bench = Bench::new(Sqlite);
     let engine = open(&bench, "s").await;
     let path = bench.write("server.log", log(256, 0));
@@ -121,11 +121,11 @@ async fn a_log_that_was_only_named_has_text_while_it_is_small() {
     is_latest(&bench, &id, &log(10, 0), true).await;
 }
 
-/// Two sessions on one store: the one has read the file, the other has only named it. The reader is told exactly what has
-/// changed in what it sees, whoever of them looks first.
+/// Two sessions on one store: the one has read the file, the other has only named it. The reader's notice has the exact change
+/// of the text that it sees, whichever of them looks first.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_has_read_a_large_file_is_told_exactly(
+async fn reader_of_a_large_file_gets_an_exact_notice(
     #[values(Memory, Sqlite)] backend: Backend,
     #[values(true, false)] reader_is_first: bool,
 ) {
@@ -149,21 +149,21 @@ async fn a_session_that_has_read_a_large_file_is_told_exactly(
         look(&chat).await;
         chat.is_told(" +2 -2").await;
         is_latest(&bench, &id, &log(300, changed), true).await;
-        assert_eq!(chat.turn("go on").await.notices, Vec::<String>::new());
+        assert_eq!(chat.turn("next.").await.notices, Vec::<String>::new());
     }
     // Only the other one has looked, as if the reader had lost the event.
     bench.write("server.log", log(300, 4_001));
     other.reconcile().await.unwrap();
     is_latest(&bench, &id, &log(300, 4_001), true).await;
-    // The reader comes back in a new process.
+    // The reader continues in a new process.
     chat.resync(Engine::open(options("s")).await.unwrap(), chat.messages.len()).await;
     chat.is_told(" +2 -2").await;
 }
 
-/// Only the hash of a version is stored, and the reader sees lines of the file: before it is told anything, it reads the
+/// Only the hash of a version is stored, and the reader sees lines of the file: before its notice, the session reads the
 /// version.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_of_which_only_the_hash_is_stored_is_read_before_anybody_is_told() {
+async fn version_stored_by_hash_is_read_before_a_notice() {
     let bench = Bench::new(Memory);
     let path = bench.write("server.log", log(200, 0));
     let other = bench.open("other").await;
@@ -196,8 +196,8 @@ async fn an_erased_text_is_not_stored_by_the_next_read() {
     assert_eq!(bench.versions(&id).await.len(), before);
 }
 
-/// Another session has stored only the hash of a version of a file that is active here: comparing with the disk brings its
-/// text, also after a restart.
+/// Another session has stored only the hash of a version of a file that is active here: comparing with the disk adds its text,
+/// also after a restart.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_active_file_has_text_again_after_a_look(#[values(true, false)] restart: bool) {

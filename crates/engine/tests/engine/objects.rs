@@ -45,7 +45,7 @@ async fn infrastructure_is_rendered_in_its_place_and_is_in_no_set(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_controls_no_infrastructure(
+async fn agent_controls_no_infrastructure(
     #[values("session:s", "chat:s", "system_prompt:s", "chat:other")] id: &str,
 ) {
     let (bench, engine) = session(Memory).await;
@@ -76,7 +76,7 @@ async fn the_objects_of_a_new_session_have_the_fields_of_the_specification() {
         names.sort();
         names.join(" ")
     };
-    // One more says that what each result and notice tells is recorded.
+    // One more field says that the evidence of results and notices is recorded.
     let expected = "content content_hash records_evidence session_ref toolcall_refs turn_count turns";
     assert_eq!(fields("chat:s").await, expected);
     assert_eq!(fields("system_prompt:s").await, "content content_hash");
@@ -178,7 +178,7 @@ async fn strange_call_ids_are_ids_like_others(#[case] call_id: &str, #[case] exp
     let view = engine.assemble().await.unwrap();
     assert_eq!(view.metadata_pool().lines().count(), 1, "one object, one line");
     assert_eq!(view.chat().count(), 1);
-    // What the line shows can be used as the ID, too.
+    // The line's name for the object can also be used as the ID.
     let shown_id = view.metadata_pool().strip_prefix("id=").unwrap().split(' ').next().unwrap();
     assert!(engine.pin(shown_id).await.unwrap().ok, "{shown_id}");
 }
@@ -193,7 +193,7 @@ async fn calls_that_can_not_be_stored_are_refused(#[case] input: context_model::
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_nested_to_the_limit_is_stored_and_read_again() {
+async fn value_nested_to_the_limit_is_stored_and_read_again() {
     let (mut bench, engine) = session(Sqlite).await;
     let deep: serde_json::Value =
         serde_json::from_str(&format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap();
@@ -243,11 +243,11 @@ async fn an_equal_call_of_another_session_is_another_object(#[values(Memory, Sql
     }
 }
 
-/// What a host holds of a long output is our excerpt of it, or the line that names it. A session that has to read the host's
-/// messages, because its own record is not there, must not take that for the output.
+/// A host keeps our excerpt of a long output, or the line that names it. A session that has to read the host's messages,
+/// because its own record is missing, must not take that for the output.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_is_not_recorded_again_from_what_is_left_of_it(
+async fn excerpt_is_not_recorded_as_the_output(
     #[values(Memory, Sqlite)] backend: Backend,
     #[values("headed", "bare", "reference", "reference with an outcome")] form: &str,
 ) {

@@ -73,7 +73,7 @@ async fn record(bench: &Bench, engine: &Engine, name: &str, args: Value, output:
 #[case::flags_and_urls("bash", json!({ "command": "curl -o /dev/null https://example.com/a.ts; chmod 644 empty; ls -la" }), "200", &[], &[])]
 #[case::another_tool("custom", json!({ "path": "a.ts" }), "a.ts", &[], &[])]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_tool_shows_of_files(
+async fn tool_output_updates_its_files(
     #[case] name: &str,
     #[case] args: Value,
     #[case] output: &str,
@@ -114,7 +114,7 @@ async fn a_listing_does_not_read_and_a_write_makes_a_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_removes_a_known_file_makes_a_deletion_and_no_reference_to_an_unknown_one() {
+async fn command_removing_a_known_file_makes_a_deletion_only_for_it() {
     let (bench, engine) = with_tree(Backend::Memory).await;
     let id = engine.index_file("a.ts", None, None).await.unwrap().id;
     std::fs::remove_file(bench.path("a.ts")).unwrap();
@@ -126,7 +126,7 @@ async fn a_command_that_removes_a_known_file_makes_a_deletion_and_no_reference_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_tool_shows_nothing_and_is_recorded_all_the_same() {
+async fn failed_tool_shows_nothing_and_is_recorded_anyway() {
     let (_bench, engine) = with_tree(Backend::Memory).await;
     let call = tool("call", "read", json!({ "path": "a.ts" }), "no such file");
     let input = Toolcall { status: Status::Fail, ..call };
@@ -159,14 +159,14 @@ async fn in_a_sandbox_mounted_files_are_read_and_others_are_known_from_outputs()
     assert!(!view.text().contains("root:"));
 }
 
-/// The model knows what it has read or written, also if that is gone by the time the call is recorded. A file that a command removed concerns
-/// only the sessions that know it.
+/// The model knows the files that it has read or written, also if they are gone by the time the call is recorded. A file that a
+/// command removed concerns only the sessions that know it.
 #[rstest]
 #[case::read("read", json!({ "path": "a.ts" }), true)]
 #[case::written("write", json!({ "path": "a.ts", "content": "content of a.ts\n" }), true)]
 #[case::removed("bash", json!({ "command": "rm a.ts" }), false)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_gone_when_its_call_is_recorded(
+async fn file_gone_before_its_call_is_recorded_may_be_encountered(
     #[case] name: &str,
     #[case] args: Value,
     #[case] is_encountered: bool,

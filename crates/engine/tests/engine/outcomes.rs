@@ -1,4 +1,4 @@
-//! What a reference says of the output that it stands for.
+//! The outcome in a reference that replaces an output.
 
 use context_engine::{Edit, Plan};
 use rstest::rstest;
@@ -22,7 +22,7 @@ fn references(plan: &Plan) -> Vec<(String, String)> {
     texts.collect()
 }
 
-/// A session in which a read and a test run are rolled; the chat, and what stands in their place by the messages' keys.
+/// A session in which a read and a test run are rolled; the chat, and their replacements by the messages' keys.
 async fn rolled(bench: &Bench) -> (Chat, Vec<(String, String)>) {
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
@@ -41,7 +41,7 @@ async fn rolled(bench: &Bench) -> (Chat, Vec<(String, String)>) {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reference_says_what_the_output_came_to(#[values(Memory, Sqlite)] backend: Backend) {
+async fn reference_has_the_outcome_of_its_output(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let (chat, texts) = rolled(&bench).await;
     let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
@@ -75,10 +75,10 @@ async fn a_resumed_session_has_the_same_references(
     assert_eq!(references(&again), if kept == "raw" { texts } else { Vec::new() });
 }
 
-/// Where a file has changed by the time that its text leaves, the reference says so, for good: it is no less true later. An
-/// undone roll takes that back.
+/// If a file has changed by the time that its text leaves, the reference says so for good: it stays true later. An undone roll
+/// removes that remark.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reference_says_that_its_file_has_changed() {
+async fn reference_says_that_its_file_has_changed() {
     let (bench, mut chat) = Chat::on(Sqlite).await;
     chat.user("look");
     let text: String = (1..=300).map(|n| format!("line {n} of the file\n")).collect();
@@ -98,7 +98,7 @@ async fn a_reference_says_that_its_file_has_changed() {
     assert!(texts[0].1.ends_with(" tool=read status=ok -> lines 1-300"), "{texts:?}");
     assert!(texts[1].1.ends_with(" tool=read status=ok -> lines 1-300, changed since"), "{texts:?}");
 
-    // The same in a process that has only the raw messages, whatever has changed in between.
+    // The same in a process that has only the raw messages, after any change in between.
     std::fs::write(&paths[0], "other").unwrap();
     chat.engine.index_file(&paths[0], None, None).await.unwrap();
     std::fs::write(&paths[1], &text).unwrap();

@@ -1,5 +1,5 @@
-//! The projection: plans applied one after the other give what a full rebuild gives, byte for byte, whatever
-//! happens to the conversation in between; and nothing that a harness hands over makes it panic.
+//! The projection: plans applied one after the other give the result of a full rebuild, byte for byte, after any changes of the
+//! conversation in between; and no message from a harness makes it panic.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

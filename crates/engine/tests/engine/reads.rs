@@ -47,7 +47,7 @@ async fn a_read_waits_for_no_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_of_a_transaction_that_is_none_does_not_exist() {
+async fn unknown_transaction_has_no_version() {
     let (bench, engine) = session(Memory).await;
     let path = bench.write("a", "one");
     let id = engine.index_file(&path, None, None).await.unwrap().id;

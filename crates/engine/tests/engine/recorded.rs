@@ -1,5 +1,5 @@
-//! A long conversation, and everything that the model is shown of it at each call. The other tests say what must hold;
-//! this one shows how it comes out, so that no change of it goes unseen.
+//! A long conversation, and the model's whole request at each call. The other tests have the rules; this one shows the result,
+//! so that each change of it is seen.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::bench::{Backend, Bench, tool};
 
-/// How long the provider keeps a prefix, in milliseconds.
+/// The time for which the provider keeps a prefix, in milliseconds.
 const TTL_MS: i64 = 300_000;
 
 /// The path of a file that does not exist, so that outputs are all there is.
@@ -112,7 +112,7 @@ impl Recorder {
         }
     }
 
-    /// Short calls, each with an answer of its own.
+    /// Makes short calls, each with a separate answer.
     async fn busy(&mut self, count: usize) {
         for n in 0..count {
             self.work(n % 3, (n + 1) % 2, &[("bash", json!({ "command": format!("make step-{n}") }), 2)])
@@ -160,7 +160,7 @@ impl Recorder {
         self.write("a roll undone", &plan);
     }
 
-    /// Another process goes on with the messages as they came.
+    /// Another process continues with the messages as they came.
     async fn reopen(&mut self) {
         self.advance().await;
         self.engine = Engine::open(self.options.clone()).await.unwrap();
@@ -247,8 +247,8 @@ fn bash(command: &str) -> Value {
     json!({ "command": command })
 }
 
-/// What a conversation may have in it: thinking, prose, long questions, reads, edits, commands with short and large
-/// outputs, several calls in one answer, pauses, and what a person or the model does about it.
+/// A conversation with all kinds of content: thinking, prose, long questions, reads, edits, commands with short and large
+/// outputs, several calls in one answer, pauses, and the reactions of a person or the model.
 async fn converse(recorder: &mut Recorder) {
     let read = |n: usize| json!({ "path": format!("/nowhere/src/{n}.rs") });
     recorder.user(60);

@@ -63,9 +63,7 @@ async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
 #[cfg(unix)]
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
-    #[values(Memory, Sqlite)] backend: Backend,
-) {
+async fn fork_starts_with_its_parents_state_and_diverges(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let parent = bench.open("parent").await;
     std::os::unix::fs::symlink(bench.root(), bench.root().join("alias")).unwrap();
@@ -89,7 +87,7 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
     assert_eq!(questions(&parent.assemble().await.unwrap()), ["about one", "about later"]);
     assert_eq!(questions(&fork.assemble().await.unwrap()), ["about one", "about mine"]);
 
-    // Files of the parent are tracked by the fork too.
+    // The fork also tracks files of the parent.
     bench.write("a", "2");
     fork.flush().await.unwrap();
     assert_eq!(bench.latest(&file).await.unwrap().content(), Some("2"));
@@ -97,9 +95,7 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of_it(
-    #[values(Memory, Sqlite)] backend: Backend,
-) {
+async fn fork_reconciles_a_file_changed_since_the_point(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let parent = bench.open("parent").await;
     let path = bench.write("a", "1");
@@ -133,10 +129,10 @@ async fn before_everything_nothing_was_said_and_nothing_active() {
 async fn points_that_are_none_are_refused() {
     let (bench, engine) = session(Sqlite).await;
     let session = engine.session_id().clone();
-    let nobody = SessionId::new("nobody").unwrap();
+    let unknown = SessionId::new("unknown").unwrap();
     let point = turn(&engine, "one").await;
     let later = bench.open("later").await;
-    for (session, tx) in [(&session, TxId(point.0 + 1_000)), (&nobody, point), (later.session_id(), point)] {
+    for (session, tx) in [(&session, TxId(point.0 + 1_000)), (&unknown, point), (later.session_id(), point)] {
         refused(&bench, &engine, ErrorCode::UnknownObject, engine.restore(session, tx, None)).await;
     }
 }

@@ -61,13 +61,13 @@ async fn a_resumed_session_has_the_same_sets_and_renders_the_same_bytes(
         assert_eq!(bench.latest_tx().await, tx, "resuming what has not changed writes nothing");
         resumed.close().await.unwrap();
     }
-    // And it goes on from there as the first process would have.
+    // It continues from there as the first process would have.
     let resumed = bench.open("s").await;
     resumed.append_turn(user("next")).await.unwrap();
     let now = resumed.session_sets().await.unwrap();
     let call = ObjectId::new("call_0");
     assert!(sets.active_set.contains(&call) && now.active_set.contains(&call), "activated in the last turn");
-    assert!(now.active_set.len() < sets.active_set.len(), "the window goes on");
+    assert!(now.active_set.len() < sets.active_set.len(), "the window continues");
 }
 
 #[cfg(unix)]
@@ -124,9 +124,7 @@ async fn files_are_reconciled_with_the_disk_in_one_transaction(#[values(Memory, 
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_was_deleted_and_came_back_while_nobody_looked_is_read_on_resume(
-    #[values(Memory, Sqlite)] backend: Backend,
-) {
+async fn recreated_file_is_read_on_resume(#[values(Memory, Sqlite)] backend: Backend) {
     let (mut bench, engine) = session(backend).await;
     let path = bench.write("a", "one");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
@@ -140,7 +138,7 @@ async fn a_file_that_was_deleted_and_came_back_while_nobody_looked_is_read_on_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_type_of_the_future_is_shown_and_left_alone() {
+async fn future_source_type_is_shown_and_left_alone() {
     use context_model::hash::identity_hash;
     use context_model::object::{Document, ObjectType};
     use context_model::session::{Sets, SetsChange};
@@ -212,7 +210,7 @@ async fn after_close_every_call_fails_and_closing_again_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_session_tracks_nothing_and_can_still_be_asked() {
+async fn paused_session_tracks_nothing_and_answers_queries() {
     let (bench, engine) = watching(Memory).await;
     let path = bench.write("a", "1");
     let id = engine.index_file(&path, None, None).await.unwrap().id;
@@ -250,9 +248,9 @@ async fn questions_about_objects_and_times() {
     let diff = engine.diff(name, created, changed).await.unwrap();
     assert!(diff.contains("-beta\n+gamma\n"), "{diff}");
     assert_eq!(engine.diff(name, created, created).await.unwrap(), "");
-    refused(&bench, &engine, ErrorCode::UnknownObject, engine.diff("nobody", created, changed)).await;
-    assert_eq!(engine.history("nobody").await.unwrap(), []);
-    assert_eq!(engine.get("nobody").await.unwrap(), None);
+    refused(&bench, &engine, ErrorCode::UnknownObject, engine.diff("unknown", created, changed)).await;
+    assert_eq!(engine.history("unknown").await.unwrap(), []);
+    assert_eq!(engine.get("unknown").await.unwrap(), None);
 
     let hits = engine.search(&search("beta", None)).await.unwrap();
     assert_eq!((hits.len(), &hits[0].id, hits[0].line), (1, &id, 2), "all versions are searched");
@@ -274,9 +272,7 @@ async fn questions_about_objects_and_times() {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
-    #[values(Memory, Sqlite)] backend: Backend,
-) {
+async fn search_results_can_be_activated_by_name(#[values(Memory, Sqlite)] backend: Backend) {
     let bench = Bench::new(backend);
     let (one, two) = (bench.open("one").await, bench.open("two").await);
     let shared = bench.write("dir/a\nb.rs", "fn needle() {}\n");
@@ -304,10 +300,10 @@ async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
     for found in &own {
         assert_eq!(one.activate(found.handle.as_deref().unwrap(), None).await.unwrap().id, found.id);
     }
-    // From outside: what the index of another session holds, and nothing of an unknown one.
+    // From outside: the index of another session, and nothing of an unknown one.
     assert_eq!(two.search(&search("needle", Some("one"))).await.unwrap().len(), 2);
     assert_eq!(two.search(&search("needle", Some("two"))).await.unwrap().len(), 1);
-    assert_eq!(two.search(&search("needle", Some("nobody"))).await.unwrap(), []);
+    assert_eq!(two.search(&search("needle", Some("unknown"))).await.unwrap(), []);
     let none = Wanted { limit: 0, ..search("needle", None) };
     assert_eq!(two.search(&none).await.unwrap(), []);
 

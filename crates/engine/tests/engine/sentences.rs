@@ -1,5 +1,5 @@
-//! Our sentences are for the model alone. A session whose messages have other sentences than ours is resumed, undone and
-//! taken back to the same knowledge, because what each of them says is recorded as data.
+//! Our sentences are for the model alone. A session whose messages have other sentences than ours is resumed, undone and taken
+//! back to the same knowledge, because the evidence in each of them is recorded as data.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ const OTHER: Sentences = Sentences {
     difference_rest: "... {more} ; +{added} -{removed}",
 };
 
-/// A session that was told something in each way that there is, and the paths of its files.
+/// A session with a notice or answer of each kind, and the paths of its files.
 struct Told {
     bench: Bench,
     chat: Chat,
@@ -69,7 +69,7 @@ impl Told {
             ["noticed", "differing", "refused", "pointed"].map(|name| bench.write(name, lines(name, 40)));
         let written = bench.path("written");
         let mut chat = Chat::new(open(&bench, sentences).await);
-        // What has left the request needs no notice.
+        // A file whose lines have left the request needs no notice.
         chat.rolls = false;
         chat.user("go");
         let mut told = Self { bench, chat, noticed, differing, refused, pointed, written };
@@ -97,7 +97,7 @@ impl Told {
         // A pointer.
         let pointer = told.chat.reads_as("p2", &told.pointed.clone(), has_ids).await;
         assert!(pointer.lines().count() == 1 && pointer != lines("pointed", 40), "{pointer}");
-        // What the model wrote.
+        // A text that the model wrote.
         let text = lines("written", 40);
         fs::write(&told.written, &text).unwrap();
         if has_ids {
@@ -128,7 +128,7 @@ impl Told {
         self.chat.engine.reconcile().await.unwrap();
     }
 
-    /// The session knows all of its files as they are; then each changes, and it is told of each change once.
+    /// The session knows all of its files as they are; then each changes, and each change makes one notice.
     async fn knows_all(&mut self) {
         assert_eq!(self.chat.turn("on").await.notices, Vec::<String>::new(), "there is nothing to tell");
         for path in [&self.differing, &self.refused, &self.pointed, &self.written] {
@@ -144,7 +144,7 @@ impl Told {
             let text = fs::read(self.bench.path(name)).unwrap();
             let version = Digest::of(&text).to_string();
             let line = told.iter().find(|line| line.contains(&version[..8]));
-            // The first change was told of, so two lines differ from what is in sight.
+            // The first change had a notice, so two lines differ from the lines in sight.
             assert!(line.is_some_and(|line| line.contains("+1 -1")), "{name}: {told:?}");
         }
     }
@@ -174,7 +174,7 @@ async fn resumed_session_knows_the_same(
     told.knows_all().await;
 }
 
-/// What the host stored with the conversation is lost, the sentences are not: those of tools at least may be others.
+/// The host lost its edits and notices, but not the sentences: at least those of tools may differ.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn results_with_other_texts_say_the_same(#[values(true, false)] has_ids: bool) {
@@ -262,7 +262,7 @@ async fn answer_whose_call_was_not_recorded_is_known(
     assert_eq!(told.turn("on").await.notices.len(), 1);
 }
 
-/// The host removes what an answer pointed to. The answer stays as it was sent, whichever release has written it.
+/// The host removes the text that an answer pointed to. The answer stays as it was sent, from any release.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn pointer_that_leads_nowhere_stays_as_it_was_sent(

@@ -1,4 +1,4 @@
-//! What the agent controls: activation, pins, pool membership, static references.
+//! The agent's controls: activation, pins, pool membership, static references.
 
 use context_engine::{Engine, Part};
 use context_model::error::ErrorCode;
@@ -53,14 +53,14 @@ async fn an_object_moves_between_the_three_levels(#[values(Memory, Sqlite)] back
 }
 
 #[rstest]
-#[case::unknown("nobody")]
+#[case::unknown("missing")]
 #[case::empty("")]
-#[case::a_version_of_nobody("nobody@1")]
+#[case::a_version_of_an_unknown_object("missing@1")]
 #[case::line_break("a\nb")]
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_ids_are_refused_with_a_sentence(#[case] name: &str) {
     let (bench, engine) = session(Memory).await;
-    // Another session's object is none of this one's.
+    // Another session's object does not belong to this one.
     let other = bench.open("other").await;
     other.record_toolcall(call("theirs", "x")).await.unwrap();
     engine.append_turn(user("u")).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_static_reference_shows_a_version_and_leaves_the_sets_alone(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_can_not_be_given_is_refused_and_nothing_is_activated() {
+async fn impossible_part_is_refused_and_activates_nothing() {
     let (bench, engine) = session(Memory).await;
     engine.record_toolcall(call("c", "1\n2\n3\n4")).await.unwrap();
     engine.deactivate("c").await.unwrap();
@@ -209,7 +209,7 @@ fn any_sequence_of_operations_keeps_the_invariants(#[values(Memory, Sqlite)] bac
 pub async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context_model::time::TxId]) {
     let path = |n: &usize| bench.write(&format!("f{n}"), format!("file {n}"));
     let known = engine.session_sets().await.unwrap().session_index;
-    let name = |n: &usize| known.get(*n).map_or("nobody", ObjectId::as_str).to_owned();
+    let name = |n: &usize| known.get(*n).map_or("missing", ObjectId::as_str).to_owned();
     match step {
         Step::Read(n) => drop(engine.index_file(&path(n), None, None).await.unwrap()),
         Step::Discover(n) => drop(engine.discover(&[bench.path(&format!("f{n}"))]).await.unwrap()),

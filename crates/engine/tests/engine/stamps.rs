@@ -27,10 +27,10 @@ async fn note(bench: &Bench, id: &ObjectId, path: &str, bytes: &str) {
 }
 
 #[tokio::test]
-async fn the_same_stamp_is_not_read_again() {
+async fn file_with_a_known_stamp_is_not_read_again() {
     let bench = Bench::new(Backend::Sqlite);
     let (id, path) = read_and_changed(&bench).await;
-    // A note that is not true shows that it is what decides.
+    // An untrue note shows that the note decides.
     note(&bench, &id, &path, "old text").await;
     bench.open("s").await;
     assert_eq!(bench.contents(&id).await, [Some("old text".to_owned())]);
@@ -51,7 +51,7 @@ async fn another_stamp_is_read() {
 }
 
 #[tokio::test]
-async fn a_stamp_of_other_bytes_than_the_stored_ones_says_nothing() {
+async fn stamp_of_other_bytes_is_ignored() {
     let bench = Bench::new(Backend::Sqlite);
     let (id, path) = read_and_changed(&bench).await;
     note(&bench, &id, &path, "new text").await;
@@ -65,7 +65,7 @@ async fn a_stamp_of_other_bytes_than_the_stored_ones_says_nothing() {
 #[case::no_stamp("abc 0 1 2")]
 #[case::not_text("\u{0}\n\n \n")]
 #[tokio::test]
-async fn a_note_that_is_none_is_left_alone(#[case] text: &str) {
+async fn malformed_note_is_left_alone(#[case] text: &str) {
     let bench = Bench::new(Backend::Sqlite);
     let (id, _) = read_and_changed(&bench).await;
     bench.store.set_note("stamps:session:s", text).await.unwrap();
@@ -98,7 +98,7 @@ fn a_file_is_settled_some_time_after_its_last_change(#[case] seconds: i64, #[cas
 }
 
 #[tokio::test]
-async fn a_comparison_on_request_finds_what_has_changed_and_reads_nothing_else() {
+async fn requested_comparison_reads_only_changed_files() {
     let bench = Bench::new(Backend::Sqlite);
     let (id, path) = read_and_changed(&bench).await;
     note(&bench, &id, &path, "old text").await;

@@ -1,5 +1,5 @@
-//! How long text stays: settings, harnesses that can't shorten, the old text of edits, and what a person or the model
-//! brings back, pins or steers.
+//! The time for which text stays: settings, harnesses that can't shorten, the old text of edits, and text that a person or the
+//! model restores, pins or steers.
 
 use context_engine::{Edit, Plan, Stay, Stays};
 use context_model::id::ObjectId;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bench::{Backend, Bench, call, search, session, tool, user};
 use crate::chat::arguments_of;
 use crate::leaving::{
-    after_a_pause, answer, chat, go_on_at_length, gone, leave, lines_of, plan_text, thought,
+    after_a_pause, answer, answer_at_length, chat, gone, leave, lines_of, plan_text, thought,
 };
 use crate::truth;
 
@@ -50,7 +50,7 @@ async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_
         json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
     answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
     assert_eq!(leave(&mut chat, 80).await.edits, []);
-    let edits = go_on_at_length(&mut chat, 60).await;
+    let edits = answer_at_length(&mut chat, 60).await;
     let plan = after_a_pause(&mut chat, edits).await;
     assert!(!plan.edits.is_empty() && gone(&plan).is_empty(), "outputs leave, and no call does");
 }
@@ -81,7 +81,7 @@ async fn only_calls_that_are_old_enough_become_lines() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, CALLS).await;
     chat.user("look");
-    let edits = go_on_at_length(&mut chat, 12).await;
+    let edits = answer_at_length(&mut chat, 12).await;
     let plan = after_a_pause(&mut chat, edits).await;
     // The user's message is m0, and the first call, m1 with its result m2, carries the lines.
     let old: Vec<String> = (3..=14).map(|number| format!("m{number}")).collect();
@@ -95,7 +95,7 @@ async fn each_line_names_its_own_call_whichever_is_answered_first() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, CALLS).await;
     chat.asks("look").await;
-    let mut edits = go_on_at_length(&mut chat, 1).await;
+    let mut edits = answer_at_length(&mut chat, 1).await;
     let of = |id: &str| json!({ "command": format!("make {id}") });
     let calls = ["first", "second", "third"];
     let blocks = calls.map(|id| json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": of(id) }));
@@ -104,7 +104,7 @@ async fn each_line_names_its_own_call_whichever_is_answered_first() {
         let output = format!("the output of {id}. ").repeat(20);
         chat.reports(id, "bash", of(id), &output, Status::Ok).await;
     }
-    edits.extend(go_on_at_length(&mut chat, 12).await);
+    edits.extend(answer_at_length(&mut chat, 12).await);
     let plan = after_a_pause(&mut chat, edits).await;
     let lines = lines_of(&plan);
     for id in calls {
@@ -115,7 +115,7 @@ async fn each_line_names_its_own_call_whichever_is_answered_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_brought_back_becomes_stale_again() {
+async fn restored_text_becomes_stale_again() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = truth::chat(&bench, "s").await;
     chat.user("look");
@@ -164,7 +164,7 @@ async fn calls_that_steer_the_context_take_no_place_in_the_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_brought_back_and_pinned_stays_whole() {
+async fn restored_and_pinned_text_stays_whole() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = truth::chat(&bench, "s").await;
     chat.user("run");

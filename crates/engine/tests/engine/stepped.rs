@@ -1,4 +1,4 @@
-//! A store in which something happens in the middle of what an engine does.
+//! A store with an incident in the middle of the engine's work.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub struct Stepped {
     /// Calls until it happens; negative: it does not.
     left: AtomicI64,
     incident: Incident,
-    /// How many writes have conflicted.
+    /// The number of writes that have conflicted.
     conflicts: AtomicUsize,
 }
 
-/// What happens at that call.
+/// The incident at that call.
 pub enum Incident {
     /// It fails as on a full disk.
     Full,
@@ -33,7 +33,7 @@ pub enum Incident {
     Change(PathBuf, String, Transaction),
     /// Each write from then on conflicts with one to this object.
     Conflicts(ObjectId),
-    /// A write begins, and goes on when it is told to.
+    /// A write begins, and continues once the test lets it.
     Held { begun: Arc<Notify>, go: Arc<Notify> },
 }
 
@@ -46,7 +46,7 @@ impl Stepped {
         self.left.store(calls, Ordering::SeqCst);
     }
 
-    /// Returns whether what was armed has happened; takes it back where it has not.
+    /// True if the armed incident has happened; disarms it otherwise.
     pub fn disarm(&self) -> bool {
         self.left.swap(-1, Ordering::SeqCst) < 0
     }

@@ -1,4 +1,4 @@
-//! What a session is told of files: all that has changed under it, and nothing false.
+//! A session's notices about files report all changes by others, and only true ones.
 
 use std::fs;
 use std::sync::Arc;
@@ -43,14 +43,14 @@ async fn two_sessions_hear_all_of_each_other(#[values(Memory, Sqlite)] backend: 
         let (writer, reader) = (round % 2, (round + 1) % 2);
         let new = lines(&format!("round {round}"), 40);
         fs::write(&path, &new).unwrap();
-        // The one writes and is told nothing; the other one hears of it, and reads the new text.
+        // The writer gets no notice; the reader gets one, and reads the new text.
         let written =
             chats[writer].engine.index_written(&path, Some(new.clone().into_bytes()), None).await.unwrap();
-        assert_eq!(chats[writer].turn("go on").await.notices, Vec::<String>::new(), "round {round}");
-        // A write of one's own that changes nothing must not hide what the other one wrote.
+        assert_eq!(chats[writer].turn("next.").await.notices, Vec::<String>::new(), "round {round}");
+        // A session's own write that changes nothing must not hide the other session's write.
         chats[reader].engine.set_system_prompt(&format!("round {round}")).await.unwrap();
         chats[reader].engine.set_system_prompt(&format!("round {round}")).await.unwrap();
-        let plan = chats[reader].turn("go on").await;
+        let plan = chats[reader].turn("next.").await;
         assert_eq!(plan.notices.len(), 1, "round {round}: {:?}", plan.notices);
         assert!(plan.notices[0].starts_with("stale id=") && plan.notices[0].ends_with("+40 -40"));
         assert_eq!(chats[reader].turn("again").await.notices, Vec::<String>::new());
@@ -63,7 +63,7 @@ async fn two_sessions_hear_all_of_each_other(#[values(Memory, Sqlite)] backend: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_was_read_again_does_not_hide_the_rest() {
+async fn rereading_a_part_does_not_hide_the_rest() {
     let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     let changed = lines("old", 60).replace("old line 50\n", "new line 50\n");
     fs::write(&path, &changed).unwrap();
@@ -78,7 +78,7 @@ async fn a_part_that_was_read_again_does_not_hide_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
+async fn part_with_all_new_lines_makes_the_version_known() {
     let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     fs::write(&path, lines("old", 60).replace("old line 50\n", "new line 50\n")).unwrap();
     chat.read("two", &path, Some((45, 10))).await;
@@ -89,7 +89,7 @@ async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
 
 /// Bytes that are no text are not a file that is gone, and are no text to compare with.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_no_text_any_more_is_not_called_deleted() {
+async fn file_that_became_binary_is_not_called_deleted() {
     let (_bench, mut chat, path) = has_read(lines("old", 60)).await;
     for (bytes, what) in [(&b"\0\x01"[..], " changed"), (b"\0\x02", " changed"), (b"now\n", " +1 -60")] {
         chat.hears_of(&path, bytes, what).await;
@@ -99,7 +99,7 @@ async fn a_file_that_is_no_text_any_more_is_not_called_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_holds_for_the_disk_as_it_is_now() {
+async fn answer_holds_for_the_present_disk() {
     let (_bench, chat, path) = has_read(lines("old", 60)).await;
     chat.engine.index_file(&path, None, None).await.unwrap();
     // Between the look and the answer.
@@ -113,10 +113,7 @@ async fn an_answer_holds_for_the_disk_as_it_is_now() {
 #[case(Some(1_000_000), Some(5))]
 #[case(None, Some(0))]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_past_the_end_is_the_tools_to_answer(
-    #[case] offset: Option<usize>,
-    #[case] limit: Option<usize>,
-) {
+async fn read_past_the_end_is_left_to_the_tool(#[case] offset: Option<usize>, #[case] limit: Option<usize>) {
     let (_bench, mut chat, path) = has_read(lines("a", 99)).await;
     chat.ends().await;
     assert_eq!(chat.engine.answer_read(&path, offset, limit, None).await.unwrap(), None);
@@ -126,7 +123,7 @@ async fn a_read_past_the_end_is_the_tools_to_answer(
 #[case::of_a_kind_of_its_own("custom")]
 #[case::as_a_users("user")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once(#[case] role: &str) {
+async fn change_during_a_pause_is_announced_once_at_the_resume(#[case] role: &str) {
     let (bench, mut chat, path) = has_read(lines("old", 60)).await;
     chat.ends().await;
     chat.engine.close().await.unwrap();
@@ -142,7 +139,8 @@ async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once(#[ca
     chat.restart(&bench).await;
     assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
     chat.engine.close().await.unwrap();
-    // Where it did not keep the notice, the model was not told. A user's words with the same line beside them are none.
+    // If the harness did not keep the notice, the model has not heard it. A user's words with the same line do not count as a
+    // notice.
     match role {
         "user" => chat.messages[kept].message["content"] = format!("What is this?\n{notice}").into(),
         _ => drop(chat.messages.remove(kept)),
@@ -152,7 +150,7 @@ async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once(#[ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
+async fn failed_notice_comes_with_the_next_plan() {
     let bench = Bench::new(Memory);
     let path = bench.write("a.txt", lines("old", 60));
     let (store, engine) = stepped(&bench, Incident::Full).await;
@@ -181,7 +179,7 @@ async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
 /// Wherever a hand-over fails, handing the same over once more records everything once, in its order.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false, true)] rebuild: bool) {
+async fn failed_hand_over_loses_and_doubles_nothing(#[values(false, true)] rebuild: bool) {
     let mut calls = 0;
     loop {
         let bench = Bench::new(Memory);
@@ -218,7 +216,7 @@ async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_that_is_ended_twice_ends_no_other() {
+async fn double_unsubscribe_is_harmless() {
     let (bench, engine) = watching(Sqlite).await;
     let path = bench.write("a.txt", "one");
     engine.index_file(&path, None, None).await.unwrap();
@@ -233,7 +231,7 @@ async fn a_subscription_that_is_ended_twice_ends_no_other() {
 
 /// A change that comes while the store takes no writes is stored once it does again.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_stored_is_not_forgotten() {
+async fn unstored_change_is_not_forgotten() {
     let bench = Bench::new(Sqlite);
     let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
     let options = Options { watch: true, store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
@@ -252,7 +250,7 @@ async fn what_could_not_be_stored_is_not_forgotten() {
     assert_eq!(bench.contents(&id).await.last().unwrap().as_deref(), Some("two"));
 }
 
-/// A log that grows has few versions while nobody looks, and its last text whenever somebody does.
+/// A log that grows has few versions while no client reads it, and its last text at each read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_growing_log_does_not_fill_the_store() {
     let bench = Bench::new(Sqlite);

@@ -1,4 +1,4 @@
-//! Edits by hosts that ask nobody first: what others had changed unseen is told all the same.
+//! Edits by hosts that do not ask first: the model still hears of changes that others had made unseen.
 
 use std::fs;
 
@@ -11,14 +11,14 @@ use crate::bench::{Backend, Bench};
 use crate::chat::Chat;
 use crate::truth::lines;
 
-/// How a host tells the engine what its tools do.
+/// The way in which a host reports the actions of its tools.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Host {
     /// It hands over messages, and nothing else.
     Messages,
     /// The same, and each result has an image beside its text.
     Images,
-    /// It reports results, too.
+    /// It also reports results.
     Results,
     /// It also reports what a call has written, by the call's ID.
     Writes,
@@ -64,22 +64,22 @@ fn write(path: &str, text: &str) -> (&'static str, Value) {
     ("write", json!({ "path": path, "content": text }))
 }
 
-/// What has happened to a file of 40 lines between the model's read and its call.
+/// The change of a file of 40 lines between the model's read and its call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Others {
     /// Nothing.
     Nothing,
-    /// Line 30 has changed, and nobody has looked.
+    /// Line 30 has changed, and no client has looked.
     Unstored,
     /// The same, and another session has stored it.
     Stored,
-    /// The same, and the model was told.
+    /// The same, and the model had a notice.
     Announced,
     /// The same in a file that was deleted and made anew.
     Anew,
     /// The same in a file that the model has not read.
     NeverRead,
-    /// The same, and the result tells it.
+    /// The same, and the result reports it.
     InTheResult,
 }
 
@@ -133,7 +133,7 @@ async fn notices(bench: &Bench, chat: &mut Chat, path: &str) -> [Vec<String>; 3]
     [told, again, chat.turn("on").await.notices]
 }
 
-/// Line 7 is edited. The last two: what the model is told after it, and after yet another change of one line.
+/// Line 7 is edited. The last two: the notices after it, and after yet another change of one line.
 #[rstest]
 #[case(Others::Nothing, &[], " +1 -1")]
 #[case(Others::Unstored, &[" +1 -1"], " +2 -2")]
@@ -143,7 +143,7 @@ async fn notices(bench: &Bench, chat: &mut Chat, path: &str) -> [Vec<String>; 3]
 #[case(Others::NeverRead, &[], " +1 -1")]
 #[case(Others::InTheResult, &[], " +1 -1")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_changed_is_told_after_an_edit_once(
+async fn change_by_others_is_announced_once_after_an_edit(
     #[case] others: Others,
     #[case] expected: &[&str],
     #[case] then: &str,
@@ -177,10 +177,10 @@ async fn what_others_changed_is_told_after_an_edit_once(
     assert!(last.len() == 1 && last[0].ends_with(then), "{last:?}");
 }
 
-/// What the model has written is all that there is, so nothing of the others' change is left to be told.
+/// The file has only the text that the model has written, so a notice of the others' change would be empty.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_over_a_change_leaves_nothing_to_tell(
+async fn write_over_a_change_needs_no_notice(
     #[values(Host::Messages, Host::Results, Host::Writes, Host::WritesOfNobody)] host: Host,
     #[values(Others::Unstored, Others::Stored, Others::Announced)] others: Others,
 ) {
@@ -193,10 +193,10 @@ async fn a_write_over_a_change_leaves_nothing_to_tell(
     assert!(last.len() == 1 && last[0].ends_with(" +1 -1"), "{last:?}");
 }
 
-/// After the notice, an edit that asks is told the others' change and not the model's own.
+/// After the notice, a guarded edit gets the others' change and not the model's own.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_difference_for_a_later_edit_has_the_others_lines_alone(
+async fn later_difference_has_only_lines_of_others(
     #[values(Others::Unstored, Others::Announced)] others: Others,
     #[values(false, true)] restarts: bool,
 ) {
@@ -243,9 +243,9 @@ async fn several_edits_of_one_answer_hide_nothing(
     assert!(again.is_empty() && last.len() == 1 && last[0].ends_with(" +2 -2"), "{again:?} {last:?}");
 }
 
-/// A call's text stands only where somebody else has changed the file: what it replaces is new to the model.
+/// A call's text counts only where another program has changed the file: the text that it replaces is new to the model.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_of_what_others_wrote_is_no_knowledge_of_the_rest() {
+async fn edit_of_foreign_text_does_not_make_the_rest_known() {
     let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = Others::Stored.happen(&bench, &mut chat, "\n").await;
     let call = edit(&path, &[("new line 30\n", "my line 30\n")]);
@@ -254,9 +254,9 @@ async fn an_edit_of_what_others_wrote_is_no_knowledge_of_the_rest() {
     assert!(told.len() == 1 && told[0].ends_with(" changed") && again.is_empty(), "{told:?} {again:?}");
 }
 
-/// A shell has made the edit: what has become of the file is told, whoever changed which line.
+/// A shell has made the edit: the model hears of each changed line, from any program.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_by_a_shell_is_told_with_what_others_changed() {
+async fn shell_edit_is_announced_with_changes_by_others() {
     let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, now) = Others::Unstored.happen(&bench, &mut chat, "\n").await;
     let call = ("bash", json!({ "command": format!("sed -i s/old line 7$/my line 7/ {path}") }));
@@ -287,7 +287,7 @@ async fn an_edit_through_a_link_hides_nothing() {
     assert!(told[0].contains("link.txt") && again.is_empty(), "{told:?} {again:?}");
 }
 
-/// Codex changes files by patches, several in one. What they have made is known to the next process, too.
+/// Codex changes files by patches, several in one. The next process also knows the patched text.
 #[rstest]
 #[case(Others::Nothing, 0, " +1 -1")]
 #[case(Others::Unstored, 1, " +2 -2")]
@@ -315,7 +315,7 @@ async fn a_patch_hides_nothing(
 
 /// A part that is read later says nothing of the rest of a file that the model has written itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
+async fn part_of_a_foreign_version_hides_no_change() {
     let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let (path, text) = (bench.path("a.txt"), lines("old", 40));
     chat.asks("go").await;
@@ -332,7 +332,7 @@ async fn a_part_of_what_others_made_of_a_written_file_hides_no_change() {
 /// Three names of one file, and one notice, by the name that the model has used last.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_with_three_names_is_announced_once_by_the_last_one() {
+async fn file_with_three_names_is_announced_once_by_the_last_one() {
     let (bench, mut chat) = Chat::on(Backend::Sqlite).await;
     let real = bench.write("real.txt", lines("old", 40));
     let names = ["one.txt", "two.txt"].map(|name| bench.path(name));

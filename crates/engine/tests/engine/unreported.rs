@@ -1,4 +1,4 @@
-//! Between a write that a tool has passed in and the write's result, the model does not know what others had changed before.
+//! Between a write that a tool has passed in and the write's result, the model does not know of others' earlier changes.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ async fn refusal_shows_all_that_the_model_has_not_seen(
     );
 }
 
-/// With its result, the model knows what it has put in: a refusal does not show that as a change.
+/// With its result, the model knows the text that it has put in: a refusal does not show that as a change.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusal_after_the_result_leaves_out_what_the_model_wrote() {
     let (bench, mut chat) = Chat::on(Backend::Memory).await;

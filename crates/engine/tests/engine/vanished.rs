@@ -17,7 +17,7 @@ use crate::chat::Chat;
 use crate::truth::{chat, lines as of};
 use crate::watching::events;
 
-/// What happens to `dir/sub/a.txt`.
+/// The fate of `dir/sub/a.txt`.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     FileRemoved,
@@ -109,7 +109,7 @@ async fn vanished_file_is_told_and_not_shown_any_more(
     };
     find(&chat).await;
     chat.is_told("a.txt deleted").await;
-    assert_eq!(chat.turn("go on").await.notices, [""; 0], "once");
+    assert_eq!(chat.turn("next.").await.notices, [""; 0], "once");
     let activated = chat.engine.activate(id.as_str(), None).await.unwrap();
     assert_eq!(activated.code, Some(ErrorCode::NullContent), "{}", activated.message);
     let view = chat.engine.assemble().await.unwrap();
@@ -174,7 +174,7 @@ async fn called_and_gone(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn file_that_is_gone_before_anybody_stored_it_is_told(
+async fn file_gone_before_it_was_stored_is_announced(
     #[values("read", "write", "edit")] tool: &str,
     #[values(
         Loss::FileRemoved,
@@ -191,20 +191,20 @@ async fn file_that_is_gone_before_anybody_stored_it_is_told(
     loss: Loss,
     #[values(true, false)] is_late: bool,
 ) {
-    // What a tool has read may be a folder or a pipe.
+    // A tool may have read a folder or a pipe.
     if tool == "read" && matches!(loss, Loss::FileIsFolder | Loss::FileIsPipe) {
         return;
     }
     let bench = Bench::new(Backend::Sqlite);
     let path = bench.path("dir/sub/a.txt");
     let mut chat = called_and_gone(&bench, tool, &path, Some(loss), is_late, true).await;
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     let said = std::mem::take(&mut chat.notices);
     assert!(said.len() == 1 && said[0].ends_with("a.txt deleted"), "{said:?}");
-    assert_eq!(chat.turn("go on").await.notices, [""; 0], "once");
+    assert_eq!(chat.turn("next.").await.notices, [""; 0], "once");
 }
 
-/// Tools may work on another machine, and some read what is no file.
+/// Tools may work on another machine, and some read paths that are not files.
 #[rstest]
 #[case::of_another_machine("write", "dir/a.txt", false)]
 #[case::of_another_machine("read", "dir/a.txt", false)]
@@ -213,7 +213,7 @@ async fn file_that_is_gone_before_anybody_stored_it_is_told(
 #[case::lines("read", "a.txt:10-20", true)]
 #[case::folder("read", ".", true)]
 #[tokio::test(flavor = "multi_thread")]
-async fn path_that_may_never_have_been_a_file_here_is_not_told_as_deleted(
+async fn path_that_may_never_have_been_a_file_is_not_announced_as_deleted(
     #[case] tool: &str,
     #[case] path: &str,
     #[case] has_met: bool,
@@ -221,7 +221,7 @@ async fn path_that_may_never_have_been_a_file_here_is_not_told_as_deleted(
 ) {
     let bench = Bench::new(Backend::Memory);
     let mut chat = called_and_gone(&bench, tool, path, None, is_late, has_met).await;
-    chat.turn("go on").await;
+    chat.turn("next.").await;
     assert_eq!(chat.notices, [""; 0]);
 }
 
@@ -244,7 +244,7 @@ async fn missing_folder_outside_the_session_is_orphaned_at_resume() {
     assert_eq!(bench.contents(&id).await, [Some("text".to_owned())]);
 }
 
-/// Where a link stands, and how a path leads through it.
+/// The place of a link, and the way in which a path leads through it.
 #[derive(Clone, Copy, Debug)]
 enum Link {
     ToFile,
@@ -296,9 +296,9 @@ async fn link_pointed_elsewhere_is_told_as_a_change_of_its_path(
     let name = format!(" path={path} ");
     link.point(&bench, "r2");
     assert!(chat.hears(" +1 -1").await.contains(&name));
-    assert_eq!(chat.turn("go on").await.notices, [""; 0], "once");
+    assert_eq!(chat.turn("next.").await.notices, [""; 0], "once");
 
-    // What was at the path before is nothing that the model knows by it.
+    // The model does not know the earlier content of the path by this path.
     bench.write("r1/a.txt", of("other", 3));
     chat.hears_nothing().await;
     assert!(chat.hears_of(&bench.path("r2/a.txt"), of("last", 3), "").await.contains(&name));
@@ -339,10 +339,10 @@ async fn file_known_by_two_paths_is_told_by_each_as_it_changes() {
     assert!(chat.hears_of(&own, of("own", 40), "").await.contains("r1/a.txt version="));
 }
 
-/// A file that a link led to was read and never stored. What the model knows of the link's path is compared with whatever
-/// is there, in every process.
+/// A file that a link led to was read and never stored. The model's knowledge of the link's path is compared with the file
+/// there, in every process.
 #[tokio::test(flavor = "multi_thread")]
-async fn link_to_a_file_that_nobody_stored_is_told_again_in_each_process() {
+async fn link_to_an_unstored_file_is_announced_in_each_process() {
     let bench = Bench::new(Backend::Sqlite);
     let link = bench.root().join("link.txt");
     bench.write("r0/t.txt", of("old", 40));

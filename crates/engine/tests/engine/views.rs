@@ -1,5 +1,4 @@
-//! What is kept between two views is never older than the state: a client that has kept it and one that has just
-//! opened see the same.
+//! A kept view is never older than the state: a client that has kept it and one that has just opened see the same.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;

@@ -1,4 +1,4 @@
-//! Trackers: whatever happens to a file on disk, the last version equals it.
+//! Trackers: after any change of a file on disk, the last version equals it.
 
 use std::fs;
 #[cfg(unix)]
@@ -44,7 +44,7 @@ pub async fn content(bench: &Bench, id: &ObjectId) -> Option<String> {
 #[case(1 << 20)]
 #[case(10 << 20)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_file_overwritten_in_place(#[case] size: usize) {
+async fn large_file_overwritten_in_place_is_read_whole(#[case] size: usize) {
     let (bench, engine, path, id) = tracked("small").await;
     for letter in ["a", "b"] {
         let text = letter.repeat(size);
@@ -69,7 +69,7 @@ impl Around for Busy {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_look_waits_for_the_disk_and_not_for_the_store() {
+async fn look_waits_for_the_disk_and_not_for_the_store() {
     let bench = Bench::new(Memory);
     let store: Arc<dyn Store> = Arc::new(Busy(Arc::clone(&bench.store)));
     let engine = Engine::open(Options { store, watch: true, ..bench.options("s") }).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_look_waits_for_the_disk_and_not_for_the_store() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_not_changed_makes_no_version() {
+async fn touched_file_with_the_same_bytes_makes_no_version() {
     let (bench, engine, path, id) = tracked("same").await;
     let events = events(&engine);
     for _ in 0..3 {
@@ -103,7 +103,7 @@ async fn what_has_not_changed_makes_no_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_by_temporary_file_and_rename() {
+async fn save_by_temporary_file_and_rename_makes_one_version() {
     let (bench, engine, path, id) = tracked("0").await;
     for n in 1..=10 {
         let beside = format!("{path}.tmp");
@@ -113,11 +113,7 @@ async fn a_save_by_temporary_file_and_rename() {
         assert_eq!(content(&bench, &id).await, Some(n.to_string()));
     }
     assert_eq!(bench.versions(&id).await.len(), 11);
-    assert_eq!(
-        engine.session_sets().await.unwrap().session_index,
-        [id],
-        "temporary files are nobody's business"
-    );
+    assert_eq!(engine.session_sets().await.unwrap().session_index, [id], "temporary files are ignored");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,12 +141,12 @@ async fn deleted_and_created_again_at_once_and_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_moved_away_and_back() {
+async fn directory_moved_away_and_back_is_tracked_again() {
     let (bench, engine, _, id) = tracked("1").await;
     let events = events(&engine);
     fs::rename(bench.root().join("dir"), bench.root().join("away")).unwrap();
     engine.flush().await.unwrap();
-    assert_eq!(content(&bench, &id).await, None, "there is no such file any more");
+    assert_eq!(content(&bench, &id).await, None, "the file is gone");
     assert!(has_heard_of_a_deletion(&events, &id));
     bench.write("away/file", "2");
     fs::rename(bench.root().join("away"), bench.root().join("dir")).unwrap();
@@ -158,10 +154,10 @@ async fn a_directory_moved_away_and_back() {
     assert_eq!(content(&bench, &id).await.as_deref(), Some("2"), "resumed");
 }
 
-/// Without a file of its own a store makes each flush compare all files, and that reads no file that nobody has read.
+/// In a store that is not in a file, each flush compares all files, but reads only those that were read before.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_new_name_of_a_file_is_only_discovered(#[values(Memory, Sqlite)] backend: Backend) {
+async fn new_name_of_a_file_is_only_discovered(#[values(Memory, Sqlite)] backend: Backend) {
     let (bench, engine) = watching(backend).await;
     let path = bench.write("file", "text");
     engine.index_file(&path, None, None).await.unwrap();
@@ -182,7 +178,7 @@ async fn the_new_name_of_a_file_is_only_discovered(#[values(Memory, Sqlite)] bac
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_appears_after_it_was_discovered() {
+async fn discovered_file_is_read_when_it_appears() {
     let (bench, engine) = watching(Sqlite).await;
     let paths = [bench.path("later"), bench.path("new/dir/later")];
     let found = engine.discover(&paths).await.unwrap();
@@ -197,7 +193,7 @@ async fn a_file_that_appears_after_it_was_discovered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_session_has_not_encountered_is_not_recorded() {
+async fn unknown_file_is_not_recorded() {
     let (bench, engine) = watching(Sqlite).await;
     let path = bench.path("missing");
     assert!(engine.index_file(&path, None, None).await.is_err());
@@ -210,7 +206,7 @@ async fn what_the_session_has_not_encountered_is_not_recorded() {
 
 /// As a checkout of another branch does; the tracker's own tests have a real one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_files_that_change_at_once() {
+async fn thousand_files_may_change_at_once() {
     let (bench, engine) = watching(Sqlite).await;
     let write = |text: &str| {
         (0..1_000).map(|n| bench.write(&format!("d{}/f{n}", n % 20), format!("{text} {n}"))).collect()
@@ -226,7 +222,7 @@ async fn a_thousand_files_that_change_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stores_own_files_are_known_and_never_read_or_tracked() {
+async fn files_of_the_store_are_known_and_never_read_or_tracked() {
     let (bench, engine) = watching(Sqlite).await;
     let store = bench.outside().join("store");
     let name = |end: &str| store.join(format!("context.db{end}")).into_os_string().into_string().unwrap();
@@ -299,7 +295,7 @@ async fn mounted_files_are_tracked_at_their_canonical_path_and_shown_at_the_agen
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_is_dropped_ends_its_trackers() {
+async fn dropped_engine_ends_its_trackers() {
     let (bench, engine, path, id) = tracked("1").await;
     let events = events(&engine);
     drop(engine);
@@ -316,7 +312,7 @@ async fn an_engine_that_is_dropped_ends_its_trackers() {
 
 /// A flush is confirmed by an event in a directory beside the store.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flush_has_a_directory_of_its_own() {
+async fn flush_uses_a_separate_directory() {
     let (bench, engine, path, _) = tracked("0").await;
     fs::write(&path, "1").unwrap();
     engine.flush().await.unwrap();

@@ -1,4 +1,4 @@
-//! Reads in forms that nobody knows: what they show of a file counts, and no more.
+//! Reads in unknown forms: only the shown lines of a file count.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ async fn with_file(name: &str, text: &str) -> (Bench, Chat, String) {
     (bench, chat, path)
 }
 
-/// What was shown of a file of 40 lines is known, also after a restart.
+/// The shown lines of a file of 40 are known, also after a restart.
 async fn hears_of_a_line(bench: &Bench, chat: &mut Chat, path: &str, restarts: bool) {
     assert_eq!(chat.turn("on").await.notices, [""; 0], "the file is as it was");
     if restarts {
@@ -63,7 +63,7 @@ async fn hears_of_a_line(bench: &Bench, chat: &mut Chat, path: &str, restarts: b
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_was_read_in_any_form_is_announced_when_it_changes(
+async fn file_read_in_any_form_is_announced_when_it_changes(
     #[values(0, 1, 2, 3, 4, 5)] form: usize,
     #[values(None, Some(11))] offset: Option<usize>,
     #[values(false, true)] restarts: bool,
@@ -91,7 +91,7 @@ async fn a_file_that_was_read_in_any_form_is_announced_when_it_changes(
 #[case::all_taken_away("a\r\nb\r\nc\r\n", "a\nb\nc\n", "a.txt")]
 #[case::a_name_that_must_be_quoted("one\n", "one\n", "$id`\"\\x.txt")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_any_shape_that_was_read_is_announced_when_it_changes(
+async fn read_file_of_any_shape_is_announced_when_it_changes(
     #[case] text: &str,
     #[case] output: &str,
     #[case] name: &str,
@@ -117,7 +117,7 @@ async fn a_file_of_any_shape_that_was_read_is_announced_when_it_changes(
 #[case::many_words(&"something else that a tool says of it\n".repeat(8), false)]
 #[case::a_failure("cat: a.txt: Permission denied", true)]
 #[tokio::test]
-async fn of_an_empty_file_not_everything_counts_as_a_read(#[case] output: &str, #[case] has_failed: bool) {
+async fn error_output_is_not_a_read_of_an_empty_file(#[case] output: &str, #[case] has_failed: bool) {
     let (_bench, mut chat, path) = with_file("a.txt", "").await;
     chat.user("go");
     chat.calls("shell", "bash", json!({ "command": "cat a.txt" }));
@@ -128,7 +128,7 @@ async fn of_an_empty_file_not_everything_counts_as_a_read(#[case] output: &str, 
     chat.hears_nothing().await;
 }
 
-/// Of what a host leaves out nothing is known: an answer never points to it.
+/// Lines that a host leaves out stay unknown: an answer never points to them.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {
     let (_bench, mut chat, path) = with_file("a.txt", &lines("old", 40)).await;
@@ -149,7 +149,7 @@ async fn lines_that_a_form_leaves_out_are_not_taken_for_shown() {
 #[case::the_beginning("head -n 25 a.txt", 1, 25, |_: usize| String::new())]
 #[case::from_a_line_on("tail -n +12 a.txt", 12, 40, |_: usize| String::new())]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
+async fn file_shown_by_a_shell_is_announced_when_it_changes(
     #[case] command: &str,
     #[case] first: usize,
     #[case] last: usize,
@@ -164,7 +164,7 @@ async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
     hears_of_a_line(&bench, &mut chat, &path, restarts).await;
 }
 
-/// What is not the file's lines, or may be more than them, tells nothing of it.
+/// An output with other text than the file's lines, or possibly more, says nothing of the file.
 #[rstest]
 #[case::other_lines("cat a.txt", "something else\n")]
 #[case::cut("cat a.txt", "old line 1\nold line 2\n... 38 lines")]
@@ -172,7 +172,7 @@ async fn a_file_that_a_shell_has_shown_is_announced_when_it_changes(
 #[case::two_files("cat a.txt a.txt", "old line 1\nold line 2\nold line 3\n")]
 #[case::a_filter("grep old a.txt", "old line 1\nold line 2\nold line 3\n")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_shell_shows_besides_is_no_read(#[case] command: &str, #[case] output: &str) {
+async fn shell_output_with_other_text_is_not_a_read(#[case] command: &str, #[case] output: &str) {
     let (_bench, mut chat, path) = with_file("a.txt", &lines("old", 40)).await;
     shell(&mut chat, command, output).await;
     fs::write(path, "another text\n").unwrap();

@@ -1,4 +1,4 @@
-//! What has to hold after a step.
+//! The checks after each step.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         let what = line.split(&format!("{} ", world.files[file].name)).last().unwrap_or_default();
         let named = what.strip_prefix("version=").map(|rest| rest.split_once(' ').unwrap_or_default());
         let what = named.map_or(what, |(_, what)| what);
-        // Who has not heard that a link has taken the file's place goes by the file.
+        // A client that has not heard of a link in the file's place uses the file.
         let mut ids = vec![world.id(file)];
         ids.extend(world.ids(file).into_iter().filter(|_| !client.clean));
         let mut version = None;
@@ -57,8 +57,8 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         let Some(version) = version else {
             return violation(Kind::FalseNotice, format!("it is another version, or not stored: {line}"));
         };
-        // Once the process that edited has ended, nobody can tell whether a change that was stored with the edit came
-        // before it or after it, nor which of several versions a part is of; then one word too many is better than none.
+        // Once the process that edited has ended, it is undetermined whether a change that was stored with the edit came before
+        // it or after it, and which of several versions a part is of; then one notice too many is better than none.
         let alike = world.alike(file, &knowledge, client.recovered);
         let is_another = |text: &Arc<str>| version.as_ref() != Some(text);
         let is_doubtful = !knowledge.catted.is_empty()
@@ -75,7 +75,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         let is_true = match (&version, what) {
             (None, what) => what == "deleted",
             (Some(now), "as you know it again") => texts.contains(&now),
-            // Said of what the model was shown and nobody could store.
+            // A notice about text that the model was shown and that could not be stored.
             (Some(now), "changed") => texts.iter().any(|known| **known != *now),
             (Some(now), what) => texts.iter().any(|known| **known != *now && is_count(what, known, now)),
         };
@@ -85,7 +85,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         }
         notes.push(Note { file, what: What::Announced { version } });
     }
-    // Who is told of what is at the link now knows the link.
+    // A client that is notified of the file at a link knows the link from then on.
     let of_now = notes.iter().filter(|note| match &note.what {
         What::Announced { version } => *version == world.now(note.file),
         _ => false,
@@ -95,12 +95,12 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
     Ok(())
 }
 
-/// Returns whether a name is that of a version: the beginning of its hash.
+/// True if a name is that of a version: the beginning of its hash.
 fn is_named(version: &Content, name: &str) -> bool {
     version.as_ref().is_some_and(|text| Digest::of(text.as_bytes()).to_string().starts_with(name))
 }
 
-/// Returns whether `+3 -1` can be the difference of two texts.
+/// True if `+3 -1` can be the difference of two texts.
 fn is_count(what: &str, old: &str, new: &str) -> bool {
     let Some((added, removed)) = what.strip_prefix('+').and_then(|rest| rest.split_once(" -")) else {
         return false;
@@ -116,7 +116,7 @@ async fn stored(client: &Client, id: &ObjectId) -> Option<Content> {
     Some(version.document.content().map(Into::into))
 }
 
-/// Checks that what new answers point to is in the request, and that what is held is whole.
+/// Checks that the lines in new pointers are in the request, and that held texts are whole.
 pub async fn request(client: &mut Client, first: usize) -> Outcome {
     for message in client.messages.iter().skip(first) {
         for pointer in &message.pointers {
@@ -129,7 +129,7 @@ pub async fn request(client: &mut Client, first: usize) -> Outcome {
     held(client).await
 }
 
-/// Returns what is pinned or activated is whole while it is.
+/// Checks that pinned and activated texts are whole.
 pub async fn held(client: &mut Client) -> Outcome {
     if client.held.is_empty() {
         return Ok(());
@@ -160,7 +160,7 @@ pub async fn held(client: &mut Client) -> Outcome {
     }
 }
 
-/// What the client's store has of each file.
+/// Returns the content that the client's store has for each file.
 pub async fn all_stored(world: &World, client: &Client) -> Vec<Option<Content>> {
     let mut all = Vec::new();
     for number in 0..world.files.len() {
@@ -169,8 +169,8 @@ pub async fn all_stored(world: &World, client: &Client) -> Vec<Option<Content>> 
     all
 }
 
-/// Each difference between what the model was shown and what there is was announced. What another machine has sent while the
-/// client took its turn, which was `before` it, is told with the next one.
+/// Checks that each difference between the model's knowledge and the disk was announced. Changes that another machine sent
+/// while the client took its turn (`before` has the versions from its start) are announced with the next turn.
 pub async fn knowledge(world: &World, client: &Client, before: &[Option<Content>]) -> Outcome {
     let heard = client.heard();
     let after = all_stored(world, client).await;
@@ -190,7 +190,7 @@ pub async fn knowledge(world: &World, client: &Client, before: &[Option<Content>
             for id in world.ids(number) {
                 is_stored |= stored(client, &id).await.is_some();
             }
-            // Of what nobody has ever stored, at the link or where it led, nobody can be told.
+            // The model cannot hear of content that was never stored, at the link or where it led.
             if client.clean && world.is_link(number) && is_stored && *told != world.now(number) {
                 return violation(Kind::Missed, format!("where the link {} leads is not stored", file.name));
             }
@@ -204,11 +204,11 @@ pub async fn knowledge(world: &World, client: &Client, before: &[Option<Content>
             );
         }
         let same = knowledge.fragments.iter().all(|part| part.is_as_in(now.as_deref()));
-        // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part, and
-        // of the rest who has only ever seen a part believes nothing.
+        // Once the process that read a part has ended, it is undetermined which of two versions with this part it read, and a
+        // model that has only ever seen a part believes nothing of the rest.
         let is_of_no_concern = client.recovered && knowledge.told_of_a_part && same;
-        // What a process has read and could not store ends with it: only the harness's message has it, and nobody knows
-        // what that was a text of.
+        // A text that a process has read and could not store ends with it: only the harness's message has it, and no process
+        // knows which file it was.
         if client.recovered && world.was_lost(number, told).await {
             continue;
         }
@@ -285,7 +285,7 @@ pub async fn listener(world: &World, client: &mut Client) -> Outcome {
     Ok(())
 }
 
-/// How a text became another one, in few lines.
+/// Returns the changes from one text to another, in few lines.
 pub fn changes(old: Option<&str>, new: Option<&str>) -> String {
     let (Some(old), Some(new)) = (old, new) else {
         let what =

@@ -17,7 +17,7 @@ use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;
 use crate::world::World;
 
-/// How a harness keeps what plans say.
+/// The way in which a harness keeps the edits and notices of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// As Pi: edits and notices are stored with the conversation, and handed over with it.
@@ -35,33 +35,33 @@ pub struct Client {
     pub wire: Arc<Wire>,
     /// None after the process has ended.
     pub engine: Option<Engine>,
-    /// What listens to this engine.
+    /// The listener on this engine.
     pub listener: Listener,
     pub messages: Vec<Message>,
-    /// How many of them the engine has.
+    /// The number of them that the engine has.
     pub sent: usize,
     pub points: Vec<Point>,
-    /// What the host has summarized on this branch, one after the other; the last one counts.
+    /// The host's summaries on this branch, one after the other; the last one counts.
     pub compactions: Vec<Compaction>,
     /// Calls of the answer that the model is giving.
     pub open: Vec<Open>,
-    /// Notices that came while the model was answering; they stand behind the answer's results.
+    /// Notices that came while the model was answering; they follow the answer's results.
     pub waiting: Vec<(String, Vec<Note>)>,
     /// The engine may lack something: the conversation has to be handed over again.
     pub doubt: bool,
     pub rebuilt: Rebuilt,
-    /// The conversation was handed over again: what a process had noted beside its messages is lost.
+    /// The conversation was handed over again: a process's notes beside its messages are lost.
     pub recovered: bool,
     /// A write may have been made and reported as failed, so that the engine's state is behind its store's.
     pub unsure: bool,
     /// An event was delivered while its store could not be used: the next flush sees to it.
     pub owed: bool,
-    /// All that has happened on disk has been told to this client.
+    /// This client has heard of all changes on the disk.
     pub clean: bool,
-    /// Files at whose path there was no link when the client last used it or was told of it. That one has come since, only
-    /// an event can say: the engine asks the disk about paths through links alone.
+    /// Files without a link at their path when the client last used it or heard of it. Only an event can report a later link:
+    /// the engine asks the disk about paths through links alone.
     pub plain: BTreeSet<usize>,
-    /// What the engine has acknowledged.
+    /// The outputs that the engine has acknowledged.
     pub outputs: Vec<Output>,
     pub held: Vec<Held>,
     pub now: i64,
@@ -121,7 +121,7 @@ impl Client {
         self.made
     }
 
-    /// Leaves out so many numbers.
+    /// Leaves out this many numbers.
     pub fn skip(&mut self, count: usize) {
         self.made += count;
     }
@@ -207,8 +207,8 @@ impl Client {
         self.messages.iter().skip(self.cut())
     }
 
-    /// The host summarizes what comes before a message, as Pi does: any but a result may be the first that stays. `false`
-    /// where there is none.
+    /// The host summarizes the messages before one, as Pi does: any but a result may be the first that stays. `false` if it
+    /// cannot.
     pub fn compact(&mut self, keep: usize) -> bool {
         let may_be_first = |place: &usize| self.messages[*place].role() != "toolResult";
         let first: Vec<usize> = (self.cut() + 1..self.messages.len()).filter(may_be_first).collect();
@@ -219,7 +219,7 @@ impl Client {
         true
     }
 
-    /// Returns what is handed over to the engine: the messages from a place on, after the summary of those before them.
+    /// Returns the messages for the engine: those from a place on, after the summary of those before them.
     pub fn incoming(&self, from: usize) -> Vec<IncomingMessage> {
         let summary = self.compactions.last().filter(|_| from == 0).map(|compaction| {
             let Compaction { key, now, .. } = compaction;
@@ -243,7 +243,7 @@ impl Client {
             .collect()
     }
 
-    /// How many of all incoming messages stand before a place.
+    /// Returns the number of incoming messages before a place.
     pub fn recorded(&self, length: usize) -> usize {
         self.incoming(0).len() - self.incoming(length).len()
     }
@@ -257,7 +257,7 @@ impl Client {
         } else {
             self.open.clear();
             self.waiting.clear();
-            // What was activated or brought back since the last point is gone with it.
+            // Objects that were activated or restored since the last point are gone with it.
             self.held.retain(|held| held.pinned);
             let (length, compactions) =
                 self.points.last().map_or((0, 0), |point| (point.length, point.compactions));
@@ -266,7 +266,7 @@ impl Client {
         }
     }
 
-    /// Returns what the request says of files, one message after the other; what is on its way comes last.
+    /// Returns the statements of the request about files, one message after the other; those on their way come last.
     pub fn heard(&self) -> Vec<Heard> {
         let sent = self.visible().filter(|message| !message.gone);
         // An answer whose lines a compaction has removed says so, and nothing else.
@@ -292,7 +292,7 @@ impl Client {
                 unknown.push(edit.key().to_owned());
                 continue;
             };
-            // What an earlier process has collapsed is a part of what was handed over.
+            // The arguments that an earlier process has collapsed are a part of the message that was handed over.
             let is_more = matches!(edit, Edit::Message { calls, .. } if !calls.is_empty());
             if !is_more || message.shown.is_null() {
                 message.shown = message.raw.clone();
@@ -310,7 +310,7 @@ impl Client {
         unknown
     }
 
-    /// Some files were just used, or spoken of.
+    /// Notes that some files were just used, or mentioned.
     pub fn uses(&mut self, world: &World, files: impl IntoIterator<Item = usize>) {
         for file in files {
             if world.is_behind_link(file) {
@@ -328,7 +328,7 @@ impl Client {
         self.sent = self.messages.len();
         self.recovered = true;
         let held = std::mem::take(&mut self.held);
-        // What was brought back stands in another result, which need not be the one that has the same text by chance.
+        // A restored text is in another result, which need not be the one that has the same text by chance.
         let has = |held: &Held| {
             let is_own = |one: &Message| one.object.as_ref() == Some(&held.object);
             let is_unique = self.outputs.iter().filter(|output| output.text.contains(&held.text)).count() < 2;

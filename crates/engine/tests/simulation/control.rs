@@ -10,7 +10,7 @@ use crate::steps::Tool;
 use crate::tools::Said;
 use crate::violation::{Kind, Outcome, violation};
 
-/// A tool by which the model controls its context; nothing where there is no output yet.
+/// Runs a tool by which the model controls its context; does nothing before the first output.
 pub async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static str, Value, Said)>> {
     let (Tool::Activate { output }
     | Tool::Deactivate { output }
@@ -40,7 +40,7 @@ pub async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'stati
         }
     };
     if !change.ok {
-        // What a branch has left behind is not known on it, or not active.
+        // An object that a branch has left behind is not known on it, or not active.
         return Ok(Some((
             tool_name,
             args,
@@ -75,7 +75,7 @@ pub async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'stati
 }
 
 impl Client {
-    /// What a person has brought back stays whole while it is active.
+    /// A text that a person has restored stays whole while it is active.
     pub fn hold_restored(&mut self, plan: &Plan) {
         for edit in &plan.edits {
             let Edit::Result { key, object, .. } = edit else { continue };

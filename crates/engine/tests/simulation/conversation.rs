@@ -1,4 +1,4 @@
-//! What a harness keeps of its conversation.
+//! The conversation as a harness keeps it.
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::{Timestamp, TxId};
@@ -9,9 +9,9 @@ use crate::knowledge::Note;
 /// A state to come back to.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// How many messages there were.
+    /// The number of messages.
     pub length: usize,
-    /// And how many compactions.
+    /// The number of compactions.
     pub compactions: usize,
     pub session: SessionId,
     pub tx: TxId,
@@ -42,7 +42,7 @@ pub struct Message {
     /// The tool call behind a result, and its whole output.
     pub object: Option<ObjectId>,
     pub output: String,
-    /// Where the lines are that it says are in sight.
+    /// The places of the lines that it says are in sight.
     pub pointers: Vec<Pointer>,
 }
 
@@ -72,7 +72,7 @@ pub struct Open {
     pub is_error: bool,
     pub notes: Vec<Note>,
     pub pointers: Vec<Pointer>,
-    /// What the engine said when it was reported: its object, and the line before its output.
+    /// The engine's answer when the output was reported: its object, and the line before its output.
     pub born: Option<(ObjectId, Option<String>)>,
     /// It was offered to the engine.
     pub reported: bool,
@@ -83,7 +83,7 @@ impl Message {
         self.raw["role"].as_str().unwrap()
     }
 
-    /// Returns whether the model is shown it as it was first.
+    /// True if the model is shown it as it was first.
     pub fn is_whole(&self) -> bool {
         self.shown == self.raw
     }
@@ -93,7 +93,7 @@ impl Message {
         self.shown["content"][0]["text"].as_str().unwrap_or_default()
     }
 
-    /// Returns whether whole lines are in sight.
+    /// True if whole lines are in sight.
     pub fn shows(&self, lines: &str) -> bool {
         !self.gone && format!("\n{}\n", self.text()).contains(&format!("\n{lines}\n"))
     }

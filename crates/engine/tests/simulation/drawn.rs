@@ -8,10 +8,10 @@ use crate::steps::{
 impl Schedule {
     /// The schedule of a seed on another backend than the one that it draws.
     pub fn on(seed: u64, backend: Backend) -> Self {
-        Self { backend, ..Self::of_seed(seed) }
+        Self { backend, ..Self::from_seed(seed) }
     }
 
-    pub fn of_seed(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let backend = if rng.once_in(6) { Backend::Sqlite } else { Backend::Memory };
         let clients = 2 + rng.below(2);

@@ -1,4 +1,4 @@
-//! Edits: asked for before they are made, or made by hosts that ask nobody.
+//! Edits: requested before they are made, or made by hosts that do not ask.
 
 use crate::check::changes;
 use crate::client::Client;
@@ -53,12 +53,12 @@ pub async fn edit(
     // Who has seen a part of it has seen it, or not.
     let parts = [&seen.partly, &seen.known_partly, &knowledge.partly, &knowledge.known_partly];
     let has_part = parts.into_iter().any(is_now);
-    // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part.
+    // Once the process that read a part has ended, it is undetermined which of two versions with this part it read.
     let is_doubtful = client.recovered
         && seen.led_to.is_empty()
         && !seen.fragments.is_empty()
         && seen.fragments.iter().all(|part| part.is_as_in(Some(&now)));
-    // What an edit has made of the file says its result alone, which counts once it is recorded.
+    // Only its result shows the text that an edit has made of the file, which counts once it is recorded.
     let wrote = |note: &Note| note.file == file && matches!(note.what, What::Wrote { .. });
     let is_unreported = client.open.iter().any(|one| one.born.is_none() && one.notes.iter().any(wrote));
     if let Some(difference) = beside {
@@ -75,7 +75,7 @@ pub async fn edit(
         return Ok(("edit", args, said));
     }
     match refusal {
-        // What comes with this very answer may count as seen, or not.
+        // A notice that comes with this very answer may count as seen, or not.
         None if !has_part
             && !knowledge.bases().any(|base| *base == now)
             && seen.known_visibly.is_some()
@@ -90,8 +90,8 @@ pub async fn edit(
             violation(Kind::Unrefused, what)
         }
         None => unguarded(world, client, (file, &now, &knowledge), (line, old, &new), call, args).await,
-        // As above, what came with this very answer may count: a difference to another version, for instance.
-        // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
+        // As above, notices with this very answer may count: a difference to another version, for instance. The version of a
+        // part is undetermined once the process has ended: one refusal too many is still true.
         Some(text)
             if knowledge.catted.is_empty()
                 && [&seen.known, &seen.known_visibly, &knowledge.known].into_iter().all(is_now)
@@ -101,8 +101,8 @@ pub async fn edit(
         }
         // Lines that were brought back are all that it may have seen.
         Some(text) if knowledge.bases().next().is_none() => violation(Kind::WronglyRefused, text),
-        // What it saw was never stored: nobody can show the change. After the process has ended, that may be its own edit
-        // of a text in which something else had changed.
+        // The text that it saw was never stored, so the change cannot be shown. After the process has ended, that may be its
+        // own edit of a text in which something else had changed.
         Some(text)
             if text.ends_with(": read it again first.")
                 && (!is_now(&seen.known)
@@ -123,7 +123,8 @@ pub async fn edit(
     }
 }
 
-/// The texts that a difference may begin with: what the client knows of a file, and what its engine may take for that.
+/// Returns the texts that a difference may begin with: the client's knowledge of a file, and texts that its engine may take for
+/// it.
 async fn bases(
     world: &World,
     client: &Client,
@@ -132,14 +133,14 @@ async fn bases(
 ) -> Vec<Arc<str>> {
     let alike = world.alike(file, knowledge, client.recovered);
     let taken_for = world.taken_for(file, &seen.known).await;
-    // Once the process that edited has ended, nobody can tell which of the changes that were stored with its edit it has seen.
+    // Once the process that edited has ended, it is undetermined which changes stored with its edit it has seen.
     let edited = client.recovered && !knowledge.led_to.is_empty();
     let with_edit = if edited { world.stored(file).await } else { Vec::new() };
     let bases = seen.bases().chain(knowledge.bases()).chain(&alike);
     bases.chain(&taken_for).chain(&with_edit).cloned().collect()
 }
 
-/// An edit that nobody has checked: the model then knows what it knew before, and what it has put in.
+/// An edit that was not checked: the model then knows the text that it knew before, and the text that it has put in.
 async fn unguarded(
     world: &mut World,
     client: &mut Client,
@@ -152,14 +153,14 @@ async fn unguarded(
     let mut said = write(world, client, file, left.clone(), call).await?;
     let is_in = |known: &str| !old.is_empty() && known.matches(old).count() == 1;
     let catted = knowledge.catted.iter().filter(|text| **text != *now && is_in(text));
-    // Where what a shell has shown counts as read, the model knows that with its edit.
+    // If the lines that a shell has shown count as read, the model knows them with its edit.
     let catted = catted.map(|text| What::Catted { text: text.replacen(old, new, 1).into() });
     said.notes.extend(catted.map(|what| Note { file, what }));
     let Some(known) = knowledge.known.as_ref().filter(|known| **known != *now) else {
         return Ok(("edit", args, said));
     };
     let is_once = is_in(known);
-    // Of what stands where it does not know it, nobody can say what it knows.
+    // It is undetermined what the model knows of a text at a place that it does not know.
     let text = if is_once { known.replacen(old, new, 1) } else { format!("{left} and something else") };
     said.notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
     let told = Some(Arc::clone(now));

@@ -46,17 +46,17 @@ impl Faulty {
         *self.fault.lock().unwrap() = None;
     }
 
-    /// Returns whether a call may fail now.
+    /// True if a call may fail now.
     pub fn is_faulty(&self) -> bool {
         self.fault.lock().unwrap().is_some_and(|fault| !matches!(fault, Fault::Slow | Fault::Beside))
     }
 
-    /// How many writes were asked for with a sync of the disk, and how many without.
+    /// Returns the number of writes that were requested with a sync of the disk, and of those without.
     pub fn writes(&self) -> (usize, usize) {
         (self.synced.load(Ordering::Relaxed), self.unsynced.load(Ordering::Relaxed))
     }
 
-    /// Returns what stands behind it, which always works.
+    /// Returns the store behind it, which always works.
     pub fn inner(&self) -> &Arc<dyn Store> {
         &self.inner
     }
@@ -65,7 +65,7 @@ impl Faulty {
         if writes {
             let others = std::mem::take(&mut *self.beside.lock().unwrap());
             for other in others {
-                // What goes wrong with them is shown by what they say later.
+                // Their later answers show what fails here.
                 let _seen = other.reconcile().await;
             }
         }

@@ -14,7 +14,7 @@ struct Found {
     schedule: Schedule,
 }
 
-/// On two machines it is left to chance when one hears of the other's writes: so often that one of the runs goes each way.
+/// On two machines, chance decides when one hears of the other's writes: after this many runs, each order has occurred.
 const TIMES: usize = 12;
 
 #[rstest]

@@ -1,4 +1,4 @@
-//! What the stores have kept.
+//! Checks of the stores' contents.
 
 use crate::check::changes;
 use crate::client::Client;
@@ -19,7 +19,7 @@ pub async fn chat(client: &Client) -> Outcome {
         return violation(Kind::Chat, "there is none");
     };
     let mut turns: Vec<(Value, Vec<Value>, usize)> = Vec::new();
-    // What is equal in all is one call, and one object.
+    // Calls that are equal in everything are one call, and one object.
     let (mut args, mut calls) = (Vec::new(), BTreeSet::new());
     let sent = client.messages.iter().take(client.sent);
     for message in sent.filter(|message| !message.is_notice) {
@@ -113,8 +113,8 @@ pub fn shared(world: &World) -> Outcome {
     Ok(())
 }
 
-/// The versions of a file are what was on the disk, in that order, and none is there twice in a row: only a text may follow
-/// its hash, once somebody has read it.
+/// The versions of a file are those that were on the disk, in that order, and none is there twice in a row: only a text may
+/// follow its hash, once a client has read it.
 pub async fn histories(world: &World) -> Outcome {
     // Behind a link there are two files, and `past` has what was at the link.
     let own = world.files.iter().enumerate().filter(|(number, _)| !world.is_link(*number));

@@ -1,4 +1,4 @@
-//! What the model was shown, told from the messages of its request alone: no line of the engine's is knowledge here.
+//! The model's knowledge, derived from the messages of its request alone: no line of the engine's is knowledge here.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use context_model::id::ObjectId;
 
 use crate::world::Content;
 
-/// What a message says of a file.
+/// A message's statement about a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     pub file: usize,
@@ -15,7 +15,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// Returns what it says once more where its lines are brought back.
+    /// Returns the statement that restoring its lines repeats.
     pub fn again(&self) -> Option<Self> {
         let (What::Shown { text, first, last } | What::Again { text, first, last }) = &self.what else {
             return None;
@@ -29,7 +29,7 @@ impl Note {
 pub enum What {
     /// These lines of a file that had this text; counted from 1, both included.
     Shown { text: Arc<str>, first: usize, last: usize },
-    /// The same once more, brought back by an activation: of what it was then.
+    /// The same once more, restored by an activation: with the text of that time.
     Again { text: Arc<str>, first: usize, last: usize },
     /// The model has written this text itself.
     Wrote { text: Arc<str> },
@@ -42,7 +42,7 @@ pub enum What {
     /// A shell has shown this text. It counts as read if the file still had it when the engine heard of the call, which is not
     /// known here.
     Catted { text: Arc<str> },
-    /// The result of an edit tells what had changed before, and this is what the model would know without that.
+    /// The result of an edit reports an earlier change, and the model would know this text without that.
     Untold { text: Arc<str> },
 }
 
@@ -56,12 +56,12 @@ pub struct Heard {
     pub open: bool,
 }
 
-/// What a conversation says of one file.
+/// The statements of a conversation about one file.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
     /// The text that the model knows, if it has ever seen or written it.
     pub known: Option<Arc<str>>,
-    /// The same of what is still in the request.
+    /// The same for the messages still in the request.
     pub known_visibly: Option<Arc<str>>,
     /// The version that the request speaks of last. What has left it does not count: a model has no other memory.
     pub told: Option<Content>,
@@ -78,12 +78,12 @@ pub struct Knowledge {
     pub wrote: bool,
     /// The last thing that it heard was an announcement.
     pub announced: bool,
-    /// Lines that the request shows: of which text, and what came after them.
+    /// Lines in the request: their text, and the lines after them.
     pub fragments: Vec<Fragment>,
-    /// What a shell has shown, and what may not count.
+    /// Texts that a shell has shown, and that may not count.
     pub catted: Vec<Arc<str>>,
-    /// What it would know if results of edits had not told what had changed before. A process that ends before such a result
-    /// is recorded leaves nobody who knows that it has.
+    /// The texts that it would know if results of edits had not reported earlier changes. If a process ends before such a
+    /// result is recorded, no process knows that it has.
     pub untold: Vec<Arc<str>>,
 }
 
@@ -96,12 +96,12 @@ pub struct Fragment {
     /// Something after it spoke of another version than its own: an announcement, a difference, the model's own
     /// writing, or the same lines read again.
     pub superseded: bool,
-    /// What was announced after them.
+    /// The versions announced after them.
     pub announced: Vec<Content>,
 }
 
 impl Fragment {
-    /// Returns whether its lines are the same in a text.
+    /// True if its lines are the same in a text.
     pub fn is_as_in(&self, text: Option<&str>) -> bool {
         let of = |text: &str| lines(text, self.first, self.last);
         of(&self.text) == text.and_then(of)
@@ -145,7 +145,7 @@ impl Knowledge {
             self.untold.clear();
         }
         self.wrote |= whole && matches!(what, What::Wrote { .. });
-        // A part of another version than the one it heard of says nothing of the rest.
+        // A part of another version than the announced one says nothing of the rest.
         let is_part = matches!(what, What::Shown { text, first, last } | What::Pointed { text, first, last }
             if !is_whole(text, *first, *last));
         if let Some(text) = text {
@@ -207,7 +207,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns what the model knows when it calls a tool: of the answer that it is giving only what it wrote itself.
+    /// Returns the model's knowledge when it calls a tool: its present answer adds only its own writes.
     pub fn seen<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
         let wrote = |note: &&Note| matches!(note.what, What::Wrote { .. });
         let heard: Vec<Heard> = heard
@@ -231,33 +231,33 @@ impl Knowledge {
             .chain(self.fragments.iter().map(|part| &part.text))
     }
 
-    /// Returns whether the model has written this version, or was led to it by a difference.
+    /// True if the model has written this version, or was led to it by a difference.
     pub fn has_led_to(&self, version: &Content) -> bool {
         version.as_ref().is_some_and(|text| self.led_to.contains(text))
     }
 
-    /// Returns whether an announcement of a version would tell the model something.
+    /// True if an announcement of a version would be news for the model.
     pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
         let told = self.told.as_ref() != Some(version);
         // A part that was read in the new version says nothing of the rest that is in sight.
         let rest = !self.announced && self.outdated(version).next().is_some();
-        // A harness may have lost its notices by a rebuild: one more is no lie.
+        // A rebuild may have lost notices of the harness: one more is still true.
         told || rest || (rebuilt && self.announced)
     }
 
-    /// Lines in sight that are others in a version, and after which nothing has said so.
+    /// Returns the lines in sight that differ in a version, and after which no statement says so.
     pub fn outdated(&self, version: &Content) -> impl Iterator<Item = &Fragment> {
         self.fragments.iter().filter(|part| !part.superseded && !part.is_as_in(version.as_deref()))
     }
 }
 
-/// Returns whether these are all lines of a text.
+/// True if these are all lines of a text.
 fn is_whole(text: &str, first: usize, last: usize) -> bool {
     first == 1 && last == text.split('\n').count()
 }
 
-/// Returns whether a reader who knows the old text and sees these lines of the new one knows all of the new one: put over
-/// the old text by their numbers they give it, or they go to its end, or the old text goes on after the last of them.
+/// True if a reader who knows the old text and sees these lines of the new one knows all of the new one: put over the old text
+/// by their numbers they give it, or they reach its end, or the old text continues after the last of them.
 pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let shown = &new[first - 1..last];
@@ -270,13 +270,13 @@ pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> boo
     put_over || last == new.len() || goes_on
 }
 
-/// Some lines of a text, counted from 1, both included; `None` where it has not so many.
+/// Returns some lines of a text, counted from 1, both included; `None` where it has fewer.
 pub fn lines(text: &str, first: usize, last: usize) -> Option<String> {
     let all: Vec<&str> = text.split('\n').collect();
     Some(all.get(first.checked_sub(1)?..last)?.join("\n"))
 }
 
-/// Files of which one more announcement is no lie after what is visible was rebuilt.
+/// Files for which one more announcement is still true after the visible request was rebuilt.
 pub type Rebuilt = BTreeSet<usize>;
 
 /// An object whose whole text has to be in sight.
@@ -286,6 +286,6 @@ pub struct Held {
     pub text: String,
     /// By a pin; else by an activation.
     pub pinned: bool,
-    /// A person has brought it back since the last point. No message says so: if the process ends now, nobody knows it.
+    /// A person has restored it since the last point. No message says so: if the process ends now, it is forgotten.
     pub unsaved: bool,
 }

@@ -1,4 +1,4 @@
-//! What listens to the changes of an engine's files.
+//! A listener to the changes of an engine's files.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use context_engine::{Engine, FileEventKind};
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
-/// How often each file was said to have changed.
+/// The number of changes that were reported for each file.
 #[derive(Default)]
 pub struct Listener {
     heard: Arc<Mutex<HashMap<ObjectId, usize>>>,

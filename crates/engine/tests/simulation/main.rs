@@ -1,15 +1,14 @@
-//! The knowledge simulation: whatever happens to files, processes and the store, what each session is told is true, and it is
-//! told everything.
+//! The knowledge simulation: after any incidents with files, processes and the store, each session's notices are true and
+//! complete.
 //!
 //! One seed drives several sessions on one store, files that change by themselves, appear and disappear with their folders
 //! or stand behind links, and a store and a tracker that fail by plan. A plain model reads nothing but the requests that a harness would send, and keeps what each says of each
 //! file. A schedule that fails is printed with its shortest steps.
 //!
-//! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` goes on
-//! behind the first failure, for n schedules, and prints the shortest steps of each kind of failure. With
-//! `CONTEXT_FROM=n` the first schedule is that of this seed, and `CONTEXT_THREADS=n` says how many run at once: so a long
-//! run may be divided.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` continues after the
+//! first failure, for n schedules, and prints the shortest steps of each kind of failure. With `CONTEXT_FROM=n` the first
+//! schedule is that of this seed, and `CONTEXT_THREADS=n` says how many run at once: so a long run may be divided.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 #![cfg(unix)]
 
 mod check;
@@ -98,7 +97,7 @@ fn say(what: &str) {
     std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
-/// Runs the schedules of so many seeds, on two threads where nothing else is said, and says what is wrong with the shortest steps.
+/// Runs the schedules of this many seeds, by default on two threads, and reports the fault in the shortest steps.
 fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
     if let Some(seed) = number("CONTEXT_SEED") {
         let failure = Bench::new().failure(&schedule(seed));
@@ -156,21 +155,21 @@ fn so_many(usual: u64, full: u64, long: u64) -> u64 {
 }
 
 #[test]
-fn what_a_session_is_told_is_true_and_everything() {
-    check(so_many(200, 1_000, 100_000), Schedule::of_seed);
+fn sessions_get_every_true_notice() {
+    check(so_many(200, 1_000, 100_000), Schedule::from_seed);
 }
 
 #[test]
-fn the_same_holds_on_two_machines_that_share_a_database() {
+fn sessions_on_two_machines_get_every_true_notice() {
     check(so_many(5, 20, 1_000), |seed| Schedule::on(seed, Backend::Xtdb));
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn seed_determines_the_run() {
     let bench = Bench::new();
     for seed in 0..20 {
-        let schedule = Schedule::of_seed(seed);
-        assert_eq!(schedule, Schedule::of_seed(seed));
+        let schedule = Schedule::from_seed(seed);
+        assert_eq!(schedule, Schedule::from_seed(seed));
         assert_eq!(bench.run(&schedule), bench.run(&schedule));
     }
 }

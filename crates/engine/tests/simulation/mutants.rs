@@ -63,7 +63,7 @@ fn custom(call_id: &str, content: &str) -> Toolcall {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_that_begins_like_a_header_of_another_call_is_a_call_of_its_own() {
+async fn output_beginning_like_a_foreign_header_is_a_separate_call() {
     let (_directory, mut run) = two().await;
     take(&mut run, [turn(0)]).await;
     let client = &run.clients[0];
@@ -84,7 +84,7 @@ async fn an_output_that_begins_like_a_header_of_another_call_is_a_call_of_its_ow
 
 /// The path of a file whose name begins with `@` is shortened, and a tool takes it for another one.
 #[test]
-fn a_path_that_would_begin_with_an_at_sign_stays_whole() {
+fn path_with_an_at_sign_stays_whole() {
     let long = "x".repeat(200);
     for (path, shown) in
         [("/home/@types", "/home/@types"), ("/home/a/@types", "a/@types"), ("/home/~a", "/home/~a")]
@@ -114,9 +114,9 @@ fn errors_in_all_gaps_are_counted() {
     assert_eq!((excerpt.gaps.len(), excerpt.hidden_error_lines), (2, 5), "{}", excerpt.text);
 }
 
-/// `saw_own` goes on to an own transaction although another client's stands before it.
+/// `saw_own` advances to the session's own transaction although another client's precedes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_of_ones_own_hides_no_write_of_another_session() {
+async fn own_write_hides_no_write_of_another_session() {
     let (_directory, mut run) = two().await;
     take(&mut run, [read(0), turn(0)]).await;
     // The other session writes, and this one writes something else before it takes its turn.
@@ -127,7 +127,7 @@ async fn a_write_of_ones_own_hides_no_write_of_another_session() {
 
 /// A version that this client has written itself is not noted as changed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_the_session_itself_has_indexed_is_announced() {
+async fn change_indexed_by_the_session_is_announced() {
     let (_directory, mut run) = two().await;
     take(&mut run, [read(0), turn(0), Step::Disk { file: 1, change: Change::Line(3) }]).await;
     take(&mut run, [Step::Events { client: 0, how: Delivery::All }, turn(0)]).await;
@@ -147,7 +147,7 @@ async fn a_second_read_in_a_row_is_served_in_full() {
 
 /// One call that leaves the sync to `settle` leaves that of its whole group to it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_for_the_disk_is_synced_in_whatever_company() {
+async fn call_that_waits_for_the_disk_is_synced_in_any_group() {
     let (_directory, mut run) = two().await;
     take(&mut run, [turn(0)]).await;
     let client = &run.clients[0];
@@ -167,7 +167,7 @@ async fn a_call_that_waits_for_the_disk_is_synced_in_whatever_company() {
 
 /// A read that a later one covers stays as fresh as that.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_a_later_one_covers_is_rolled_first() {
+async fn covered_read_is_rolled_first() {
     let (_directory, mut run) = two().await;
     let other = Step::Disk { file: 1, change: Change::Whole(60) };
     take(&mut run, [read(0), turn(0), other, read(0), turn(0)]).await;

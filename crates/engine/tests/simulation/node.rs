@@ -1,5 +1,5 @@
-//! A node of XTDB as far as a queued store needs one: it keeps its transactions in memory, and each machine has a port
-//! of its own to it, which can be away, slow, or lose answers.
+//! A node of XTDB as far as a queued store needs one: it keeps its transactions in memory, and each machine has a separate port
+//! to it, which can be away, slow, or lose answers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ mod node_text;
 
 use node_text::{plain, strings};
 
-/// How a port behaves.
+/// The behaviour of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     #[default]
@@ -28,7 +28,7 @@ pub enum Way {
     Away,
     /// Each answer takes its time.
     Slow,
-    /// What is asked is done, and the answer is lost.
+    /// The request is carried out, and the answer is lost.
     Deaf,
 }
 
@@ -43,9 +43,9 @@ pub struct Port {
 #[derive(Default)]
 pub struct Node {
     data: Mutex<Data>,
-    /// How many bytes of transactions it was sent.
+    /// The number of bytes of transactions that it was sent.
     sent: AtomicUsize,
-    /// How many bytes it has answered, and to how many requests.
+    /// The number of bytes that it has answered, and of requests.
     answered: AtomicUsize,
     requests: AtomicUsize,
 }
@@ -54,9 +54,9 @@ pub struct Node {
 struct Data {
     transactions: Vec<Tx>,
     puts: Vec<Put>,
-    /// How far its clock is ahead, in milliseconds.
+    /// The lead of its clock, in milliseconds.
     ahead: i64,
-    /// How many versions it has walked through from the newest on.
+    /// The number of versions that it has walked through from the newest on.
     walked: usize,
 }
 
@@ -155,13 +155,13 @@ async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String,
 }
 
 impl Node {
-    /// Returns what is there last, whoever asks.
+    /// Returns the latest version.
     pub fn latest(&self, id: &str) -> Option<Value> {
         let data = self.data.lock().unwrap();
         data.at(id, Timestamp::from_millis(i64::MAX), usize::MAX).map(|put| put.document.clone())
     }
 
-    /// How many bytes of transactions it was sent, and how many it has answered, since the last time that somebody asked.
+    /// Returns the bytes of transactions that it was sent, and of those that it has answered, since the last call of this.
     #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
     pub fn traffic(&self) -> (usize, usize) {
         (self.sent.swap(0, Ordering::Relaxed), self.answered.swap(0, Ordering::Relaxed))
@@ -173,19 +173,19 @@ impl Node {
         self.data.lock().unwrap().ahead += i64::try_from(time.as_millis()).unwrap();
     }
 
-    /// How many versions it has walked through from the newest on, since the last time that somebody asked.
+    /// Returns the number of versions that it has walked through from the newest on, since the last call of this.
     #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
     pub fn walked(&self) -> usize {
         std::mem::take(&mut self.data.lock().unwrap().walked)
     }
 
-    /// How many requests it has answered since the last time that somebody asked.
+    /// Returns the number of requests that it has answered since the last call of this.
     #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
     pub fn requests(&self) -> usize {
         self.requests.swap(0, Ordering::Relaxed)
     }
 
-    /// How many transactions it has.
+    /// Returns the number of its transactions.
     #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
     pub fn count(&self) -> usize {
         self.data.lock().unwrap().transactions.len()

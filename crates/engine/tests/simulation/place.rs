@@ -1,4 +1,4 @@
-//! Where files are: some in a folder of their own, some behind a link, and what happens to folders and links.
+//! The places of files: some in separate folders, some behind a link, and the changes of folders and links.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use context_model::source::{FilesystemSource, Source};
 use crate::steps::{Occupant, PathChange};
 use crate::world::{Content, FILESYSTEM, World};
 
-/// How a path leads to a file.
+/// The way in which a path leads to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Plain,
@@ -55,7 +55,7 @@ impl World {
         [own].into_iter().chain(targets).map(|path| object_at(&path)).collect()
     }
 
-    /// Returns whether there is a link at a file's path now.
+    /// True if there is a link at a file's path now.
     pub fn is_behind_link(&self, file: usize) -> bool {
         fs::symlink_metadata(&self.files[file].path).is_ok_and(|found| found.is_symlink())
     }

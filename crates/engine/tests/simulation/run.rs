@@ -20,12 +20,12 @@ pub struct Run {
     pub world: World,
     pub clients: Vec<Client>,
     pub forks: usize,
-    /// What was seen, for comparing two runs.
+    /// The observations, for comparing two runs.
     pub trace: Vec<String>,
 }
 
-/// Carries out a schedule in a directory of its own. Returns what was seen, and what was wrong, with the number of the
-/// step that showed it.
+/// Carries out a schedule in a separate directory. Returns the observations, and the violation with the number of the step that
+/// showed it.
 pub async fn run(schedule: &Schedule, root: &Path) -> (Vec<String>, Result<(), (usize, Violation)>) {
     let mut run = Run::new(schedule, root).await;
     let mut outcome = Ok(());
@@ -85,7 +85,7 @@ impl Run {
                     Fault::After => Some(Way::Deaf),
                     _ => None,
                 };
-                // What happens to a node is no fault of a store that has a queue.
+                // The incidents of a node are not faults of a store that has a queue.
                 match (self.world.port(client.machine), way) {
                     (Some(port), Some(way)) => port.set(way),
                     _ => {
@@ -198,7 +198,7 @@ impl Run {
                 message.gone |= message.is_notice;
             }
         }
-        // What was never recorded and is no longer in the request is handed over first.
+        // A message that was never recorded and is no longer in the request is handed over first.
         let lost = client.handed(point.length, client.cut());
         if !lost.is_empty()
             && let Err(error) = engine.resync(lost, 0, &client.call(false)).await
@@ -229,7 +229,7 @@ impl Run {
         Ok(true)
     }
 
-    /// The client hears of what has changed on disk. Without a tracker it compares everything.
+    /// The client hears of changes on the disk. Without a tracker it compares everything.
     pub async fn events(&mut self, n: usize, how: Delivery) -> Outcome {
         let client = &mut self.clients[n];
         let Some(engine) = client.engine.clone() else { return Ok(()) };
@@ -247,7 +247,7 @@ impl Run {
         Ok(())
     }
 
-    /// Returns what was on disk before is in the store behind this.
+    /// Flushes: the store then has the content that the disk had before.
     pub async fn flush(&mut self, n: usize) -> Outcome {
         let client = &mut self.clients[n];
         let Some(engine) = client.engine.clone() else { return Ok(()) };

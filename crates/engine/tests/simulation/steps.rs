@@ -1,8 +1,8 @@
-//! What happens in a schedule: plain data, drawn from a seed, so that a failing one can be shortened.
+//! The steps of a schedule: plain data, drawn from a seed, so that a failing one can be shortened.
 
 use serde::{Deserialize, Serialize};
 
-/// What a schedule runs on.
+/// The store that a schedule runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -57,7 +57,7 @@ pub enum Step {
     Receive {
         client: usize,
     },
-    /// The answer and its results go to the engine, the plan comes back, and the next request goes out.
+    /// The answer and its results go to the engine, which returns the plan, and the next request goes out.
     Turn {
         client: usize,
         end: TurnEnd,
@@ -78,7 +78,7 @@ pub enum Step {
         client: usize,
         to: usize,
     },
-    /// A new session goes on from a point of this one.
+    /// A new session continues from a point of this one.
     Fork {
         client: usize,
         from: usize,
@@ -110,7 +110,7 @@ pub enum Step {
     Quiet,
 }
 
-/// How a file changes.
+/// The way in which a file changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -122,11 +122,11 @@ pub enum Change {
     Cut(usize),
     Empty,
     Delete,
-    /// It has the content again that it had so many changes ago.
+    /// It has the content again that it had this many changes ago.
     Old(usize),
 }
 
-/// What happens to a path.
+/// The change at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
@@ -142,7 +142,7 @@ pub enum PathChange {
     Beside,
 }
 
-/// What may be at a path in a file's place.
+/// An entry that may be at a path in a file's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Occupant {
@@ -151,7 +151,7 @@ pub enum Occupant {
     DanglingLink,
 }
 
-/// How events arrive.
+/// The way in which events arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
@@ -167,7 +167,7 @@ pub enum Delivery {
     Lost,
 }
 
-/// What the model has a tool do.
+/// The action that the model has a tool do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
@@ -200,7 +200,7 @@ pub enum Tool {
     Grep {
         file: usize,
     },
-    /// A tool that the engine does not look into, with so many lines of output.
+    /// A tool that the engine does not look into, with this many lines of output.
     Custom {
         lines: usize,
     },
@@ -218,7 +218,7 @@ pub enum Tool {
     },
 }
 
-/// How the model writes a path.
+/// The way in which the model writes a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spelling {
@@ -237,11 +237,11 @@ pub enum CallId {
     Repeated(usize),
 }
 
-/// What comes at a turn's end.
+/// The step after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
-    /// The model goes on.
+    /// The model continues.
     Open,
     /// The model has answered, and the user asks something new.
     Prompt,
@@ -251,7 +251,7 @@ pub enum TurnEnd {
     Lost,
 }
 
-/// What goes wrong with a store.
+/// The fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -260,12 +260,12 @@ pub enum Fault {
     /// Nothing can be written.
     Locked,
     Full,
-    /// The call after so many others fails before it does anything.
+    /// The call after this many others fails before it does anything.
     Once(usize),
     /// The next write is made, and reported as failed.
     After,
     /// Each call gives way to others first.
     Slow,
-    /// Everybody else looks at the disk, and writes what they see, right before this client's next write.
+    /// All other clients look at the disk, and write the content there, right before this client's next write.
     Beside,
 }

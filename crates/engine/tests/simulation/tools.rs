@@ -1,4 +1,4 @@
-//! What tools do to the disk and say to the model, with the engine asked as a harness asks it.
+//! Tools: their effects on the disk and their outputs for the model. They ask the engine as a harness does.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub struct Said {
     pub is_error: bool,
     pub notes: Vec<Note>,
     pub pointers: Vec<Pointer>,
-    /// The disk was changed, and this client knows of it only by what it will be told.
+    /// The disk was changed, and this client knows of it only by a later event.
     pub changed: Option<(usize, bool)>,
 }
 
-/// Runs a tool. Returns the file that it changed, and whether the client's own engine was told.
+/// Runs a tool. Returns the file that it changed, and true if the client's own engine was notified.
 pub async fn act(
     world: &mut World,
     client: &mut Client,
@@ -44,7 +44,7 @@ pub async fn act(
         }
         _ => fresh,
     };
-    // A harness of its own tools knows the call; `transformContext` sees only the conversation.
+    // A harness with its own tools knows the call; `transformContext` sees only the conversation.
     let given = (client.style == Style::Stores).then(|| call_id.clone());
     let given = given.as_deref();
     let (name, args, said) = match tool {
@@ -225,7 +225,7 @@ async fn read(
     Ok(("read", args.into(), said))
 }
 
-/// Returns whether a result of this object shows these lines in the request as it is now.
+/// True if a result of this object shows these lines in the request as it is now.
 pub fn in_sight(client: &Client, object: &ObjectId, lines: &str) -> bool {
     client.visible().any(|message| message.object.as_ref() == Some(object) && message.shows(lines))
 }

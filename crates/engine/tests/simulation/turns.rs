@@ -1,4 +1,4 @@
-//! What harnesses do with their conversations: turns, rolls, compactions, branches and forks.
+//! The steps of harnesses in their conversations: turns, rolls, compactions, branches and forks.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::violation::{Kind, Outcome, violation};
 use crate::{check, kept};
 
 impl Run {
-    /// The harness reports open results: so many of them, one after the other or at once.
+    /// The harness reports this many open results, one after the other or at once.
     pub async fn report(&mut self, n: usize, count: usize, together: bool) -> Outcome {
         let client = &mut self.clients[n];
         let engine = client.engine.clone().unwrap();
@@ -34,7 +34,7 @@ impl Run {
                 one.reported = true;
                 match birth {
                     Ok(birth) => {
-                        // What a shell has shown counts if the file is still so.
+                        // The lines that a shell has shown count if the file is still so.
                         for note in &mut one.notes {
                             if let What::Catted { text } = &note.what
                                 && self.world.now(note.file).as_ref() == Some(text)
@@ -71,7 +71,7 @@ impl Run {
         self.advance(n, end == TurnEnd::Prompt, end == TurnEnd::Lost).await.map(drop)
     }
 
-    /// Hands over what is new, and shows what the plan says.
+    /// Hands over new messages, and applies the plan.
     pub async fn advance(&mut self, n: usize, at_user_turn: bool, lost: bool) -> Outcome<bool> {
         let client = &mut self.clients[n];
         let engine = client.engine.clone().unwrap();

@@ -1,13 +1,13 @@
-//! What can be wrong with what sessions are told, and with how.
+//! The ways in which notices and answers to sessions can be wrong.
 
-/// What a schedule has shown to be wrong.
+/// The violation that a schedule has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub kind: Kind,
     pub what: String,
 }
 
-/// What can be wrong.
+/// The kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An answer says that lines are unchanged and in sight, and they are not.
@@ -34,7 +34,7 @@ pub enum Kind {
     WronglyRefused,
     /// A refusal whose difference is none of what the model knows.
     FalseRefusal,
-    /// What was acknowledged is not there.
+    /// An acknowledged object is not there.
     Lost,
     /// The chat is not the conversation.
     Chat,
@@ -44,7 +44,7 @@ pub enum Kind {
     History,
     /// A request does not extend the one before.
     Rewritten,
-    /// What is pinned or activated is not whole.
+    /// A pinned or activated object is not whole.
     NotWhole,
     /// A listener has not heard of a change, or more than once.
     Unheard,

@@ -1,5 +1,5 @@
-//! A tracker that tells what the schedule says, when it says so: events that wait, come twice, in another order, or are
-//! lost until the tracker notices.
+//! A tracker that sends the events of the schedule, in the schedule's order: events that wait, come twice, in another order, or
+//! are lost until the tracker notices.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use context_watch::{Acknowledge, Event, Flush, Sink, Tracked, Tracker, TrackerSt
 
 use crate::steps::Delivery;
 
-/// What lies between the disk and one client: its tracker's events, as far as they were not delivered.
+/// The connection between the disk and one client: its tracker's undelivered events.
 #[derive(Default)]
 pub struct Wire(Mutex<State>);
 
@@ -30,7 +30,7 @@ impl Wire {
         Arc::new(Scripted { wire: Arc::clone(self), number })
     }
 
-    /// Returns whether a client has a tracker on it.
+    /// True if a client has a tracker on it.
     pub fn is_used(&self) -> bool {
         self.state().number > 0
     }
@@ -43,7 +43,7 @@ impl Wire {
         }
     }
 
-    /// Delivers events, each on a thread that is none of the runtime's. Returns whether none is on its way any more.
+    /// Delivers events, each on a thread that is none of the runtime's. Returns true if none is on its way any more.
     pub fn deliver(&self, how: Delivery) -> bool {
         let (events, sink) = {
             let mut state = self.state();

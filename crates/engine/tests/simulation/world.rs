@@ -1,4 +1,4 @@
-//! What is outside of every client: the files, which change by themselves, and the store behind all of them.
+//! The world outside the clients: the files, which change by themselves, and the store behind all of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub struct World {
     machines: Vec<Machine>,
     node: Arc<Node>,
     pub files: Vec<File>,
-    /// How many texts were made, which keeps each of them different.
+    /// The number of texts made so far, which keeps each of them different.
     made: usize,
     named_text_bytes: u64,
     /// Harnesses make edits without asking first.
     pub unguarded: bool,
 }
 
-/// A machine with a journal of its own.
+/// A machine with a separate journal.
 struct Machine {
     store: Arc<QueuedStore>,
     port: Port,
@@ -48,7 +48,7 @@ pub struct File {
     pub name: String,
     pub path: String,
     pub shape: Shape,
-    /// What was on the disk, one after the other; the last is there now.
+    /// The contents on the disk, one after the other; the last is there now.
     pub past: Vec<Content>,
 }
 
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// Returns what stands between a machine and the database, where something does.
+    /// Returns the port between a machine and the database, if there is one.
     pub fn port(&self, machine: usize) -> Option<&Port> {
         self.machines.get(machine % self.machines.len().max(1)).map(|machine| &machine.port)
     }
@@ -190,15 +190,15 @@ impl World {
         true
     }
 
-    /// The texts that a file had and that have the parts in sight: once the process that read them has ended, nobody can
-    /// tell which of these it was, nor what the result of an edit has told.
+    /// Returns the texts that a file had and that have the parts in sight: once the process that read them has ended, it is
+    /// undetermined which of these it was, and what the result of an edit has reported.
     pub fn alike(&self, file: usize, knowledge: &Knowledge, recovered: bool) -> Vec<Arc<str>> {
         let past = self.files[file].past.iter().filter(|_| recovered).flatten();
         let alike = past.filter(|text| knowledge.fragments.iter().any(|part| part.is_as_in(Some(text))));
         alike.chain(knowledge.untold.iter().filter(|_| recovered)).cloned().collect()
     }
 
-    /// Returns whether the model knows a text that was never stored.
+    /// True if the model knows a text that was never stored.
     pub async fn was_lost(&self, file: usize, known: &Content) -> bool {
         let Some(known) = known else { return false };
         !self.stored(file).await.contains(known)
@@ -237,7 +237,7 @@ impl World {
                 let past = &self.files[file].past;
                 past.get(past.len().saturating_sub(back + 1)).cloned().flatten().map(|text| text.to_string())
             }
-            // A file that is gone comes back.
+            // A file that is gone returns.
             (Change::Line(_) | Change::Append | Change::Cut(_), None) => Some(self.text(file, 5)),
             (Change::Append, Some(text)) => Some(text + &self.line(file) + "\n"),
             (Change::Line(line), Some(text)) => {

@@ -1,4 +1,4 @@
-//! How a chat grows: each message, call and roll as an addition to its document, and the names of its fields.
+//! The growth of a chat: each message, call and roll as an addition to its document, and the names of its fields.
 
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,8 @@ impl ChatPatch {
         self.patch.append(&[TOOLCALL_REFS], json!(id));
     }
 
-    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window. Returns whether there is a turn to add it to; otherwise nothing is added.
+    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window. Returns false, and
+    /// adds nothing, without a turn.
     pub fn activation(&mut self, id: &ObjectId) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -73,7 +74,7 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records a roll in the current turn. Returns whether there is a turn to add it to; otherwise nothing is added.
+    /// Records a roll in the current turn. Returns false, and adds nothing, without a turn.
     pub fn roll(&mut self, roll: &RollEntry) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -82,8 +83,8 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records in the current turn which versions of files the model is told about. It is stored among the rolls, the
-    /// other changes of what the model sees. Returns whether there is a turn to add it to; otherwise nothing is added.
+    /// Records the notices to the model about versions of files in the current turn. They are stored among the rolls, the other
+    /// changes of what the model sees. Returns false, and adds nothing, without a turn.
     ///
     /// A host that does not keep the lines itself finds them with `said`: its own name for their place, and the lines. `list` has
     /// the notices that one of the lines represents, one in a line; [`Chat::said`](super::Chat::said) finds it.
@@ -103,8 +104,8 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records in the current turn what results say of files, where the calls themselves don't have it. It is stored among
-    /// the rolls, too. Returns whether there is a turn to add it to; otherwise nothing is added.
+    /// Records the evidence in results in the current turn, where the calls themselves don't have it. It is also stored among
+    /// the rolls. Returns false, and adds nothing, without a turn.
     pub fn evidence(&mut self, entries: &[Value]) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -113,8 +114,8 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records texts that the harness has put into the past of its conversation, so that they can be found there. They are stored
-    /// among the rolls, too. Returns whether there is a turn to add them to; otherwise nothing is added.
+    /// Records texts that the harness has put into the past of its conversation, so that they can be found there. They are also
+    /// stored among the rolls. Returns false, and adds nothing, without a turn.
     pub fn inserted(&mut self, texts: &[&str]) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -123,7 +124,7 @@ impl ChatPatch {
         has_turn
     }
 
-    /// How many turns the chat has with these changes.
+    /// Returns the number of turns that the chat has with these changes.
     pub fn turns(&self) -> usize {
         self.turns
     }
@@ -143,7 +144,7 @@ impl ChatPatch {
         self.patch
     }
 
-    /// Returns whether nothing was added.
+    /// True if nothing was added.
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()
     }
@@ -167,7 +168,7 @@ impl ChatPatch {
     }
 }
 
-/// Everything that the harness says about an answer besides its role and content.
+/// The harness's statements about an answer besides its role and content.
 fn meta(message: &Value) -> Map<String, Value> {
     let fields = message.as_object().into_iter().flatten();
     let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
@@ -181,9 +182,9 @@ pub struct Notice {
     pub file: ObjectId,
     /// The `source_hash` of the version; `None` for a file that is gone.
     pub hash: Option<Digest>,
-    /// The hash of the line as the model was told it, by which a host's messages are searched for it.
+    /// The hash of the line that the model saw, by which a host's messages are searched for it.
     pub line: Digest,
-    /// The agent's path that the line names, absolute: what leads there may be another file later.
+    /// The agent's path in the line, absolute: it may lead to another file later.
     pub path: String,
 }
 

@@ -1,4 +1,4 @@
-//! The fields of a chat's payload, and how they are read: one that is missing or has the wrong type is empty.
+//! The fields of a chat's payload, and their readers: a field that is missing or has the wrong type is empty.
 
 use serde_json::Value;
 

@@ -25,11 +25,11 @@ pub struct RollEntry {
     pub call_digests: Vec<Vec<ObjectId>>,
     /// Calls after whose references only the lines of calls that changed something have stayed.
     pub lines: Vec<ObjectId>,
-    /// Of the calls whose results became references, those whose file had other bytes by then.
+    /// Those calls, among the ones whose results became references, whose file had other bytes by then.
     pub changed: Vec<ObjectId>,
-    /// The receipt for what the roll removed and cost; `None` if it only undoes another one.
+    /// The receipt for the removed text and its cost; `None` if it only undoes another one.
     pub receipt: Option<RollReceipt>,
-    /// The reasoning behind what changed left, too, because the provider binds it to what comes before it.
+    /// The reasoning behind the change also left, because the provider binds it to the text before it.
     pub bound: bool,
     /// True if this undoes the latest roll, so that everything listed is shown as before that.
     pub undone: bool,
@@ -146,9 +146,9 @@ pub enum RollReason {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RollReceipt {
-    /// How many items were replaced with references.
+    /// The number of items replaced with references.
     pub items: usize,
-    /// Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them.
+    /// Blocks of reasoning that were not stale but depended on what changed: they also left, or the provider drops them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_lost: usize,
     /// Those of them that belonged to the turn in which the roll happened.

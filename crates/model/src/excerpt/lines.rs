@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_keeps_what_failed_in_sight() {
+    fn long_line_shows_its_failure() {
         let line = format!("{} fatal: it broke {}", "x".repeat(9_000), "y".repeat(9_000));
         let mut out = String::new();
         push_short(&mut out, &line, 400, failure_at(&line));
@@ -301,7 +301,7 @@ mod tests {
 
     /// The middle need not repeat what the tail shows.
     #[test]
-    fn what_is_in_sight_at_the_ends_takes_no_place_in_the_middle() {
+    fn middle_does_not_repeat_the_ends() {
         let line: String = (0..600_u32).map(|n| char::from_u32(0x4e00 + n).unwrap()).collect();
         let short = |focus| {
             let mut out = String::new();

@@ -5,7 +5,7 @@ use super::lines::TextLines;
 /// The fewest chars of a long line's beginning and end that must be the same.
 const ENDS: usize = 16;
 
-/// Returns whether a text is an excerpt of another one, as [`excerpt`](super::excerpt) makes it with any gate: its lines, in
+/// True if a text is an excerpt of another one, as [`excerpt`](super::excerpt) makes it with any gate: its lines, in
 /// their places, and a mark for each gap.
 #[must_use]
 pub fn is_excerpt_of(shown: &str, whole: &str) -> bool {
@@ -38,7 +38,7 @@ fn gap(line: &str) -> Option<(usize, usize)> {
     Some((only, only))
 }
 
-/// Returns whether a line is shown as it is, or without its middle.
+/// True if a line is shown as it is, or without its middle.
 fn is_shown(shown: &str, line: &str) -> bool {
     if shown == line {
         return true;

@@ -1,4 +1,4 @@
-//! File names in a shell command: what it reads, what it writes, what it names, and the file whose lines it shows where it does
+//! File names in a shell command: the files that it reads, writes and names, and the file whose lines it shows if it does
 //! nothing else.
 
 use serde_json::{Map, Value};
@@ -273,15 +273,15 @@ pub struct Shown {
     pub path: String,
     /// First line, counted from 1.
     pub first: usize,
-    /// Last line, as far as the file has so many; `usize::MAX` for all.
+    /// Last line, limited by the length of the file; `usize::MAX` for all.
     pub last: usize,
 }
 
-/// Returns what a call of the tool `bash` shows by `cat`, `nl`, `head`, `tail` or `sed -n`, if it runs one of them
+/// Returns the lines that a call of the tool `bash` shows by `cat`, `nl`, `head`, `tail` or `sed -n`, if it runs one of them
 /// alone, on one file.
 #[must_use]
 pub fn shown_by_shell(tool: &str, args: &Map<String, Value>) -> Option<Shown> {
-    /// No command that counts has so many words.
+    /// Every command that counts has fewer words.
     const WORDS: usize = 8;
     const ALL: usize = usize::MAX;
     let command = args.get("command")?.as_str().filter(|_| tool.eq_ignore_ascii_case("bash"))?;
@@ -355,7 +355,7 @@ mod tests {
     #[case::a_search("sed -n '/x/p' a", None)]
     #[case::in_place("sed -i s/a/b/ a", None)]
     #[case::nothing("", None)]
-    fn what_a_command_shows(#[case] command: &str, #[case] expected: Option<(&str, usize, usize)>) {
+    fn command_shows_lines_of_a_file(#[case] command: &str, #[case] expected: Option<(&str, usize, usize)>) {
         let args = json!({ "command": command });
         let shown = shown_by_shell("bash", args.as_object().unwrap());
         assert_eq!(shown.as_ref().map(|shown| (&*shown.path, shown.first, shown.last)), expected);

@@ -6,12 +6,12 @@ use super::shell::Word;
 /// Longer texts are not paths on the systems on which agents run.
 const MAX_BYTES: usize = 4_096;
 
-/// Returns whether a text can be a path at all.
+/// True if a text can be a path at all.
 pub(super) fn can_be_path(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= MAX_BYTES && !text.contains(['\0', '\n', '\r'])
 }
 
-/// Returns whether a path argument names an object (`id=05f49740`, `id=05f49740@7`) and not a file. Pi's `read` gets
+/// True if a path argument names an object (`id=05f49740`, `id=05f49740@7`) and not a file. Pi's `read` gets
 /// such names for outputs that have collapsed.
 pub(super) fn is_object(text: &str) -> bool {
     let Some(name) = text.strip_prefix("id=") else { return false };
@@ -22,7 +22,7 @@ pub(super) fn is_object(text: &str) -> bool {
         && version.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Returns whether a word can be a file where a command expects one: not a flag, directory, address or pattern.
+/// True if a word can be a file where a command expects one: not a flag, directory, address or pattern.
 pub(super) fn can_be_file(word: &str) -> bool {
     can_be_operand(word)
         && !word.starts_with(['+', '!', '%', '@', '#'])
@@ -39,7 +39,7 @@ pub(super) fn can_be_operand(word: &str) -> bool {
         && !matches!(last_segment(word), "" | "." | ".." | "~")
 }
 
-/// Returns whether a word anywhere looks like a file: as [`can_be_file`], and with a folder, an extension or a
+/// True if a word anywhere looks like a file: as [`can_be_file`], and with a folder, an extension or a
 /// well-known name, and more than a number.
 pub(crate) fn looks_like_file(word: &str) -> bool {
     can_be_file(word)
@@ -150,7 +150,7 @@ pub(super) fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<I
     })
 }
 
-/// Returns whether a word can name a file where a command expects one.
+/// True if a word can name a file where a command expects one.
 pub(super) fn is_operand(word: &Word) -> bool {
     // `+page.svelte`, `@types/node.d.ts`; but `+5` is a number of lines.
     let bare = word.text.strip_prefix(['+', '@']).filter(|rest| rest.starts_with(char::is_alphabetic));

@@ -1,4 +1,4 @@
-//! Which files a tool call touched, read out of its arguments and its output.
+//! The files that a tool call touched, read out of its arguments and its output.
 //!
 //! The rules name candidates and never access a disk. The caller resolves each against the agent's working directory and its
 //! mounts, and drops those that are not files. So a rule may name a path that does not exist, but it should miss none that
@@ -17,10 +17,10 @@ pub(crate) use looks::looks_like_file;
 pub(crate) use output::{entries, match_path};
 use serde_json::{Map, Value};
 
-/// How many paths are taken from the output of `ls`, `find` or `grep` at most (Pi lists up to 1,000).
+/// The maximum number of paths that are taken from the output of `ls`, `find` or `grep` (Pi lists up to 1,000).
 pub const MAX_LISTED: usize = 1_000;
 
-/// How many paths are taken from one `bash` call at most, starting with its command.
+/// The maximum number of paths that are taken from one `bash` call, starting with its command.
 pub const MAX_FROM_BASH: usize = 50;
 
 /// The names of the argument in which the file tools of Pi and of other harnesses take a path.
@@ -67,11 +67,11 @@ pub struct Candidate {
     /// The directory that a relative path is relative to, as the agent wrote it and itself relative to the
     /// working directory; `None` is the working directory.
     pub base: Option<String>,
-    /// How certain it is that this is a path.
+    /// The certainty that this is a path.
     pub kind: Certainty,
 }
 
-/// How certain it is that a candidate is the path of a file.
+/// The certainty that a candidate is the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Certainty {
     /// A tool's path argument, or a line of a listing.
@@ -92,12 +92,12 @@ pub struct TouchedFiles {
 }
 
 impl TouchedFiles {
-    /// Returns whether nothing was observed.
+    /// True if nothing was observed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many candidates there are.
+    /// Returns the number of candidates.
     pub fn len(&self) -> usize {
         self.reads.len() + self.writes.len() + self.discovered.len()
     }

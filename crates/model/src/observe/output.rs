@@ -3,7 +3,7 @@
 use super::looks::{can_be_file, can_be_path, looks_like_file};
 use super::{Candidate, Candidates, Certainty, TouchKind};
 
-/// How many lines are examined. Names after that can be found by a narrower command.
+/// The maximum number of lines examined. A narrower command finds the names after that.
 const MAX_LINES: usize = 2_000;
 
 /// A longer line is data, not a name.
@@ -248,7 +248,7 @@ mod tests {
     #[case("-abcdefghi 1 user group 1 Jan 1 12:00 name", None)]
     #[case("wrw-r--r-- 1 user group 1 Jan 1 12:00 name", None)]
     #[case("brw-r--r-- 1 user group 1 Jan 1 12:00 name", Some(""))]
-    fn what_begins_like_a_long_listing(#[case] line: &str, #[case] name: Option<&str>) {
+    fn detects_ls_long_format(#[case] line: &str, #[case] name: Option<&str>) {
         assert_eq!(long_listing(line), name);
     }
 }

@@ -318,12 +318,12 @@ mod tests {
     #[case("(\"\\\") a\" ) b", " b")]
     #[case("(')' ) b", " b")]
     #[case("(a", "")]
-    fn the_rest_after_a_parenthesis(#[case] text: &str, #[case] rest: &str) {
+    fn parenthesis_ends_a_command(#[case] text: &str, #[case] rest: &str) {
         assert_eq!(after_parenthesis(text), rest);
     }
 
     #[test]
-    fn so_many_tokens_at_most() {
+    fn token_count_has_a_limit() {
         assert_eq!(tokens("a b c d", 2).len(), 2);
         assert_eq!(tokens("a b", 2).len(), 2);
     }

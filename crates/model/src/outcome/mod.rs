@@ -1,6 +1,6 @@
-//! What a call's output came to, in a few words: `3 failed: a.test.ts, b.test.ts (exit 1)`, `12 matches in 4 files`,
-//! `lines 1-482`. It is recorded with the call and stands in the line that replaces the output, so it is what the model still
-//! knows of it.
+//! The outcome of a call in a few words: `3 failed: a.test.ts, b.test.ts (exit 1)`, `12 matches in 4 files`, `lines 1-482`. It
+//! is recorded with the call and is part of the line that replaces the output, so it is all that the model still knows of the
+//! output.
 //!
 //! It depends on the call alone and never changes. Nothing in it can be forged: text of files and tools is bare only where it
 //! can't be mistaken for our words, and otherwise in quotes.
@@ -24,10 +24,10 @@ pub const LONGEST: usize = 160;
 /// Of longer outputs, this many bytes at the start and at the end are read.
 const READ: usize = 128 << 10;
 
-/// How much of an error's line is shown, in UTF-16 units.
+/// The length of the shown part of an error's line, in UTF-16 units.
 const ERROR: usize = 80;
 
-/// Programs that show what is there. What they print may be the output of a test run, but it is none.
+/// Programs that show existing content. Their output may be that of a test run, but running them is not a test run.
 const READERS: [&str; 36] = [
     "ack", "ag", "awk", "bat", "cat", "cd", "cut", "diff", "echo", "egrep", "fd", "fgrep", "file", "find",
     "gh", "git", "grep", "head", "jq", "less", "ls", "more", "nl", "printf", "pwd", "rg", "sed", "sort",
@@ -37,8 +37,8 @@ const READERS: [&str; 36] = [
 /// Those that search.
 const SEARCHES: [&str; 6] = ["ack", "ag", "egrep", "fgrep", "grep", "rg"];
 
-/// Returns what a call's output came to; `None` where there is nothing to say that the status does not. `shows` are the
-/// lines of a file that the output is known to show.
+/// Returns the outcome of a call's output; `None` where the status says it all. `shows` are the lines of a file that the output
+/// is known to show.
 #[must_use]
 pub fn outcome(
     tool: &str,
@@ -64,8 +64,8 @@ pub fn outcome(
     (tokens::utf16_len(&told) <= LONGEST).then_some(told)
 }
 
-/// Returns what a line says of a call before its outcome, given as one line: as it is, or in quotes where it could pose as an
-/// outcome or as a field of ours.
+/// Returns the part of a line before its outcome, given as one line: as it is, or in quotes where it could pose as an outcome
+/// or as a field of ours.
 #[must_use]
 pub fn subject(gist: &str) -> String {
     if gist.contains("->") || gist.split_whitespace().any(words::is_field) {
@@ -75,7 +75,7 @@ pub fn subject(gist: &str) -> String {
     }
 }
 
-/// Returns whether a text can stand in a line as an outcome: one that another program has recorded is not trusted.
+/// True if a text can stand in a line as an outcome: one that another program has recorded is not trusted.
 #[must_use]
 pub fn is_outcome(text: &str) -> bool {
     !text.is_empty()
@@ -88,7 +88,7 @@ pub fn is_outcome(text: &str) -> bool {
         })
 }
 
-/// Returns what a shell command came to, errors first.
+/// Returns the outcome of a shell command, errors first.
 fn command(args: &Map<String, Value>, content: &str, status: Status) -> Option<String> {
     let line = args.get("command").and_then(Value::as_str).unwrap_or_default();
     let exit = how_it_ended(content, status);
@@ -96,7 +96,7 @@ fn command(args: &Map<String, Value>, content: &str, status: Status) -> Option<S
     let programs = programs(line);
     let is_among = |list: &[&str]| programs.iter().any(|name| list.contains(&name.as_str()));
     let told = if programs.iter().all(|name| READERS.contains(&name.as_str())) {
-        // A log that is read is no run.
+        // Reading a log is not a run.
         is_among(&SEARCHES).then(|| searched(output)).flatten()
     } else {
         let mut runs = Runs::default();
@@ -114,7 +114,7 @@ fn command(args: &Map<String, Value>, content: &str, status: Status) -> Option<S
     }
 }
 
-/// How long an output is, if it is more than a line.
+/// Returns the length of an output that has more than one line.
 fn long(output: &str) -> Option<String> {
     let lines = output.lines().count();
     (lines > 1).then(|| format!("{lines} lines"))
@@ -182,7 +182,7 @@ fn ends(content: &str) -> std::borrow::Cow<'_, str> {
     format!("{}{}", &content[..start], &content[end..]).into()
 }
 
-/// The text that hosts write before the code, in a line of its own: Pi, Claude Code, Codex, OpenCode, mini-swe-agent.
+/// The text that hosts write before the code, on a separate line: Pi, Claude Code, Codex, OpenCode, mini-swe-agent.
 const CODES: [&str; 5] =
     ["Command exited with code ", "Exit code ", "Process exited with code ", "Exit code: ", "<returncode>"];
 
@@ -224,10 +224,10 @@ fn last(content: &str) -> Option<&str> {
     content.lines().rev().find(|line| !line.trim().is_empty())
 }
 
-/// As many files are named; of more, only the number is given.
+/// The maximum number of files that are named; of more, only the number is given.
 const NAMED: usize = 2;
 
-/// Returns what the tool `grep` has found: lines `path:12: text`, or paths.
+/// Returns the outcome of the tool `grep`: lines `path:12: text`, or paths.
 fn grep(output: &str) -> String {
     let lines = entries(output).filter(|line| !line.trim().is_empty() && !is_count(line));
     let (mut matches, mut paths, mut others, mut files) = (0, 0, 0, Vec::new());
@@ -264,7 +264,7 @@ fn listing(output: &str) -> String {
     if paths == 0 { "nothing".to_owned() } else { counted(paths as u64, "path") }
 }
 
-/// Returns what a shell's search has found, if it prints lines with their places.
+/// Returns the outcome of a shell's search, if it prints lines with their places.
 fn searched(output: &str) -> Option<String> {
     entries(output).any(|line| match_path(line).is_some()).then(|| grep(output))
 }

@@ -1,11 +1,11 @@
-//! What test runners and compilers say at the end: how many failed, and which.
+//! The last lines of test runners and compilers: the number of failures, and their names.
 //!
 //! One table with a row for each. A row reads a line that its program prints; no row knows the command, because runners hide
 //! behind `make`, `npm test` and scripts.
 
 use super::words::{end_of, shown};
 
-/// How many names an outcome lists, and how long each may be.
+/// The maximum number of names in an outcome, and the maximum length of each.
 const NAMES: usize = 3;
 const NAME: usize = 48;
 
@@ -109,7 +109,7 @@ impl Tally {
         }
     }
 
-    /// Adds `2 failed, 1 passed` or `2 failed | 1 passed (3)`. Returns whether there was such a count.
+    /// Adds `2 failed, 1 passed` or `2 failed | 1 passed (3)`. Returns true if there was such a count.
     fn totals(&mut self, text: &str) -> bool {
         let mut found = false;
         for part in text.split([',', '|', ';', '(', ')', '.']) {
@@ -292,7 +292,7 @@ fn go(tally: &mut Tally, line: &str) -> bool {
     true
 }
 
-/// Returns whether a word is the path of a file with an extension.
+/// True if a word is the path of a file with an extension.
 fn is_file(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     !word.contains([' ', '\t', '"', '(']) && name.rsplit_once('.').is_some_and(|(_, end)| !end.is_empty())

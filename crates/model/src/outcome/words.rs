@@ -9,7 +9,7 @@ use crate::{render, tokens};
 /// The names of our lines' fields. Before a `=` they are never shown as they are.
 const FIELDS: [&str; 7] = ["id", "type", "tool", "status", "path", "file_type", "char_count"];
 
-/// Returns whether a word begins as a field of our lines does.
+/// True if a word begins as a field of our lines does.
 pub(super) fn is_field(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| FIELDS.contains(&name))
 }
@@ -57,7 +57,7 @@ pub fn bare(line: &str) -> Option<String> {
     parts(line).map(|(bare, _)| bare)
 }
 
-/// Returns whether a text still says what an outcome quotes and names of it: somebody may have taken it out since.
+/// True if a text still has the words that an outcome quotes and names from it: an erasure may have removed them since.
 #[must_use]
 pub fn is_said_by(outcome: &str, text: &str) -> bool {
     let text = uncoloured(text);

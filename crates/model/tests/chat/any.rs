@@ -64,7 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a chat holds, kept without a patch.
+/// The contents of a chat, kept without a patch.
 #[derive(Debug, Default, PartialEq)]
 struct Expected {
     user: Option<Value>,
@@ -133,7 +133,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_added_is_read_back(steps in prop::collection::vec(prop::collection::vec(step(), 0..4), 0..8)) {
+    fn added_turns_are_read_back(steps in prop::collection::vec(prop::collection::vec(step(), 0..4), 0..8)) {
         let mut document = empty();
         let mut expected = Vec::new();
         for steps in &steps {
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_chat_is_read_as_far_as_it_goes(turns in json_value()) {
+    fn damaged_chat_is_read_in_part(turns in json_value()) {
         let payload = json!({ "turns": turns });
         let chat = Chat::of_payload(&payload);
         let listed = payload["turns"].as_array().map_or(0, Vec::len);

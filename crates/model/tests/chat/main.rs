@@ -1,5 +1,5 @@
-//! Turns of a chat: written as patches, read back, and what a damaged document still tells.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+//! Turns of a chat: written as patches, read back, and read from a damaged document.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod any;
 
@@ -103,14 +103,14 @@ fn nested(levels: usize) -> Value {
 #[case::role_of_another_type(json!({ "role": 1 }))]
 #[case::no_object(json!("user"))]
 #[case::too_deep(nested(101))]
-fn a_message_that_is_no_turn_is_refused_and_nothing_is_added(#[case] message: Value) {
+fn message_without_a_turns_role_adds_nothing(#[case] message: Value) {
     let mut patch = ChatPatch::new(1);
     assert_eq!(patch.message(&message).unwrap_err().code(), ErrorCode::InvalidArgument);
     assert_eq!((patch.is_empty(), patch.turns()), (true, 1));
 }
 
 #[test]
-fn a_message_may_be_as_deep_as_what_is_stored_can_be_read() {
+fn message_depth_is_limited_to_readable_depth() {
     ChatPatch::new(0).message(&nested(100)).unwrap();
 }
 
@@ -171,18 +171,18 @@ fn each_call_has_its_result(
 #[case::ids_and_something_else(json!({ "results": ["a", 1, null] }), RollEntry { results: ids(&["a"]), ..RollEntry::default() })]
 #[case::no_lists(json!({ "excerpts": "a", "arguments": { "a": 1 } }), RollEntry::default())]
 #[case::no_object(json!(7), RollEntry::default())]
-fn a_roll_is_read_as_far_as_it_goes(#[case] entry: Value, #[case] expected: RollEntry) {
+fn damaged_roll_is_read_in_part(#[case] entry: Value, #[case] expected: RollEntry) {
     assert_eq!(roll_of(&entry), expected);
 }
 
-/// What lacks its file, its line or its path is no notice; a hash that can't be one is none.
+/// An entry without its file, its line or its path is not a notice; a hash that can't be one is left out.
 #[rstest]
 #[case::no_file(json!({ "file": null }), None)]
 #[case::no_line(json!({ "line": "a" }), None)]
 #[case::no_path(json!({ "path": 1 }), None)]
 #[case::no_hash(json!({ "source_hash": "a" }), Some(None))]
 #[case::a_field_of_the_future(json!({ "after": 1 }), Some(None))]
-fn a_notice_is_read_as_far_as_it_goes(#[case] fields: Value, #[case] hash: Option<Option<Digest>>) {
+fn damaged_notice_is_read_in_part(#[case] fields: Value, #[case] hash: Option<Option<Digest>>) {
     let mut notice = json!({ "file": "a", "line": Digest::of(b"a"), "path": "/a" });
     fields.as_object().unwrap().iter().for_each(|(name, value)| notice[name] = value.clone());
     let payload = turn(json!({ "rolls": [{ "notices": [notice] }] }));
@@ -190,7 +190,7 @@ fn a_notice_is_read_as_far_as_it_goes(#[case] fields: Value, #[case] hash: Optio
 }
 
 #[test]
-fn what_was_said_is_found_by_its_id() {
+fn text_is_found_by_its_id() {
     let blocks = json!([{ "type": "thinking", "thinking": "hm" }, { "type": "text", "text": "so" }]);
     let mut patch = ChatPatch::new(0);
     patch.message(&json!({ "role": "user", "content": "go" })).unwrap();

@@ -1,4 +1,4 @@
-//! How many cases a property is tried with.
+//! The number of cases for a property.
 
 /// A fifth of these, all of them where `CONTEXT_FULL` is set, or a hundred times as many where `CONTEXT_LONG` is.
 #[allow(dead_code, reason = "each suite uses what it needs")]

@@ -1,5 +1,5 @@
-//! When each segment becomes stale, and what a roll then makes of it. A call's cost follows what becomes stale at it, never the
-//! history.
+//! The time when each segment becomes stale, and its form after a roll. A call's cost depends on the segments that become stale
+//! at it, never on the history.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,7 +21,7 @@ pub(super) const LINE_CALLS: u64 = 40;
 const CHARS_PER_TOKEN: u64 = 4;
 
 impl Segments {
-    /// Judges what becomes stale at the next call. When prices change, every due time is computed again.
+    /// Judges the segments that become stale at the next call. When prices change, every due time is computed again.
     pub fn ripen(&mut self, policy: &Policy, objects: &dyn Objects) {
         for place in std::mem::take(&mut self.early) {
             self.judge(place, objects);
@@ -62,7 +62,7 @@ impl Segments {
     }
 
     /// Makes everything outside the active set stale, because a user asked for a roll.
-    pub fn let_go_inactive(&mut self, objects: &dyn Objects) {
+    pub fn release_inactive(&mut self, objects: &dyn Objects) {
         let is_inactive = |id: &ObjectId| objects.is_inactive(id);
         for place in 0..self.segments.len() {
             let all = match &self.segments[place].kind {
@@ -86,7 +86,7 @@ impl Segments {
         self.early.push(place);
     }
 
-    /// Decides whether a segment is stale, or when it will be, and what a roll makes of it.
+    /// Decides whether a segment is stale, or when it will be, and its form after a roll.
     pub(super) fn judge(&mut self, place: usize, objects: &dyn Objects) {
         self.judge_alone(place, objects);
         if let Some(step) = self.segments[place].step {
@@ -126,7 +126,7 @@ impl Segments {
                     return self.departure_of_lines(place);
                 }
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
-                // A later read of the file covers these lines, and what is activated is this text all the same.
+                // A later read of the file covers these lines, but this text is the one that was activated.
                 let is_carrier = |id: &ObjectId| !segment.superseded || self.carries(place, id, objects);
                 let carries = carried.is_some_and(|id| is_carrier(id) && !objects.is_inactive(id));
                 let held = objects.keeps_whole(&output.object)
@@ -193,7 +193,7 @@ impl Segments {
         }
     }
 
-    /// Returns whether the newest text of an output that was brought back is in this segment.
+    /// True if the newest text of an output that was brought back is in this segment.
     fn carries(&self, place: usize, object: &ObjectId, objects: &dyn Objects) -> bool {
         objects.is_toolcall(object)
             && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
@@ -210,7 +210,7 @@ impl Segments {
         }
     }
 
-    /// Returns whether no user has spoken since.
+    /// True if no user has spoken since.
     pub(super) fn is_in_newest_turn(&self, place: usize) -> bool {
         self.users.is_none_or(|(_, newest)| newest <= place)
     }
@@ -235,7 +235,7 @@ impl Segments {
         }
     }
 
-    /// Returns whether a segment of reasoning is older than the model's newest answer.
+    /// True if a segment of reasoning is older than the model's newest answer.
     pub(super) fn is_past(&self, place: usize) -> bool {
         place < self.newest_answer
     }
@@ -260,7 +260,7 @@ impl Segments {
         shown.saturating_sub(size_in(&self.segments[place], form))
     }
 
-    /// Sets what a roll makes of a segment.
+    /// Sets a segment's form after a roll.
     pub(super) fn aim(&mut self, place: usize, next: Form) {
         self.segments[place].next = next;
         self.ledger.retarget(place, size_in(&self.segments[place], next));
@@ -284,7 +284,7 @@ pub(crate) struct RipeAt {
 pub(crate) enum Departure {
     /// It stays, and so does its answer.
     Held,
-    /// It has no shorter form of its own.
+    /// It has no shorter form.
     Last,
     /// It takes each of these forms once that is due.
     Ages(Vec<(Form, RipeAt)>),
@@ -299,7 +299,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Sets when the segment at a place becomes stale; `None`: never by age.
+    /// Sets the call at which the segment at a place becomes stale; `None`: never by age.
     pub fn set(&mut self, place: usize, due: Option<RipeAt>) {
         if let Some(before) = self.due.remove(&place) {
             self.warm.remove(&(before.warm, place));
@@ -322,7 +322,7 @@ impl Schedule {
         self.warm.first().map(|(call, _)| *call)
     }
 
-    /// The segments that are stale at this call, whatever the provider has cached.
+    /// Returns the segments that are stale at this call, with any state of the provider's cache.
     pub fn due(&self, call: u64) -> Vec<usize> {
         until(&self.warm, call)
     }

@@ -42,7 +42,7 @@ pub(super) fn departure(segments: &Segments, place: usize, objects: &TestObjects
 }
 
 #[test]
-fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
+fn output_shorter_than_its_reference_has_no_shorter_form() {
     let mut objects = objects(&["a", "b"]);
     let mut segments = judged();
     let reference = Output::of_test("a", 0).reference.len().div_ceil(4) as u64;
@@ -55,9 +55,9 @@ fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
     assert_eq!(forms, [(Form::Reference, RipeAt { warm: 0, dead: 0 })]);
 }
 
-/// An object that was brought back stays where its newest text is, also if a later read of the file covers that.
+/// A restored object stays where its newest text is, also if a later read of the file covers that.
 #[test]
-fn what_carries_an_active_object_is_held() {
+fn carrier_of_an_active_object_is_held() {
     let mut objects = objects(&["a", "read", "later"]);
     let carries = |object: &str| Some(Carried { object: id(object), whole: true, version: None });
     let mut segments = judged();
@@ -85,7 +85,7 @@ fn what_carries_an_active_object_is_held() {
 }
 
 #[test]
-fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
+fn read_is_covered_by_a_later_one_of_all_its_lines() {
     let objects = objects(&[]);
     let mut segments = judged();
     for (n, (first, last)) in [(3, 6), (1, 5), (4, 9), (3, 7)].into_iter().enumerate() {
@@ -167,7 +167,7 @@ fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
 }
 
 #[test]
-fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_an_earlier_turn() {
+fn segments_are_past_before_the_newest_answer_and_older_before_the_newest_question() {
     let objects = objects(&[]);
     let mut segments = Segments::default();
     segments.push_fixed("a", 1);
@@ -181,7 +181,7 @@ fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_
 }
 
 #[test]
-fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
+fn result_pointed_to_is_needed_until_the_users_next_turn() {
     let objects = objects(&["a"]);
     let mut segments = judged();
     segments.push_result("a", Output::of_test("a", 900), &objects);
@@ -256,7 +256,7 @@ fn answered(names: &[&str], objects: &TestObjects) -> Segments {
 
 /// An answer with calls leaves behind a line for each of them.
 #[test]
-fn an_answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
+fn answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
     let names = ["a", "b", "c", "d"];
     let objects = objects(&names);
     let mut segments = answered(&names, &objects);
@@ -270,7 +270,7 @@ fn an_answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
 }
 
 #[test]
-fn an_answer_that_may_become_lines_waits_for_no_call() {
+fn answer_that_may_become_lines_waits_for_no_call() {
     let objects = objects(&["a"]);
     let mut segments = answered(&["a"], &objects);
     segments.stays.calls = Stay::Calls(3);
@@ -283,7 +283,7 @@ fn an_answer_that_may_become_lines_waits_for_no_call() {
 }
 
 #[test]
-fn a_call_finds_what_is_due_and_nothing_else() {
+fn only_due_segments_ripen_at_a_call() {
     let mut schedule = Schedule::default();
     schedule.set(0, Some(RipeAt { warm: 9, dead: 4 }));
     schedule.set(1, Some(RipeAt { warm: 5, dead: 2 }));

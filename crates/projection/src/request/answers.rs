@@ -82,7 +82,7 @@ impl Request {
                 None => rest += block_units(block),
             }
         }
-        // An answer of which nothing counts still stands between its neighbours.
+        // An answer without countable content still separates its neighbours.
         let is_empty = arguments.calls.is_empty() && self.segments.segments.len() == first;
         if rest > 0 || is_empty {
             self.segments.push_fixed(key, tokens::of_chars(rest) as u64);
@@ -131,7 +131,7 @@ impl Request {
     }
 }
 
-/// Returns whether a provider has signed a call.
+/// True if a provider has signed a call.
 fn is_signed(call: &Value) -> bool {
     call.get("thoughtSignature").is_some_and(|signature| !signature.is_null())
 }
@@ -187,7 +187,7 @@ impl Segments {
         }
     }
 
-    /// Counts what a call's line will take, at the answer that made the call.
+    /// Counts the size of a call's line, at the answer that made the call.
     pub(super) fn price_line(&mut self, object: &ObjectId, objects: &dyn Objects) {
         let step = self.step_of.get(object).map(|number| &self.steps[*number]);
         let Some(place) = step.and_then(|step| step.answer.last()).copied() else { return };
@@ -274,11 +274,11 @@ impl Segments {
         Some(ready)
     }
 
-    /// How much of a segment leaves together with its answer, in UTF-16 units, and how fast the need for that fades;
-    /// `None` if it has to stay.
+    /// Returns the size of a segment's part that leaves together with its answer, in UTF-16 units, and the curve of the need
+    /// for it; `None` if it has to stay.
     fn leaves_with_step(&self, place: usize, objects: &dyn Objects) -> Option<(Curve, u64)> {
         let segment = &self.segments[place];
-        // What may leave only together with its calls is needed just like what may leave alone.
+        // Text that may leave only together with its calls is needed just like text that may leave alone.
         let may = match &segment.kind {
             SegmentKind::Prose(prose)
                 if prose.what == TextKind::Thinking

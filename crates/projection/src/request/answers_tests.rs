@@ -9,9 +9,9 @@ use crate::request::Request;
 use crate::request::segment::Output;
 use crate::{Binding, Need, Prices};
 
-/// Providers look for a cached prefix so many blocks back, and each segment counts as one.
+/// Providers look back a limited number of blocks for a cached prefix, and each segment counts as one.
 #[test]
-fn a_message_that_is_one_long_text_is_one_segment() {
+fn long_text_is_one_segment() {
     let objects = TestObjects::default();
     let mut request = Request::default();
     let long = "word ".repeat(5000);
@@ -26,7 +26,7 @@ fn a_message_that_is_one_long_text_is_one_segment() {
 }
 
 #[test]
-fn an_answer_that_is_one_text_counts_like_one_with_a_block() {
+fn plain_text_counts_like_a_text_block() {
     let objects = TestObjects::default();
     let long = "word ".repeat(500);
     let pushed = |content: Value| {
@@ -63,7 +63,7 @@ fn an_answer_that_is_one_text_counts_like_one_with_a_block() {
 
 /// Checks whether an answer can become lines, and how many of its calls have arguments that can be shortened.
 #[test]
-fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
+fn answer_with_signed_or_unnamed_calls_stays() {
     let objects = TestObjects::default();
     let long = "word ".repeat(200);
     let call = |id: &str, signature: Value| {
@@ -91,7 +91,7 @@ fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
 }
 
 #[test]
-fn what_is_no_text_counts_too() {
+fn images_count_as_tokens() {
     let objects = TestObjects::default();
     let mut request = Request::default();
     let image = json!({ "type": "image" });
@@ -111,7 +111,7 @@ fn what_is_no_text_counts_too() {
 }
 
 #[test]
-fn of_equal_texts_the_first_is_shortened() {
+fn first_of_equal_texts_is_shortened() {
     let objects = TestObjects::default();
     let mut request = Request::default();
     let long = "word ".repeat(5000);
@@ -125,7 +125,7 @@ fn of_equal_texts_the_first_is_shortened() {
     assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);
 }
 
-/// Where the text of an answer with calls is part of its reasoning, it stays as it is.
+/// The text of an answer with calls stays as it is if it is part of its reasoning.
 #[test]
 fn text_that_belongs_to_the_reasoning_is_not_shortened() {
     let objects = TestObjects::default();
@@ -165,7 +165,7 @@ fn calls_are_known_by_their_position_tool_and_gist() {
 }
 
 #[test]
-fn a_large_output_is_shown_as_an_excerpt_from_the_start() {
+fn large_output_is_an_excerpt_from_the_start() {
     let large = (0..5_000).map(|n| format!("line {n}\n")).collect::<String>();
     let excerpt = first_excerpt("bash", &large).unwrap();
     assert!(excerpt.contains("line 0\n") && excerpt.len() < large.len() / 2);
@@ -225,7 +225,7 @@ impl Answer {
             );
         }
         if self.is_earlier_turn {
-            request.push_user("v", &json!({ "content": "go on" }), true, objects);
+            request.push_user("v", &json!({ "content": "next." }), true, objects);
         }
         if self.is_brought_back {
             request.segments.bring_back(1, 2);
@@ -237,7 +237,7 @@ impl Answer {
     }
 }
 
-/// How much of an answer's reasoning leaves together with its calls; `None` if it has to stay, and the calls with it.
+/// The part of an answer's reasoning that leaves together with its calls; `None` if it has to stay, and the calls with it.
 #[rstest]
 #[case::older_than_the_newest_answer(PAST, Some(300))]
 #[case::of_the_newest_answer(Answer { is_past: false, ..PAST }, None)]
@@ -263,7 +263,7 @@ fn reasoning_that_leaves_with_its_calls(#[case] answer: Answer, #[case] chars: O
 #[rstest]
 #[case::as_they_came(Form::Full, [920, 1_961, 2_000])]
 #[case::shortened(Form::Reference, [0, 0, 0])]
-fn what_else_leaves_with_the_calls(#[case] form: Form, #[case] expected: [u64; 3]) {
+fn drops_text_with_its_calls(#[case] form: Form, #[case] expected: [u64; 3]) {
     let objects = TestObjects::default();
     let segments = Answer { form, ..PAST }.segments(&objects);
     let all = [2, 3, 4].map(|place| segments.leaves_with_step(place, &objects).unwrap());
@@ -306,7 +306,7 @@ fn when_an_answer_is_ready_to_become_lines() {
     assert!(segments.ready(0, &objects).is_none(), "it is lines, or has some");
 }
 
-/// The lines of an answer cost tokens; each call has one of its own.
+/// The lines of an answer cost tokens; each call has a separate one.
 #[test]
 fn results_with_one_call_id_belong_to_calls_in_their_order() {
     let objects = TestObjects::default();
@@ -327,7 +327,7 @@ fn results_with_one_call_id_belong_to_calls_in_their_order() {
 }
 
 #[test]
-fn a_line_is_as_long_as_what_it_says_of_the_outcome() {
+fn line_length_includes_the_outcome() {
     let id = ObjectId::new("one");
     let mut objects = TestObjects::default();
     assert_eq!(line_tokens(&id, &objects), LINE_TOKENS);

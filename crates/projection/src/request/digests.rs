@@ -1,9 +1,9 @@
-//! Lines that stand for answers with calls.
+//! Lines that replace answers with calls.
 //!
-//! Architecture invariant: a line stands behind the result of an answer, its carrier, only while the answer that the line stands
-//! for is hidden as a whole, and directly follows the carrier or another answer whose lines the carrier has. So lines never
-//! tell of calls that are shown or gone, and always in the order of the calls. [`Segments::follows`] is the only place
-//! that knows this rule.
+//! Architecture invariant: a line follows the result of an answer, its carrier, only while the answer that the line replaces is
+//! hidden as a whole, and directly follows the carrier or another answer whose lines the carrier has. So lines never describe
+//! calls that are shown or gone, and always keep the order of the calls. [`Segments::follows`] is the only place that knows
+//! this rule.
 
 use context_model::id::ObjectId;
 use context_model::outcome::subject;
@@ -14,15 +14,15 @@ use super::segments::Segments;
 use crate::Objects;
 
 impl Segments {
-    /// Returns whether an answer with calls directly follows another one: all results of both are there, and nothing else lies
+    /// True if an answer with calls directly follows another one: all results of both are there, and nothing else lies
     /// between them.
     pub(super) fn follows(&self, before: usize, number: usize) -> bool {
         let end = self.range_of(before).map(|range| range.end() + 1);
         before + 1 == number && self.range_of(number).is_some_and(|range| end == Some(*range.start()))
     }
 
-    /// The answer whose last result this one's lines follow: the one that carries the previous answer's lines, or the
-    /// previous answer itself if it may become lines too.
+    /// The answer whose last result this one's lines follow: the one that carries the previous answer's lines, or the previous
+    /// answer itself if it may also become lines.
     pub(super) fn carrier_of(&self, number: usize) -> Option<usize> {
         let before = number.checked_sub(1).filter(|before| self.follows(*before, number))?;
         let step = &self.steps[before];
@@ -65,8 +65,8 @@ impl Segments {
         }
     }
 
-    /// While the visible request is rebuilt: shows answers as lines again that a roll made lines of, given the first call of each
-    /// answer. Returns the places that changed.
+    /// While the visible request is rebuilt: shows answers as lines again that an earlier roll turned into lines, given the
+    /// first call of each answer. Returns the places that changed.
     ///
     /// A host may have removed, inserted or exchanged messages since. Then the lines are those of the answers that still follow one
     /// another, in the order that they have now. An answer that follows none of them becomes a carrier itself.
@@ -101,8 +101,8 @@ impl Segments {
         changed
     }
 
-    /// The same for answers that follow one another, the first of which carries the lines of the others. If a roll had made a line
-    /// of that one, too, all of it that has a shorter form takes it.
+    /// The same for answers that follow one another, the first of which carries the lines of the others. If a roll had also
+    /// turned that one into a line, all of it that has a shorter form takes it.
     fn repeat_group(&mut self, group: &[usize], was_carrier: bool, objects: &dyn Objects) -> Vec<usize> {
         let carrier = group[0];
         let last = self.last_of(carrier);

@@ -13,12 +13,12 @@ fn answers(ids: &[&str], objects: &TestObjects) -> Segments {
     request.segments.set_shortens(true);
     for id in ids {
         if *id == "user" {
-            request.push_user(id, &json!({ "role": "user", "content": "go on" }), true, objects);
+            request.push_user(id, &json!({ "role": "user", "content": "next." }), true, objects);
             continue;
         }
         let said = match *id {
-            "text" => Some(json!("I go on.")),
-            "block" => Some(json!([{ "type": "text", "text": "I go on." }])),
+            "text" => Some(json!("I think.")),
+            "block" => Some(json!([{ "type": "text", "text": "I think." }])),
             "empty" => Some(json!("")),
             "none" => Some(json!(null)),
             "other" => Some(json!([{ "type": "redacted_thinking" }])),
@@ -43,7 +43,7 @@ fn objects(ids: &[&str]) -> Vec<ObjectId> {
     ids.iter().map(|id| ObjectId::new(*id)).collect()
 }
 
-/// What the request shows of each answer, in order: its name if it is shown, and in brackets those that its lines stand for.
+/// Returns the answers in the request, in order: the name of each one shown, and in brackets those that its lines replace.
 fn shown(segments: &Segments) -> String {
     let mut all = Vec::new();
     for number in 0..segments.steps.len() {
@@ -108,7 +108,7 @@ fn lines_stand_for_hidden_answers_that_follow_in_order(#[case] now: &str, #[case
     assert!(of(Form::Removed).all(|place| changed.contains(&place)));
 }
 
-/// Groups of later rolls go on where the earlier ones end, also where a host has split these.
+/// Groups of later rolls continue where the earlier ones end, also where a host has split these.
 #[rstest]
 #[case::as_it_was("a b c d e", "a[b c d e]")]
 #[case::split_before_it("a b x c d e", "a[b] x c[d e]")]
@@ -142,7 +142,7 @@ fn answers_become_lines_again_after_the_answer_that_carried_them() {
     assert_eq!(segments.repeat_call_digest(&objects(&["one", "two"]), &test), [2, 3, 4, 5]);
     assert_eq!(segments.repeat_call_digest(&objects(&["two", "three"]), &test), [2, 6, 7, 8]);
     assert_eq!(shown(&segments), "one[two three]", "the lines of the second are the first's");
-    // Of an answer that carries lines itself, none is made.
+    // An answer that carries lines itself does not become one.
     let mut segments = answers(&["one", "two", "three"], &test);
     segments.repeat_call_digest(&objects(&["two", "three"]), &test);
     assert_eq!(segments.repeat_call_digest(&objects(&["one", "two"]), &test), [0; 0]);

@@ -35,7 +35,7 @@ pub(super) fn size_in(segment: &Segment, form: Form) -> u64 {
 }
 
 impl Segments {
-    /// Notes whether the file of a result had changed by the time it became a reference.
+    /// Notes whether the file of a result had changed when the result became a reference.
     pub(super) fn set_changed(&mut self, place: usize, had_changed: bool) {
         if let SegmentKind::Result(output) = &mut self.segments[place].kind {
             output.had_changed = had_changed;
@@ -47,7 +47,7 @@ impl Segments {
         self.range_of(number).map(|range| *range.end())
     }
 
-    /// Executes a roll, and notes what it costs.
+    /// Executes a roll, and notes its cost.
     pub fn apply(&mut self, shape: &Shape, objects: &dyn Objects) {
         for call_digest in &shape.call_digests {
             self.write_lines(call_digest, objects);
@@ -66,7 +66,7 @@ impl Segments {
         self.drop_reasoning(&shape.roll);
     }
 
-    /// Undoes a roll. What it had replaced then stays for `turns` user turns.
+    /// Undoes a roll. The restored segments then stay for `turns` user turns.
     pub fn undo(&mut self, shape: &Shape, turns: usize, objects: &dyn Objects) {
         for (place, lines) in &shape.lines {
             if let SegmentKind::Result(output) = &mut self.segments[*place].kind {
@@ -138,7 +138,7 @@ impl Segments {
         }
     }
 
-    /// While the visible request is rebuilt: shows a segment in the form that it had. Returns whether that changes
+    /// While the visible request is rebuilt: shows a segment in the form that it had. Returns true if that changes
     /// anything.
     pub fn repeat(&mut self, place: usize, form: Form, objects: &dyn Objects) -> bool {
         let segment = &self.segments[place];

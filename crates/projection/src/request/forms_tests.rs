@@ -39,7 +39,7 @@ fn roll_from(cut: usize) -> Roll {
 #[case::a_part_of_the_second(4..6, 4, None)]
 #[case::the_second_from_its_middle_on(3..6, 4, None)]
 #[case::the_second_without_its_text(4..6, 0, None)]
-fn an_answer_leaves_as_a_whole(
+fn answer_leaves_as_a_whole(
     #[case] aimed: std::ops::Range<usize>,
     #[case] cut: usize,
     #[case] gone: Option<Vec<usize>>,
@@ -58,7 +58,7 @@ fn an_answer_leaves_as_a_whole(
 }
 
 #[test]
-fn a_message_has_one_edit_however_many_of_its_segments_change() {
+fn message_has_one_edit_for_all_its_segments() {
     let objects = TestObjects::default();
     let mut segments = two_answers(&objects);
     for place in 0..6 {
@@ -100,7 +100,7 @@ fn arguments_are_answered_once_all_their_calls_are() {
 }
 
 #[test]
-fn what_has_its_form_already_is_not_rolled() {
+fn segment_in_its_form_is_not_rolled() {
     let objects = TestObjects::default();
     let mut segments = two_answers(&objects);
     for place in 0..6 {
@@ -110,9 +110,9 @@ fn what_has_its_form_already_is_not_rolled() {
     assert_eq!(segments.shape(roll_from(0), &objects).forms, [(2, Form::Reference)]);
 }
 
-/// By itself a segment becomes a reference if that is shorter, and nobody wants the whole.
+/// By itself a segment becomes a reference if that is shorter, and no object needs the whole.
 #[test]
-fn what_a_segment_becomes_by_itself() {
+fn segment_becomes_a_shorter_reference_by_itself() {
     let objects = TestObjects::default();
     let mut segments = two_answers(&objects);
     assert_eq!(segments.alone(2, &objects), None, "nothing was judged yet");
@@ -135,7 +135,7 @@ fn what_a_segment_becomes_by_itself() {
 
 /// Only the lines of answers that the undone roll had made lines leave again.
 #[test]
-fn an_undone_roll_takes_back_its_own_lines() {
+fn undone_roll_takes_back_its_own_lines() {
     let objects = TestObjects::default();
     let mut segments = answers(&["one", "two", "three"], &objects);
     let roll = |segments: &mut Segments, call_digest: [usize; 2], last: usize| {
@@ -256,7 +256,7 @@ fn whether_a_file_has_changed_since(
     assert!(!says(&segments)[0].contains("changed since"));
 }
 
-/// Checks what a change leaves out of the reasoning behind it, which came in this turn or an earlier one.
+/// Checks which reasoning behind a change leaves with it, if the reasoning came in this turn or an earlier one.
 #[rstest]
 #[case::not_bound(Binding::None, "s", true, false, false)]
 #[case::still_read(Binding::Keeps, "s", true, false, false)]
@@ -285,7 +285,7 @@ fn reasoning_behind_a_change(
     let message = json!({ "api": "anthropic-messages", "provider": provider, "content": [block, call] });
     request.push_answer("n", &message, "/", (true, &objects));
     if user_speaks {
-        request.push_user("o", &json!({ "content": "go on" }), true, &objects);
+        request.push_user("o", &json!({ "content": "next." }), true, &objects);
     }
     let segments = &mut request.segments;
     segments.turn_is_over = is_over;
@@ -301,18 +301,18 @@ fn reasoning_behind_a_change(
     let saved = 900 - size_in(&segments.segments[0], Form::Reference);
     segments.apply(&shape, &objects);
     assert_eq!(segments.unbound, (!binding.is_strict()).then_some(0));
-    // What is still in the request but dropped by the provider costs nothing either.
+    // Reasoning that is still in the request but dropped by the provider costs nothing either.
     assert_eq!(segments.tokens(), before - saved - 75);
     assert_eq!(segments.ledger.reasoning_from(0).count(), 0);
     segments.undo(&shape, 1, &objects);
     let again = usize::from(leaves);
-    assert_eq!(segments.ledger.reasoning_from(0).count(), again, "what comes back is reasoning again");
+    assert_eq!(segments.ledger.reasoning_from(0).count(), again, "restored text is reasoning again");
     assert_eq!(segments.tokens(), if leaves { before } else { before - 75 });
 }
 
-/// The line of a call that left, and the one of what the model said before it.
+/// The line of a call that left, and the one of the model's text before it.
 #[test]
-fn what_a_line_says_of_a_call() {
+fn line_of_a_call_has_its_outcome() {
     let mut objects = TestObjects::default();
     objects.failed.insert(ObjectId::new("two"));
     objects.outcomes.insert(ObjectId::new("three"), "2 lines".into());
@@ -336,7 +336,7 @@ fn answers_in_a_row_share_their_place_for_lines(
     let mut request = Request::default();
     for (number, id) in ["one", "two", "three", "four"].into_iter().enumerate() {
         if user_speaks && number == 2 {
-            request.push_user("u", &json!({ "content": "go on" }), true, &objects);
+            request.push_user("u", &json!({ "content": "next." }), true, &objects);
         }
         let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": { "command": id } });
         request.push_answer(id, &json!({ "content": [call] }), "/", (true, &objects));

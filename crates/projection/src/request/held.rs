@@ -1,4 +1,4 @@
-//! What is held back of a request's segments, for the user.
+//! The segments of a request that are held back, for the user.
 
 use super::aging::Departure;
 use super::segment::{Form, SegmentKind};
@@ -6,8 +6,8 @@ use super::segments::Segments;
 use crate::{Because, Chance, HeldBack, Objects, Policy};
 
 impl Segments {
-    /// What could leave the request and has not, why, and what its next chance is; `None` if there is nothing. `may_roll`:
-    /// rolls may happen. What is shown and what is decided stay as they are.
+    /// Returns the text that could leave the request and has not, with the reason and its next chance; `None` if there is
+    /// nothing. `may_roll`: rolls may happen. Shown forms and decisions stay as they are.
     pub fn held_back(&mut self, policy: &Policy, may_roll: bool, objects: &dyn Objects) -> Option<HeldBack> {
         if !may_roll {
             let tokens = self.tokens_that_could_leave(objects);
@@ -15,7 +15,7 @@ impl Segments {
         }
         self.ripen(policy, objects);
         let found = self.why_held(policy, objects);
-        // What leaves on a dead cache only is not stale for the others.
+        // Text that leaves on a dead cache only is not stale for the others.
         self.ripen(policy, objects);
         found
     }
@@ -54,7 +54,7 @@ impl Segments {
         self.ledger.decide(&idle).map(|_| Chance::Pause)
     }
 
-    /// Tokens of outputs and arguments that nothing keeps. No age is computed, because it would count later.
+    /// Returns the tokens of outputs and arguments that nothing keeps. No age is computed, because it would count later.
     fn tokens_that_could_leave(&self, objects: &dyn Objects) -> u64 {
         let could = |place: &usize| {
             let is_text = !matches!(self.kind(*place), SegmentKind::Fixed | SegmentKind::Prose(_));
@@ -70,7 +70,7 @@ impl Segments {
     }
 }
 
-/// If less than one part in so many is old enough, the rest is what a user has to know of.
+/// If the share that is old enough is less than one part in this many, the rest is what a user has to know of.
 const MOSTLY: u64 = 4;
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
         Policy { lambda: 3.0, ..Policy::new(Prices { read: 0.125, write: 1.25 }) }
     }
 
-    /// An output of 4,000 tokens, a thought of the model, and 20,000 tokens that stay, in calls of their own.
+    /// An output of 4,000 tokens, a thought of the model, and 20,000 tokens that stay, in separate calls.
     fn long() -> (Segments, TestObjects) {
         let mut objects = TestObjects::default();
         objects.calls.insert(context_model::id::ObjectId::new("a"));
@@ -138,7 +138,7 @@ mod tests {
         let held = segments.held_back(&policy, may_roll, &objects).unwrap();
         assert_eq!((held.because, held.chance), (because, chance));
         assert!((3_900..4_010).contains(&held.tokens), "{held:?}");
-        // Nothing is decided by asking.
+        // The query decides nothing.
         segments.ripen(&policy, &objects);
         assert_eq!(segments.decide(&policy, &objects).is_some(), because == Because::Due);
     }

@@ -1,4 +1,4 @@
-//! Whole conversations: what leaves, what the chat records of it, and what a later process makes of that record.
+//! Whole conversations: the text that leaves, its record in the chat, and a later process's use of that record.
 
 use context_model::chat::RollEntry;
 use context_model::hash::Digest;
@@ -13,10 +13,10 @@ use super::*;
 use crate::objects::TestObjects;
 use crate::{Binding, Prices, Stays};
 
-/// User turns for which what a user brought back stays.
+/// The number of user turns for which restored text stays.
 const TURNS_BACK: usize = 2;
 
-/// A conversation, and what is visible of it.
+/// A conversation, and its visible part.
 struct Talk {
     request: Request,
     objects: TestObjects,
@@ -202,7 +202,7 @@ fn hasty() -> Stays {
 #[case::not_bound(Binding::None, hasty())]
 #[case::dropped(Binding::Drops, hasty())]
 #[case::refused(Binding::Refuses, hasty())]
-fn a_later_process_goes_on_where_this_one_was(#[case] binding: Binding, #[case] stays: Stays) {
+fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] stays: Stays) {
     let mut talk = Talk::new(binding, stays);
     let mut undone = 0;
     for number in 0..120 {

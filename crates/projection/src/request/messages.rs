@@ -23,7 +23,7 @@ pub fn result_text(message: &Value) -> String {
     }
 }
 
-/// A content that is one text, as the block that it stands for.
+/// Returns a content that is one text as an equal block.
 pub(crate) fn whole_text(message: &Value) -> Option<Value> {
     let text = message.get("content").and_then(Value::as_str)?;
     Some(json!({ "type": "text", "text": text }))
@@ -35,7 +35,7 @@ pub(crate) fn blocks_of<'a>(message: &'a Value, whole: Option<&'a Value>) -> Vec
     blocks.into_iter().flatten().chain(whole).collect()
 }
 
-/// Returns whether a message has an image.
+/// True if a message has an image.
 pub fn has_image(message: &Value) -> bool {
     let blocks = message.get("content").and_then(Value::as_array);
     blocks.into_iter().flatten().any(|b| text_of(b, "type") == "image")
@@ -92,7 +92,7 @@ pub fn lines_of(message: &Value) -> Vec<&str> {
     texts.flat_map(str::lines).collect()
 }
 
-/// How much of each new observation enters the factor.
+/// The weight with which each new observation enters the factor.
 const WEIGHT: f64 = 0.3;
 
 /// A factor outside this range means that the report counts something else (only new tokens, say).
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_result() {
+    fn text_of_a_result() {
         let text = |content: Value| result_text(&json!({ "content": content }));
         assert_eq!(text(json!("all of it")), "all of it");
         let image = json!({ "type": "image", "text": "no text" });

@@ -1,5 +1,5 @@
-//! What the model's request shows, and how that changes. State and request are separate: the sets change at once, but
-//! what is visible lags behind until a roll, because changing a request breaks the provider's prefix cache.
+//! The visible contents of the model's request, and their changes. State and request are separate: the sets change at once, but
+//! the visible text changes only at a roll, because changing a request breaks the provider's prefix cache.
 //!
 //! The engine records what is decided here.
 
@@ -89,7 +89,7 @@ impl Request {
             turn_is_over: self.segments.turn_is_over,
             cache_dead: idle || switched || kept == 0.0,
             kept,
-            // The ledger counts estimated tokens, so the window is measured in them too.
+            // The ledger counts estimated tokens, so the window is also measured in them.
             context_window: (call.context_window as f64 / factor) as u64,
             only_at_user_turn: call.only_at_user_turn,
             at_user_turn: call.at_user_turn,
@@ -105,7 +105,7 @@ impl Request {
     }
 
     /// The edits that the harness does not have yet.
-    pub fn lacking(&mut self) -> Vec<Edit> {
+    pub fn missing_edits(&mut self) -> Vec<Edit> {
         let edits = self.segments.edits_of(std::mem::take(&mut self.pending));
         self.issue(&edits);
         edits
@@ -128,7 +128,7 @@ impl Request {
         self.received.entry(call_id.to_owned()).or_default().push_back(object.clone());
     }
 
-    /// Of the objects with this call ID whose results have not come yet, the one recorded first.
+    /// Returns the object with this call ID that was recorded first among those whose results have not come yet.
     pub fn expected(&mut self, call_id: &str) -> Option<ObjectId> {
         let waiting = self.received.get_mut(call_id)?;
         let object = waiting.pop_front();
@@ -138,7 +138,7 @@ impl Request {
         object
     }
 
-    /// Returns whether the arguments of an object's call are collapsed in the visible request: by a roll of this
+    /// True if the arguments of an object's call are collapsed in the visible request: by a roll of this
     /// process, or by an earlier one whose edit the harness kept.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.segments.hides_arguments(object) || self.rolled.hides_arguments(object)
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_circumstances_of_a_call() {
+    fn circumstances_of_a_call() {
         let mut request = Request::default();
         request.clock.answer_again(Some(700_000), at(700_000));
         let policy = request.policy(&call(), at(1_000_000));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_knows_what_the_host_and_the_person_have_set() {
+    fn decision_respects_settings_of_host_and_person() {
         let mut request = learned();
         request.segments.stays =
             crate::Stays { weight: Some(7.0), debt_cap: Some(0.25), ..Default::default() };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_rebuilt_starts_with_nothing_but_the_record_of_rolls() {
+    fn rebuilt_request_keeps_only_the_record_of_rolls() {
         let mut request = Request::default();
         let objects = crate::objects::TestObjects::default();
         let long = "word ".repeat(1_000);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_and_the_figures_are_in_the_models_own_tokens() {
+    fn window_and_figures_are_in_the_models_own_tokens() {
         let mut request = learned();
         assert_eq!(request.policy(&call(), at(1_000_000)).context_window, 100_000);
         request.segments.push_fixed("a", 300);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_markers_of_an_edit_are_issued() {
+    fn markers_of_an_edit_are_issued() {
         let mut request = Request::default();
         let text = "long ".repeat(100);
         let args = serde_json::json!({ "path": "/a", "content": text });

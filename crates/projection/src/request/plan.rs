@@ -1,4 +1,4 @@
-//! What a harness passes in and gets back: messages, the circumstances of a model call, and plans.
+//! The input and output of a harness: messages, the circumstances of a model call, and plans.
 //!
 //! The harness passes in each message once. A plan says which messages to replace and what to say, never the history.
 //! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one
@@ -16,7 +16,7 @@ use crate::{Binding, PriceSteps, Prices};
 /// A message of the harness that the engine has not seen yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncomingMessage {
-    /// The harness's own name for the message; it comes back in the plan.
+    /// The harness's own name for the message; the plan repeats it.
     pub key: String,
     /// The message as pi-ai shapes it.
     pub message: Value,
@@ -35,13 +35,14 @@ pub struct Call {
     pub binding: Binding,
     /// Text of an answer with calls is part of its reasoning.
     pub text_is_reasoning: bool,
-    /// How far back the provider looks for a cached prefix; see [`crate::Policy::reach`].
+    /// The distance within which the provider looks for a cached prefix; see [`crate::Policy::reach`].
     pub lookback_blocks: Option<u32>,
-    /// How many endings of earlier requests the provider looks back for a cached prefix; `None` if it has no such rule.
+    /// The number of endings of earlier requests among which the provider looks for a cached prefix; `None` if it has no such
+    /// rule.
     pub lookback_endings: Option<u32>,
     /// The context window in tokens; 0 when unknown.
     pub context_window: u64,
-    /// How long the provider keeps a prefix, in milliseconds.
+    /// The time for which the provider keeps a prefix, in milliseconds.
     pub cache_ttl_ms: i64,
     /// The likelihood that the provider still has the last request in its cache, from 0 (known to be gone) to 1; `None` counts
     /// as 1.
@@ -146,7 +147,7 @@ pub struct Received {
     pub header: Option<String>,
 }
 
-/// Returns whether the messages before the last answer are those that it answers: none of them is newer, as a
+/// True if the messages before the last answer are those that it answers: none of them is newer, as a
 /// compaction's summary would be.
 pub fn is_as_sent(messages: &[IncomingMessage]) -> bool {
     let at = |one: &IncomingMessage| one.message.get("timestamp").and_then(Value::as_f64);
@@ -263,7 +264,7 @@ mod tests {
         request.segments
     }
 
-    /// Which blocks of a message an edit shortens or leaves out, and what it leaves of its calls.
+    /// The blocks of a message that an edit shortens or leaves out, and the remains of its calls.
     #[rstest]
     #[case::as_it_came([FULL, FULL, FULL], &[], None)]
     #[case::without_reasoning([SHORT, FULL, FULL], &[(0, false)], None)]
@@ -271,7 +272,7 @@ mod tests {
     #[case::an_edit_without_its_old_text([FULL, FULL, Form::WithoutOldText], &[], Some((false, true)))]
     #[case::collapsed_arguments([FULL, FULL, SHORT], &[], Some((false, false)))]
     #[case::all_of_it_shorter([SHORT, SHORT, SHORT], &[(0, false), (1, true)], Some((false, false)))]
-    fn the_edit_of_an_answer(
+    fn edit_of_an_answer_names_its_changed_blocks(
         #[case] forms: [Form; 3],
         #[case] expected: &[(usize, bool)],
         #[case] kept: Option<(bool, bool)>,
@@ -299,7 +300,7 @@ mod tests {
     #[case::reasoning_is_left([FULL, GONE, GONE], false)]
     #[case::shorter_prose_is_left([GONE, SHORT, GONE], false)]
     #[case::prose_is_left([SHORT, FULL, GONE], false)]
-    fn a_message_of_which_nothing_is_left_is_gone(#[case] forms: [Form; 3], #[case] is_gone: bool) {
+    fn message_with_nothing_left_is_gone(#[case] forms: [Form; 3], #[case] is_gone: bool) {
         assert_eq!(matches!(answer(forms).edits_of([1]).as_slice(), [Edit::Gone { .. }]), is_gone);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::messages::{blocks_of, text_of, whole_text};
 use super::segment::{Prose, RestOfAnswer, Short, TextKind};
 
-/// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
+/// The length to which the prose of an answer with calls is cut, and a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;
 
 /// The same for an answer without calls, which is what the user was told.
@@ -22,7 +22,7 @@ const MARK: usize = 80;
 
 const RULES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 
-/// Returns whether a path is a file with rules for the model, which always stays.
+/// True if a path is a file with rules for the model, which always stays.
 pub fn is_rules_file(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     RULES.iter().any(|rule| name.eq_ignore_ascii_case(rule))
@@ -32,7 +32,7 @@ pub fn is_rules_file(path: &str) -> bool {
 ///
 /// Reasoning leaves an answer only if the provider accepts the rest without it, and is never changed:
 ///
-/// - Claude's API wants back all of it while the calls of a user's turn go on, so its answers stay, too. Reasoning of
+/// - Claude's API wants back all of it while the calls of a user's turn continue, so its answers also stay. Reasoning of
 ///   earlier turns may be left out (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 /// - OpenAI's Completions and copies of Anthropic's Messages: `DeepSeek` and Kimi refuse a request in which an answer
 ///   with calls, however old, has lost its reasoning (api-docs.deepseek.com/guides/thinking_mode). That of an answer
@@ -62,7 +62,7 @@ fn leaves(message: &Value, signature: &str) -> Short {
         "anthropic-messages" if has_calls(message) => Short::Whole,
         "anthropic-messages" => Short::NothingAfterUser,
         "openai-completions" if has_calls(message) => Short::Whole,
-        // What Pi calls a signature is the name of a field there.
+        // The field that Pi calls a signature holds the name of a field there.
         "openai-completions" if is_name => Short::NothingAfterUser,
         api if signature.is_empty() && api.starts_with("openai") => Short::NothingAfterUser,
         _ if signature.is_empty() => Short::Nothing,
@@ -70,7 +70,7 @@ fn leaves(message: &Value, signature: &str) -> Short {
     }
 }
 
-/// Returns whether an answer comes from Anthropic's API, or from Claude by another host in its format.
+/// True if an answer comes from Anthropic's API, or from Claude by another host in its format.
 fn is_claudes(message: &Value) -> bool {
     let (provider, model) = (text_of(message, "provider"), text_of(message, "model"));
     match text_of(message, "api") {
@@ -90,7 +90,7 @@ fn has_calls(message: &Value) -> bool {
 /// The text that takes the place of an answer that has left because it was nothing but reasoning.
 pub(super) const STAND_IN: &str = "[...]";
 
-/// Returns whether something is left of an answer without its reasoning.
+/// True if something is left of an answer without its reasoning.
 pub(super) fn stands_alone(message: &Value) -> bool {
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     let mut others = blocks.filter(|block| text_of(block, "type") != "thinking");
@@ -244,7 +244,7 @@ mod tests {
     #[case::a_path_with_a_line_break(json!({ "path": "/shop/a\nread b id=0" }), "a\\u{a}read b id=0")]
     #[case::any_other_text(json!({ "count": 3, "topic": "birds" }), "birds")]
     #[case::nothing(json!({ "count": 3 }), "")]
-    fn what_a_line_says_besides_the_tool(#[case] args: Value, #[case] expected: &str) {
+    fn line_names_the_main_argument(#[case] args: Value, #[case] expected: &str) {
         assert_eq!(gist(args.as_object().unwrap(), "/shop"), expected);
     }
 
@@ -265,7 +265,7 @@ mod tests {
     #[case::signed_responses(json!({ "api": "openai-responses" }), "s", true, Short::Whole)]
     #[case::another_api(json!({ "api": "google" }), "", true, Short::Nothing)]
     #[case::signed_by_another(json!({ "api": "google" }), "s", true, Short::Whole)]
-    fn what_may_leave_of_reasoning(
+    fn reasoning_leaves_by_provider(
         #[case] mut message: Value,
         #[case] signature: &str,
         #[case] calls: bool,
@@ -295,12 +295,12 @@ mod tests {
     #[case::a_skill(format!(" <skill name=\"pdf\">{}", "x".repeat(LONG_OF_USER)), false)]
     #[case::rules(format!("# AGENTS.md of this project\n{}", "x".repeat(LONG_OF_USER)), false)]
     #[case::that_names_rules_later(format!("Look at\nAGENTS.md{}", "x".repeat(LONG_OF_USER)), true)]
-    fn which_texts_of_users_may_be_shortened(#[case] text: String, #[case] expected: bool) {
+    fn long_texts_of_users_may_be_shortened(#[case] text: String, #[case] expected: bool) {
         assert_eq!(users(&json!({ "content": text })).len(), usize::from(expected));
     }
 
     #[test]
-    fn prose_is_shortened_if_it_is_longer_than_what_would_stay_of_it() {
+    fn prose_is_shortened_if_that_makes_it_shorter() {
         for (has_calls, kept) in [(true, KEPT), (false, KEPT_OF_LAST)] {
             let call = json!({ "type": "toolCall" });
             let blocks: Vec<&Value> = if has_calls { vec![&call] } else { Vec::new() };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_prose_names_it_unless_it_has_all_of_it() {
+    fn line_for_prose_names_it_unless_it_is_complete() {
         let call = json!({ "type": "toolCall" });
         let line = |text: &str| prose(0, text, &[&call]).unwrap().line.unwrap();
         assert_eq!(line("I look."), "said: I look.");

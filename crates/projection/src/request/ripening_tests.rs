@@ -35,7 +35,7 @@ fn on_a_dead_cache_text_leaves_sooner() {
     }
 }
 
-/// Returns whether the next roll removes all of an answer.
+/// True if the next roll removes all of an answer.
 fn leaves(segments: &Segments, step: usize) -> bool {
     let mut range = segments.range_of(step).unwrap();
     range.all(|place| {
@@ -119,7 +119,7 @@ fn need_is_weighed_at_the_price_of_the_request() {
 
 /// A user's roll takes, besides what is stale, what is not active, as far as it has a shorter form.
 #[test]
-fn a_person_lets_go_of_what_is_not_active() {
+fn person_releases_inactive_objects() {
     let mut objects = objects(&["old", "active", "pinned", "lines", "leaves"]);
     objects.active.insert(id("active"));
     objects.pinned.insert(id("pinned"));
@@ -143,7 +143,7 @@ fn a_person_lets_go_of_what_is_not_active() {
     let SegmentKind::Result(output) = &mut segments.segments[3].kind else { panic!("a result") };
     output.lines = vec![Line { text: "looked".into(), stays: false, of: 0 }];
     segments.segments[4].next = Form::Removed;
-    segments.let_go_inactive(&objects);
+    segments.release_inactive(&objects);
     let stale: Vec<usize> = segments.ledger.stale.keys().copied().collect();
     assert_eq!(stale, [0, 5], "the result and the arguments of calls none of which is active");
     assert!(stale.iter().all(|place| segments.segments[*place].next == Form::Reference));
@@ -155,7 +155,7 @@ fn a_person_lets_go_of_what_is_not_active() {
 
 /// The first and the newest message of the user stay, however long they are.
 #[test]
-fn which_texts_of_users_stay() {
+fn first_and_newest_texts_of_users_stay() {
     let objects = objects(&[]);
     let mut request = Request { segments: judged(), ..Request::default() };
     for key in ["first", "second", "third"] {

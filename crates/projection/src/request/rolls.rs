@@ -1,4 +1,4 @@
-//! What was rolled, as the chat records it.
+//! The rolls, as the chat records them.
 //!
 //! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what it showed
 //! before, even in a harness that keeps only its raw messages.
@@ -78,18 +78,18 @@ impl Rolled {
         }
     }
 
-    /// Returns whether rolls have shortened the arguments of an object's call.
+    /// True if rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.arguments_of(object) != Form::Full
             || self.entries.iter().flat_map(|entry| &entry.call_digests).flatten().any(|id| id == object)
     }
 
-    /// Returns whether rolls have shortened prose or left them out.
+    /// True if rolls have shortened prose or left them out.
     pub fn hides_prose(&self, id: &str) -> bool {
         self.sets.prose.contains(id)
     }
 
-    /// Returns whether a call's file had changed by the time its result became a reference.
+    /// True if a call's file had changed by the time its result became a reference.
     pub fn had_changed(&self, object: &ObjectId) -> bool {
         self.sets.changed.contains(object)
     }
@@ -124,7 +124,7 @@ impl Rolled {
             return;
         }
         self.undone.push((entry, turn));
-        // What only took reasoning along stays in effect.
+        // A roll that only took reasoning along stays in effect.
         if let Some(last) = self.entries.iter().rposition(|entry| entry.receipt.is_some()) {
             self.entries.remove(last);
             self.receipts.pop();

@@ -1,4 +1,4 @@
-//! How rolls are remembered, undone and repeated.
+//! Rolls are remembered, undone and repeated.
 
 use super::*;
 use crate::Prices;
@@ -29,7 +29,7 @@ fn lines_that_had_left_leave_again_where_there_are_any() {
 }
 
 #[test]
-fn what_a_person_brought_back_is_held_in_a_later_process_too() {
+fn restored_result_is_held_in_a_later_process() {
     let objects = TestObjects::default();
     let mut request = Request::default();
     request.segments.need = Some(crate::Need { prices: Prices::default(), lambda: 1.0 });
@@ -44,7 +44,7 @@ fn what_a_person_brought_back_is_held_in_a_later_process_too() {
 }
 
 /// Two results, and two answers with a call each: prose and an edit's arguments, then those of a write.
-fn of_each_kind(objects: &TestObjects) -> Request {
+fn request_of_each_kind(objects: &TestObjects) -> Request {
     let mut request = Request::default();
     request.segments.set_shortens(true);
     request.segments.push_result("r", result("r", &[]), objects);
@@ -67,8 +67,8 @@ fn ids(names: &[&str]) -> Vec<ObjectId> {
     names.iter().map(|name| ObjectId::new(*name)).collect()
 }
 
-/// The roll of everything that [`of_each_kind`] has.
-fn of_everything(call_digests: &[&[&str]]) -> RollEntry {
+/// The roll of everything in [`request_of_each_kind`].
+fn roll_of_everything(call_digests: &[&[&str]]) -> RollEntry {
     RollEntry {
         results: ids(&["r"]),
         lines: ids(&["l"]),
@@ -82,11 +82,11 @@ fn of_everything(call_digests: &[&[&str]]) -> RollEntry {
 }
 
 #[test]
-fn the_record_of_a_roll_names_what_it_changed() {
+fn record_of_a_roll_names_its_changes() {
     use super::super::plan::Edit;
     let objects = TestObjects::default();
     for binding in [crate::Binding::None, crate::Binding::Drops] {
-        let mut request = of_each_kind(&objects);
+        let mut request = request_of_each_kind(&objects);
         request.segments.set_binding(binding, false);
         let forms = vec![
             (0, Form::Reference),
@@ -98,21 +98,21 @@ fn the_record_of_a_roll_names_what_it_changed() {
         ];
         let of_test = Shape::of(crate::Roll::of_test(0, Vec::new()));
         let shape = Shape { forms, call_digests: vec![vec![0, 1]], changed: vec![0], ..of_test };
-        let entry = RollEntry { bound: binding.is_strict(), ..of_everything(&[&["e", "w"]]) };
+        let entry = RollEntry { bound: binding.is_strict(), ..roll_of_everything(&[&["e", "w"]]) };
         assert_eq!(entry_of(&request.segments, &shape), entry);
     }
-    let gone = of_each_kind(&objects).segments.edits_of([4]);
+    let gone = request_of_each_kind(&objects).segments.edits_of([4]);
     assert!(matches!(gone.as_slice(), [Edit::Result { text: None, .. }]), "nothing was applied");
 }
 
 /// The host may have kept an edit of an earlier process.
 #[test]
-fn what_was_rolled_is_replaced_again_unless_the_host_has_kept_that() {
+fn rolled_result_is_replaced_again_unless_the_host_kept_its_reference() {
     let objects = TestObjects::default();
     let texts = ["as it came", "toolcall_ref id=r, changed since", "toolcall_ref id=r"];
     for (text, pending) in texts.into_iter().zip([true, false, true]) {
-        let mut request = of_each_kind(&objects);
-        request.rolled.note(of_everything(&[]), 0);
+        let mut request = request_of_each_kind(&objects);
+        request.rolled.note(roll_of_everything(&[]), 0);
         request.repeat_rolls(&ObjectId::new("r"), 0, text, &objects);
         assert_eq!(request.pending.contains(&0), pending, "{text}");
         assert_eq!(request.segments.text_at(0).unwrap(), texts[1]);
@@ -129,7 +129,7 @@ fn what_was_rolled_is_replaced_again_unless_the_host_has_kept_that() {
 
 /// Reasoning behind a change stays only on a model that does not bind it.
 #[test]
-fn the_first_change_that_left_reasoning_behind_it() {
+fn first_change_leaves_later_reasoning_unless_bound() {
     let objects = TestObjects::default();
     for (changes, bound, expected) in [
         (&[3, 5][..], &[false][..], Some(3)),
@@ -137,7 +137,7 @@ fn the_first_change_that_left_reasoning_behind_it() {
         (&[3], &[true], None),
         (&[], &[false], None),
     ] {
-        let mut request = of_each_kind(&objects);
+        let mut request = request_of_each_kind(&objects);
         for bound in bound {
             request.rolled.note(RollEntry { bound: *bound, ..RollEntry::default() }, 0);
         }
@@ -147,17 +147,17 @@ fn the_first_change_that_left_reasoning_behind_it() {
     }
 }
 
-/// Of an answer that carried lines only the result comes back: nothing else of it had left.
+/// An undone roll restores only the result of an answer that carried lines: nothing else of it had left.
 #[test]
-fn what_an_undone_roll_had_replaced_is_brought_back() {
+fn undone_roll_restores_replaced_segments() {
     let objects = TestObjects::default();
     let cases: [(RollEntry, &[usize]); 3] = [
-        (of_everything(&[]), &[0, 1, 2, 3, 5]),
+        (roll_of_everything(&[]), &[0, 1, 2, 3, 5]),
         (RollEntry { call_digests: vec![ids(&["e", "w"])], ..RollEntry::default() }, &[4, 5, 6]),
         (RollEntry { call_digests: vec![ids(&["other"])], ..RollEntry::default() }, &[]),
     ];
     for (entry, expected) in cases {
-        let mut request = of_each_kind(&objects);
+        let mut request = request_of_each_kind(&objects);
         request.segments.calls = 9;
         request.rolled.note(RollEntry { undone: true, ..entry }, 3);
         request.keep_what_was_brought_back(4, 2, &objects);
@@ -196,7 +196,7 @@ fn entry() -> RollEntry {
 }
 
 #[test]
-fn what_a_roll_has_made_of_each_thing() {
+fn roll_records_the_form_of_each_segment() {
     let mut rolled = Rolled::default();
     rolled.note(entry(), 0);
     let of =
@@ -211,11 +211,11 @@ fn what_a_roll_has_made_of_each_thing() {
     assert_eq!(hides, [true, true, true, false]);
     assert!(rolled.hides_prose("word") && !rolled.hides_prose("other"));
     assert_eq!(rolled.entries(), [entry()]);
-    // And nothing of it once it is undone.
+    // An undone roll leaves none of these forms.
     rolled.note(RollEntry { undone: true, ..entry() }, 1);
     assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Full]);
     assert!(!rolled.hides_prose("word") && rolled.entries().is_empty());
-    // But for reasoning that a change had taken along.
+    // But reasoning that left with a change stays away.
     let along = RollEntry { prose: vec!["thought".into()], bound: true, ..RollEntry::default() };
     rolled.note(entry(), 2);
     rolled.note(along.clone(), 2);
@@ -225,7 +225,7 @@ fn what_a_roll_has_made_of_each_thing() {
 }
 
 #[test]
-fn from_the_rolls_of_one_point_to_those_of_another() {
+fn rolls_lead_from_one_point_to_another() {
     let named =
         |name: &str| RollEntry { results: ids(&[name]), receipt: Some(receipt()), ..RollEntry::default() };
     let of = |names: &[&str]| {
@@ -252,7 +252,7 @@ fn from_the_rolls_of_one_point_to_those_of_another() {
 }
 
 #[test]
-fn what_a_person_brought_back_stays_for_some_turns() {
+fn restored_item_stays_for_some_turns() {
     let mut rolled = Rolled::default();
     rolled.note(entry(), 3);
     rolled.note(RollEntry { undone: true, ..entry() }, 4);

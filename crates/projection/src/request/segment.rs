@@ -28,7 +28,7 @@ pub(crate) struct Segment {
     pub step: Option<usize>,
 }
 
-/// How much of a segment is shown, from all of it to nothing.
+/// The shown part of a segment, from all of it to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// As it first came: all of it, or the excerpt of a large output.
@@ -37,8 +37,8 @@ pub enum Form {
     WithoutOldText,
     /// The reference, the collapsed arguments, or the beginning of a text. Nothing remains of thinking.
     Reference,
-    /// The reference, and only those of the lines after it that belong to calls that changed something. No segment ever
-    /// has this form: it is what a roll does to one, which is then a reference again.
+    /// The reference, and only those of the lines after it that belong to calls that changed something. No segment ever has
+    /// this form: it is the effect of a roll on a segment, which is then a reference again.
     Compact,
     /// Nothing: the message is gone, and a line elsewhere names its calls.
     Removed,
@@ -86,11 +86,11 @@ pub(crate) struct Prose {
     pub short: Short,
     /// The text that a line keeps of it when the whole answer becomes lines; `None` for nothing.
     pub line: Option<String>,
-    /// Whether its answer has anything else.
+    /// The other contents of its answer.
     pub rest: RestOfAnswer,
 }
 
-/// What an answer has besides its reasoning.
+/// The contents of an answer besides its reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RestOfAnswer {
     /// A text or calls. Also for prose.
@@ -102,7 +102,7 @@ pub(crate) enum RestOfAnswer {
     StandIn,
 }
 
-/// Whose prose, and of what kind.
+/// The author and kind of prose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Thinking,
@@ -113,7 +113,7 @@ pub(crate) enum TextKind {
 /// The text that a roll leaves of prose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
-    /// All of it: there is no shorter form, or its provider accepts none.
+    /// All of it: it cannot be shortened, or its provider accepts nothing shorter.
     Whole,
     /// This text.
     Text(String),
@@ -134,13 +134,13 @@ pub struct Output {
     pub shown: Option<ShownLines>,
     /// The object whose text it brings back.
     pub carries: Option<Carried>,
-    /// The excerpt that is shown of it from the start because it is large, under its header.
+    /// The excerpt in its place from the start, because it is large, under its header.
     pub excerpt: Option<String>,
     /// The text that a roll leaves in its place.
     pub reference: String,
     /// The file that it shows had other bytes when it became a reference.
     pub had_changed: bool,
-    /// Tokens of what it came with.
+    /// The tokens of its original form.
     pub full_tokens: u64,
     /// It is a rules file, such as AGENTS.md, and stays whole.
     pub is_rule: bool,
@@ -148,14 +148,14 @@ pub struct Output {
     pub lines: Vec<Line>,
 }
 
-/// The line that stands for a call, or for the prose before it, once the answer that has them is hidden.
+/// The line that replaces a call, or the prose before it, once the answer that has them is hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The text of the line.
     pub text: String,
     /// It belongs to a call that changed something, and stays.
     pub stays: bool,
-    /// The number of the answer with calls that it stands for.
+    /// The number of the answer with calls that it replaces.
     pub of: usize,
 }
 
@@ -166,7 +166,7 @@ pub struct Carried {
     pub object: ObjectId,
     /// All of its text, not a part.
     pub whole: bool,
-    /// Of a file: the bytes of the version whose text it is.
+    /// The hash of the file version whose text it is, if it is a file's.
     pub version: Option<Digest>,
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct AnswerCall {
     /// Its position among the calls of its message.
     pub position: usize,
     pub tool: String,
-    /// The end of its path, or the beginning of its command, on one line: what a line says of it.
+    /// The end of its path, or the beginning of its command, on one line: its part of a line.
     pub gist: String,
     /// As the model gave them. Empty once its result is known.
     pub args: Map<String, Value>,
@@ -208,7 +208,7 @@ pub(crate) struct Step {
     pub first: usize,
     /// The places of its prose and, the last one, of its arguments.
     pub answer: Vec<usize>,
-    /// How many model calls were made before it came.
+    /// The number of model calls made before it came.
     pub since: u64,
     /// All of it may become lines.
     pub is_ripe: bool,
@@ -251,12 +251,12 @@ impl Arguments {
         self.units.saturating_sub(saved.sum())
     }
 
-    /// Returns whether the results of all calls with a shorter form are known; the forms name their calls by them.
+    /// True if the results of all calls with a shorter form are known; the forms name their calls by them.
     pub fn is_answered(&self) -> bool {
         self.shorter().all(|call| call.object.is_some())
     }
 
-    /// Returns whether there is an edit's old text to leave out.
+    /// True if there is an edit's old text to leave out.
     pub fn has_old_text(&self) -> bool {
         self.is_answered() && self.calls.iter().any(|call| call.new_text.is_some())
     }
@@ -274,7 +274,7 @@ impl Arguments {
 
 #[cfg(test)]
 impl Output {
-    /// A named output of so many tokens that shows no file.
+    /// A named output with this many tokens that shows no file.
     pub fn of_test(name: &str, full_tokens: u64) -> Self {
         Self {
             object: ObjectId::new(name),

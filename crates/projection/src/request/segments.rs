@@ -1,4 +1,4 @@
-//! What the model's request shows, segment by segment.
+//! The visible contents of the model's request, segment by segment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, need::Stays};
 pub struct Segments {
     pub(super) ledger: Ledger,
     pub(super) segments: Vec<Segment>,
-    /// Where an object's result, and the arguments of its call, are.
+    /// The places of an object's result and of its call's arguments.
     pub(super) places: HashMap<ObjectId, Vec<usize>>,
     /// Calls whose results always stay, because they have images.
     pub(super) pictured: HashSet<ObjectId>,
@@ -30,11 +30,11 @@ pub struct Segments {
     pub(super) steps: Vec<Step>,
     /// The answer that made a call, by the call's object.
     pub(super) step_of: HashMap<ObjectId, usize>,
-    /// Model calls made with what is visible.
+    /// Model calls made with the visible messages.
     pub(super) calls: u64,
-    /// How many of them were made before those of the transcript from which the request was rebuilt.
+    /// The number of calls made before those of the transcript from which the request was rebuilt.
     pub(super) uncounted: u64,
-    /// When each segment that is not stale yet becomes stale.
+    /// The model call at which each segment that is not stale yet becomes stale.
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
     pub(super) ripening: Schedule,
@@ -42,7 +42,7 @@ pub struct Segments {
     pub(super) early: Vec<usize>,
     /// The prices that the schedule was computed with.
     pub(super) need: Option<Need>,
-    /// How long text of some kinds stays.
+    /// The time for which text of some kinds stays.
     pub stays: Stays,
     /// True if the harness can leave out messages and shorten texts.
     pub(super) shortens: bool,
@@ -58,10 +58,10 @@ pub struct Segments {
     pub turn_is_over: bool,
     /// The last message is the system's. The next one has to be an answer, as the provider wants it.
     pub(super) behind_system: bool,
-    /// The segments that a user brought back by undoing a roll, and for how many more user turns they stay whole.
+    /// The segments that a user restored by undoing a roll, and the number of user turns for which they still stay whole.
     brought_back: HashMap<usize, usize>,
     pub(super) newest_answer: usize,
-    /// Where the user's first and newest messages begin.
+    /// The places where the user's first and newest messages begin.
     pub(super) users: Option<(usize, usize)>,
 }
 
@@ -88,7 +88,7 @@ impl Segments {
         }
     }
 
-    /// Sets what the provider of the next call does with reasoning behind a change.
+    /// Sets the binding of the next call's provider: its treatment of reasoning behind a change.
     pub fn set_binding(&mut self, binding: Binding, text_is_reasoning: bool) {
         self.text_is_reasoning = text_is_reasoning;
         if self.binding != binding {
@@ -247,8 +247,8 @@ impl Segments {
         }
     }
 
-    /// Starts a user's turn: what answers have pointed to may leave, and what a user brought back has stayed for
-    /// one more turn.
+    /// Starts a user's turn: results that answers have pointed to may leave, and restored segments have stayed for one more
+    /// turn.
     pub fn start_turn(&mut self, objects: &dyn Objects) {
         let mut over: Vec<usize> = self.pointed_at.drain().collect();
         self.brought_back.retain(|place, turns| {
@@ -285,7 +285,7 @@ impl Segments {
         self.ledger.charge_call(policy)
     }
 
-    /// Returns whether reasoning of the running turn depends on what is before a place.
+    /// True if reasoning of the running turn depends on what is before a place.
     pub fn has_running_reasoning(&self, place: usize) -> bool {
         !self.turn_is_over && self.ledger.reasoning_from(place).any(|(_, is_running)| is_running)
     }
@@ -295,7 +295,7 @@ impl Segments {
         self.binding
     }
 
-    /// Keeps what a user brought back whole for `turns` user turns.
+    /// Keeps restored segments whole for `turns` user turns.
     pub(super) fn bring_back(&mut self, place: usize, turns: usize) {
         self.brought_back.insert(place, turns.max(1));
     }
@@ -304,7 +304,7 @@ impl Segments {
         self.brought_back.contains_key(&place)
     }
 
-    /// Returns whether an answer in the current user turn points to lines here.
+    /// True if an answer in the current user turn points to lines here.
     pub(super) fn is_pointed_at(&self, place: usize) -> bool {
         self.pointed_at.contains(&place)
     }
@@ -324,17 +324,17 @@ impl Segments {
         self.ledger.total_tokens()
     }
 
-    /// Estimated tokens of what a roll could remove.
+    /// Returns the estimated tokens that a roll could remove.
     pub fn stale_tokens(&self) -> u64 {
         self.ledger.stale_tokens()
     }
 
-    /// Returns what rewriting the whole request would cost, given that the provider has part of it cached.
+    /// Returns the cost of rewriting the whole request, given that the provider has part of it cached.
     pub fn rewrite_cost(&self, policy: &Policy) -> f64 {
         self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite() * policy.kept
     }
 
-    /// The session has made so many calls; those whose messages the transcript no longer has came before the ones that it has.
+    /// Sets the number of the session's calls; calls that the transcript no longer has precede those that it has.
     pub fn count_calls(&mut self, made: u64) {
         let gone = made.saturating_sub(self.calls);
         self.calls += gone;
@@ -368,8 +368,8 @@ impl Segments {
         }
     }
 
-    /// Notes that what was rebuilt from a transcript was already sent by another process or branch. The provider may
-    /// still have it cached, up to the last answer.
+    /// Notes that another process or branch already sent the contents rebuilt from a transcript. The provider may still have
+    /// them cached, up to the last answer.
     pub fn assume_sent(&mut self, is_cached: bool) {
         self.ledger.assume_shown(is_cached);
     }

@@ -29,7 +29,7 @@ fn results_in_a_row_are_one_block() {
 }
 
 #[test]
-fn what_the_calls_of_a_request_cost() {
+fn request_is_charged_for_its_calls() {
     let objects = TestObjects::default();
     let mut segments = Segments::default();
     segments.set_system_tokens(1_000);
@@ -43,7 +43,7 @@ fn what_the_calls_of_a_request_cost() {
     assert_eq!(segments.calls, 2);
     segments.set_system_tokens(1_001);
     assert_eq!(segments.rewrite_cost(&policy()), 0.0, "it has changed from its very start");
-    // The size of the system part was only guessed, so that another one is no change.
+    // The size of the system part was only guessed, so another size is not a change.
     segments.charge(&policy());
     segments.guess_system_tokens(2_000);
     segments.set_system_tokens(3_000);
@@ -74,7 +74,7 @@ fn rolls_cost_no_more_than_the_bound() {
 #[rstest]
 #[case::as_it_was_sent(true, 4_000.0)]
 #[case::otherwise(false, 0.0)]
-fn a_rebuilt_request_in_the_cache(#[case] is_cached: bool, #[case] tokens: f64) {
+fn rebuilt_request_is_in_the_cache(#[case] is_cached: bool, #[case] tokens: f64) {
     let mut segments = Segments::default().renewed();
     segments.push_fixed("m", 4_000);
     segments.charge(&policy());
@@ -102,7 +102,7 @@ fn text_and_answers_count_from_the_call_before_them() {
 
 /// A new place of an object in a set changes when its text leaves, wherever that is.
 #[test]
-fn an_object_that_is_touched_is_judged_again_everywhere() {
+fn touched_object_is_judged_again_everywhere() {
     let mut objects = TestObjects::default();
     let mut segments = Segments::default();
     let lines = ShownLines {
@@ -128,7 +128,7 @@ fn an_object_that_is_touched_is_judged_again_everywhere() {
     }
 }
 
-/// How a host and a provider are set decides what can leave, so everything is judged again when that changes.
+/// The settings of a host and a provider decide what can leave, so everything is judged again when they change.
 #[test]
 fn another_setting_has_everything_judged_again() {
     let objects = TestObjects::default();
@@ -152,7 +152,7 @@ fn another_setting_has_everything_judged_again() {
     assert_eq!((renewed.binding(), renewed.stays, renewed.calls), (Binding::Drops, segments.stays, 0));
 }
 
-/// Texts that a user brought back stay for some user turns, each on its own.
+/// Texts that a user restored stay for some user turns, each separately.
 #[test]
 fn user_turns_for_which_text_stays() {
     let objects = TestObjects::default();

@@ -1,4 +1,4 @@
-//! What a decided roll makes of a request: which segments take which form, and which answers become lines.
+//! The effect of a roll on a request: the segments that take another form, and the answers that become lines.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use super::segment::{Form, Line, RestOfAnswer, SegmentKind, Short, ShownLines};
 use super::segments::Segments;
 use crate::{Binding, Objects, Policy, Roll};
 
-/// A decided roll with the changes that it makes, and what is needed to undo them. Valid until a segment takes another form.
+/// A decided roll with its changes, and the earlier state for undoing them. Valid until a segment takes another form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     /// The decision.
@@ -21,7 +21,7 @@ pub struct Shape {
     /// Answers with calls that become lines, by number. The lines of all but the first follow the first's last result, after
     /// any lines already there.
     pub(super) call_digests: Vec<Vec<usize>>,
-    /// Of what becomes a reference, the results whose file has other bytes now.
+    /// The results, among those that become references, whose file has other bytes now.
     pub(super) changed: Vec<usize>,
     /// The forms that the segments had.
     pub(super) before: Vec<(usize, Form)>,
@@ -47,7 +47,7 @@ impl Shape {
         self.roll.receipt()
     }
 
-    /// False if it only takes reasoning along: that is no roll that a user could undo.
+    /// False if it only takes reasoning along: a user could not undo that as a roll.
     pub fn is_roll(&self) -> bool {
         !self.roll.items.is_empty()
     }
@@ -137,7 +137,7 @@ impl Segments {
         shape
     }
 
-    /// Completes the changes of a roll with what is needed to undo them.
+    /// Completes the changes of a roll with the state that undoing them needs.
     pub(super) fn note_before(&self, shape: &mut Shape) {
         shape.before = shape.places().map(|place| (place, self.segments[place].form)).collect();
         let carriers = shape.call_digests.iter().filter_map(|call_digest| self.last_of(call_digest[0]));
@@ -148,7 +148,7 @@ impl Segments {
         shape.lines = carriers.chain(compacted).map(lines_at).collect();
     }
 
-    /// Returns whether a result is still shown as it came, and the file that it shows has other bytes now.
+    /// True if a result is still shown as it came, and the file that it shows has other bytes now.
     fn has_changed(&self, place: usize, objects: &dyn Objects) -> bool {
         self.output_at(place).is_some_and(|output| {
             let is_other = |lines: &ShownLines| objects.hash_of(&lines.file) != Some(lines.hash);
@@ -159,7 +159,7 @@ impl Segments {
         })
     }
 
-    /// Returns whether the next roll removes the whole answer with its calls.
+    /// True if the next roll removes the whole answer with its calls.
     fn is_aimed_away(&self, number: usize) -> bool {
         let range = self.range_of(number);
         range.is_some_and(|mut all| all.all(|place| self.segments[place].next == Form::Removed))
@@ -190,13 +190,13 @@ impl Segments {
         (saves && ages).then_some((place, Form::Reference))
     }
 
-    /// Of the reasoning that depends on what a roll changes, what leaves with it, also where the roll would leave it by itself.
-    /// The provider drops the rest: that of the running turn, and what it accepts only together with its calls.
+    /// Returns the reasoning that leaves with a roll because it depends on what the roll changes, also where the roll would
+    /// leave it. The provider drops the rest: that of the running turn, and what it accepts only together with its calls.
     fn reasoning_that_leaves(&self, roll: &Roll) -> impl Iterator<Item = usize> {
         let may_leave = |place: &usize| {
             let SegmentKind::Prose(prose) = &self.segments[*place].kind else { return false };
             let is_open = self.is_in_newest_turn(*place) && !self.turn_is_over;
-            // An answer that is nothing but reasoning leaves whole: nothing is left that its provider could refuse.
+            // An answer of reasoning alone leaves whole: nothing is left that its provider could refuse.
             let may_leave = prose.short != Short::Whole || prose.rest != RestOfAnswer::Some;
             self.binding == Binding::Refuses || may_leave && !is_open
         };

@@ -1,4 +1,4 @@
-//! What becomes of answers that are nothing but reasoning, once something before them has changed.
+//! Answers of reasoning alone, after a change before them.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn request(said: &[Said<'_>], binding: Binding) -> Request {
     request
 }
 
-/// What all reasoning leaves when it leaves: for each message that changes, whether it is gone, or its edited blocks.
+/// Lets all reasoning leave. Returns for each changed message whether it is gone, or its edited blocks.
 fn left(request: &mut Request) -> Vec<(String, Option<Vec<TextEdit>>)> {
     let objects = TestObjects::default();
     let Some(shape) = request.segments.reasoning_roll(0, &objects) else { return Vec::new() };
@@ -126,7 +126,7 @@ fn text_that_stands_in_counts_and_comes_again() {
     again.rolled.note(context_model::chat::RollEntry { prose: vec![id], ..Default::default() }, 0);
     again.segments.push_system("system", 9);
     again.push_answer("answer", &message, "/", (false, &objects));
-    let edits = again.lacking();
+    let edits = again.missing_edits();
     let [Edit::Message { texts, .. }] = edits.as_slice() else { panic!("{edits:?}") };
     assert_eq!(texts, &[text(0, Some("[...]"))]);
 }

@@ -1,4 +1,4 @@
-//! What is in sight: which results, lines and arguments the request shows as they came.
+//! The results, lines and arguments that the request shows as they came.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -9,7 +9,7 @@ use super::segments::{Segments, size};
 use crate::Objects;
 
 impl Segments {
-    /// Notes what a read shows; earlier reads whose lines it covers are superseded.
+    /// Notes the lines that a read shows; earlier reads whose lines it covers are superseded.
     pub(super) fn hold(&mut self, place: usize, lines: &ShownLines, objects: &dyn Objects) {
         let covers = |earlier: &ShownLines| lines.first <= earlier.first && earlier.last <= lines.last;
         let covered: Vec<usize> = self
@@ -24,8 +24,8 @@ impl Segments {
         }
     }
 
-    /// The named result in which an object's text is in the request in full: not rolled, not as an excerpt, and not cut by
-    /// its tool. Of a file it is the text of the version with this hash.
+    /// Returns the named result in which an object's text is in the request in full: not rolled, not as an excerpt, and not cut
+    /// by its tool. A file's text must be that of the version with this hash.
     pub fn whole_in(&self, object: &ObjectId, version: Option<Digest>, text: &str) -> Option<&ObjectId> {
         let named = |places| self.full_at(places).filter(|output: &&Output| output.named);
         let is_uncut = |output: &&Output| output.excerpt.is_none() && output.full_tokens >= size(text);
@@ -36,7 +36,7 @@ impl Segments {
         own.or_else(|| named(self.carriers.get(object)).find(is_whole)).map(|output| &output.object)
     }
 
-    /// Returns whether a call's result is in the request as it came.
+    /// True if a call's result is in the request as it came.
     pub fn shows(&self, call: &ObjectId) -> bool {
         self.pictured.contains(call) || self.full_at(self.places.get(call)).next().is_some()
     }
@@ -52,7 +52,7 @@ impl Segments {
         born.filter_map(|place| self.output_at(*place))
     }
 
-    /// Returns whether the arguments of an object's call are not shown in full.
+    /// True if the arguments of an object's call are not shown in full.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
             let Segment { kind, form, .. } = &self.segments[*place];
@@ -83,7 +83,7 @@ impl Segments {
         self.places.get(object)?.iter().find_map(|place| self.output_at(*place)?.shown.as_ref())
     }
 
-    /// Returns whether an object's output has a place in the request, in whatever form.
+    /// True if an object's output has a place in the request, in any form.
     pub fn knows(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| self.output_at(*place).is_some())
     }
@@ -92,7 +92,8 @@ impl Segments {
         self.reads_of(file).filter(|(place, _)| self.segments[*place].form == Form::Full)
     }
 
-    /// The reads of a file that are in the request, or were until they were rolled: their places, and what they showed.
+    /// Returns the reads of a file that are in the request, or were until they were rolled: their places, and the lines that
+    /// they showed.
     fn reads_of(&self, file: &ObjectId) -> impl Iterator<Item = (usize, &ShownLines)> {
         let places = self.reads.get(file).into_iter().flatten();
         places.filter_map(|place| Some((*place, self.output_at(*place)?.shown.as_ref()?)))
@@ -129,7 +130,7 @@ mod tests {
         Output { carries: Some(Carried { object: id("x"), whole, version }), ..Output::of_test("other", 900) }
     }
 
-    /// Where the whole text of `x` is, which has 400 chars and no versions.
+    /// The place of the whole text of `x`, which has 400 chars and no versions.
     #[rstest]
     #[case::in_its_own_result(Output::of_test("x", 100), Form::Full, Some("x"))]
     #[case::that_its_tool_has_cut(Output::of_test("x", 99), Form::Full, None)]

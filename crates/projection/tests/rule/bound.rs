@@ -8,7 +8,7 @@ use rstest::rstest;
 
 use crate::{execute, reach};
 
-/// What a test does with a ledger between two model calls.
+/// A test's action on a ledger between two model calls.
 #[derive(Debug, Clone)]
 struct Step {
     thinks: bool,
@@ -244,8 +244,8 @@ fn debt_is_bounded_by_what_was_spent(#[case] debt_cap: f64, #[case] rolls: bool)
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What rolls have cost beyond what they have saved never exceeds the share of what was spent that is set: whatever
-    /// becomes stale and when, however the provider caches, and where the cache dies or others change the request.
+    /// The excess of the rolls' cost over their savings never exceeds the set share of what was spent: whatever becomes stale
+    /// and when, however the provider caches, and where the cache dies or others change the request.
     #[test]
     fn session_falls_behind_an_untouched_one_by_the_cap_at_most(
         steps in steps(),

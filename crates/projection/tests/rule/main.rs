@@ -19,7 +19,7 @@ pub fn reach(far: std::ops::Range<u32>) -> impl Strategy<Value = Reach> {
     prop_oneof![Just(Reach::AnyPrefix), far.clone().prop_map(Reach::Blocks), far.prop_map(Reach::Endings)]
 }
 
-/// What holds for any roll that a ledger decides.
+/// Checks the properties of any roll that a ledger decides.
 pub fn check_roll(ledger: &Ledger, roll: &Roll) {
     assert_eq!(roll.items.first(), Some(&roll.cut));
     assert!(roll.items.windows(2).all(|pair| pair[0] < pair[1]));

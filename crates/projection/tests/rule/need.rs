@@ -4,7 +4,7 @@ use context_projection::{Binding, Curve, Need, Prices};
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// As many estimated tokens as so many chars are, all of them saved.
+/// Returns the age at which text of this many chars is stale, if all of its estimated tokens are saved.
 fn age(curve: Curve, chars: u64, cache_dead: bool) -> u64 {
     stale_age(&Need { lambda: 8.0, prices: Prices::UNKNOWN }, curve, chars, chars / 4, cache_dead)
 }
@@ -13,7 +13,7 @@ fn stale_age(need: &Need, curve: Curve, chars: u64, saved: u64, cache_dead: bool
     need.age_at(need.wanted(curve, chars), saved, cache_dead)
 }
 
-fn of_lambda(lambda: f64, prices: Prices) -> Need {
+fn need_with(lambda: f64, prices: Prices) -> Need {
     Need { lambda, prices }
 }
 
@@ -39,13 +39,13 @@ fn each_kind_has_its_curve(#[case] curve: Curve, #[case] chars: u64, #[case] cal
 }
 
 #[test]
-fn what_saves_nothing_is_never_stale() {
-    assert_eq!(stale_age(&of_lambda(8.0, Prices::UNKNOWN), Curve::TOOL, 5_000, 0, true), u64::MAX);
+fn text_that_saves_nothing_is_never_stale() {
+    assert_eq!(stale_age(&need_with(8.0, Prices::UNKNOWN), Curve::TOOL, 5_000, 0, true), u64::MAX);
 }
 
 #[test]
 fn texts_that_leave_together_are_wanted_together() {
-    let need = of_lambda(8.0, Prices::UNKNOWN);
+    let need = need_with(8.0, Prices::UNKNOWN);
     let one = need.wanted(Curve::TOOL, 1_000);
     let [alone, both] =
         [one, one + need.wanted(Curve::PROSE, 400)].map(|wanted| need.age_at(wanted, 250, false));
@@ -63,8 +63,8 @@ fn a_missed_use_weighs_more_in_a_long_session(#[case] calls: u64, #[case] lambda
 }
 
 #[test]
-fn a_use_that_weighs_more_keeps_text_longer() {
-    let at = |lambda| stale_age(&of_lambda(lambda, Prices::UNKNOWN), Curve::TOOL, 5_000, 1_250, false);
+fn higher_weight_of_a_use_keeps_text_longer() {
+    let at = |lambda| stale_age(&need_with(lambda, Prices::UNKNOWN), Curve::TOOL, 5_000, 1_250, false);
     assert!(at(4.0) < at(8.0) && at(8.0) < at(16.0));
 }
 
@@ -73,7 +73,7 @@ proptest! {
     fn it_is_an_age_at_every_price(
         read: f64, write: f64, chars: u64, saved: u64, dead: bool, lambda in 0.0..1e9_f64,
     ) {
-        let need = of_lambda(lambda, Prices::new(read, write));
+        let need = need_with(lambda, Prices::new(read, write));
         for curve in [Curve::TOOL, Curve::THINKING, Curve::PROSE, Curve::USER] {
             prop_assert!(stale_age(&need, curve, chars, saved, dead) >= 1);
             prop_assert!(stale_age(&need, curve, chars, saved, true) <= stale_age(&need, curve, chars, saved, false));
@@ -81,33 +81,34 @@ proptest! {
     }
 
     #[test]
-    fn who_saves_more_leaves_no_later(read in 0.001..1.0_f64, chars: u64, saved in 0..u64::MAX / 2, more: u32) {
-        let need = of_lambda(8.0, Prices::new(read, 1.25));
+    fn larger_saving_never_leaves_later(read in 0.001..1.0_f64, chars: u64, saved in 0..u64::MAX / 2, more: u32) {
+        let need = need_with(8.0, Prices::new(read, 1.25));
         let of = |saved| stale_age(&need, Curve::TOOL, chars, saved, false);
         prop_assert!(of(saved + u64::from(more)) <= of(saved));
     }
 
     #[test]
-    fn of_whole_texts_the_longer_leaves_no_later(read in 0.001..1.0_f64, chars in 4..1_u64 << 40, more: u32) {
-        let need = of_lambda(8.0, Prices::new(read, 1.25));
+    fn longer_text_never_leaves_later(read in 0.001..1.0_f64, chars in 4..1_u64 << 40, more: u32) {
+        let need = need_with(8.0, Prices::new(read, 1.25));
         let of = |tokens: u64| stale_age(&need, Curve::TOOL, tokens * 4, tokens, false);
         prop_assert!(of(chars + u64::from(more)) <= of(chars));
     }
 
     #[test]
     fn dearer_cached_tokens_leave_no_later(read in 0.001..0.5_f64, more in 0.0..0.5_f64, saved: u32) {
-        let of = |read| stale_age(&of_lambda(8.0, Prices::new(read, 1.25)), Curve::TOOL, 4_000, saved.into(), false);
+        let of = |read| stale_age(&need_with(8.0, Prices::new(read, 1.25)), Curve::TOOL, 4_000, saved.into(), false);
         prop_assert!(of(read + more) <= of(read));
     }
 }
 
-/// What leaves before it is stale: the need for it until then, less the rent. At these prices 300 tokens cost 50 a call.
+/// Text that leaves before it is stale loses the need for it until then, less the rent. At these prices 300 tokens cost 50 a
+/// call.
 #[rstest]
 #[case::just_written(1_000.0, 300, 0, 907.350_756)]
 #[case::later(1_000.0, 300, 4, 99.935_413)]
 #[case::nearly_stale(1_000.0, 300, 9, 0.0)]
 #[case::long_stale(1_000.0, 300, 900, 0.0)]
-#[case::what_saves_nothing_is_needed_for_good(1_000.0, 0, 3, 1_649.384_888)]
+#[case::text_that_saves_nothing_is_needed_for_good(1_000.0, 0, 3, 1_649.384_888)]
 fn losing_text_before_it_is_stale(
     #[case] wanted: f64,
     #[case] saved: u64,

@@ -1,4 +1,4 @@
-//! What the rule costs, whatever happens.
+//! The cost of the rule in any session.
 
 use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ proptest! {
         let policy = Policy::new(prices);
         let (cost, ..) = session.run(&policy);
         let best = session.hindsight(&policy);
-        prop_assert!(cost >= best * 0.999_999, "hindsight {best} is no bound for {cost}");
+        prop_assert!(cost >= best * 0.999_999, "hindsight {best} does not bound {cost}");
         prop_assert!(cost <= best * 1.5, "{cost} is {} times {best}", cost / best);
     }
 }
@@ -30,7 +30,7 @@ proptest! {
     /// after a decision stays below writing the context once. So no session can cost more than left alone
     /// plus the rent of its stale text.
     #[test]
-    fn the_price_is_covered_by_rent(session in script(1..60, 8_000), reach in reach(5..40)) {
+    fn price_is_covered_by_rent(session in script(1..60, 8_000), reach in reach(5..40)) {
         let policy = Policy { reach, ..Policy::new(Prices::new(0.1, 1.25)) };
         let mut ledger = Ledger::new(SYSTEM);
         let mut due: Vec<(usize, usize)> = Vec::new();
@@ -67,7 +67,7 @@ proptest! {
         let prices = Prices::from_catalogue(input, read, write, caches);
         let policy = Policy { reach, ..Policy::new(prices) };
         let (rolls, calls) = steady(&policy);
-        // Where a cached token costs nearly what a fresh one does, frequent rolls are right.
+        // At prices where a cached token costs nearly as much as a fresh one, frequent rolls are right.
         prop_assert!(prices.rewrite() < 2.0 * prices.read || rolls * 4 <= calls, "{rolls} rolls in {calls} calls at {prices:?}");
     }
 }

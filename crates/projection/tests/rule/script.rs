@@ -28,7 +28,7 @@ pub const REF: u64 = 15;
 pub const SYSTEM: u64 = 3_000;
 
 impl Script {
-    /// The same session in which only so many pieces ever turn stale, to bound what hindsight has to try.
+    /// Returns the same session in which only this many pieces ever turn stale, to bound what hindsight has to try.
     pub fn with_at_most(mut self, stale: usize) -> Self {
         let turning = self.calls.iter_mut().flatten().filter(|piece| piece.needed.is_some());
         turning.skip(stale).for_each(|piece| piece.needed = None);

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::{EXACT, execute, refer, rent, steady};
 
-/// What Pi's catalogue holds, by kind: input, cached read, cache write.
+/// The contents of Pi's catalogue, by kind: input, cached read, cache write.
 #[rstest]
 #[case::five_minute_write(3.0, 0.3, 3.75, None, 2..=40)]
 #[case::wide_gap(4.0, 0.2, 5.0, None, 2..=40)]
@@ -82,7 +82,7 @@ fn break_even(
 }
 
 #[test]
-fn the_cut_with_the_largest_gain() {
+fn cut_has_the_largest_gain() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(6..9, 4, &policy);
     assert_eq!(ledger.decide(&policy).unwrap().items, [6, 7, 8]);
@@ -97,7 +97,7 @@ fn the_cut_with_the_largest_gain() {
 }
 
 #[test]
-fn what_was_not_sent_is_neither_rolled_nor_charged() {
+fn unsent_text_is_neither_rolled_nor_charged() {
     let policy = Policy { cache_dead: true, ..Policy::new(EXACT) };
     let mut ledger = held(0..0, 0, &policy);
     let fresh = ledger.push(Item::new(5_000, 10));
@@ -106,7 +106,7 @@ fn what_was_not_sent_is_neither_rolled_nor_charged() {
     assert_eq!(ledger.asked(&policy), None, "even when asked");
     let policy = Policy::new(EXACT);
     assert_eq!(ledger.charge_call(&policy).written_tokens, 5_000);
-    assert_eq!(rent(&ledger), 0.0, "the call that shows it is no rent");
+    assert_eq!(rent(&ledger), 0.0, "the call that shows it charges no rent");
     ledger.charge_call(&policy);
     assert_eq!(rent(&ledger), 4_990.0 * 0.125);
 }
@@ -147,7 +147,7 @@ fn a_dead_cache_rolls_everything_stale_for_nothing() {
 }
 
 #[test]
-fn what_lies_behind_a_break_goes_for_nothing() {
+fn text_behind_a_break_leaves_free() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(2..7, 0, &policy);
     ledger.set_stale(3, false);
@@ -233,7 +233,7 @@ fn the_soft_threshold_lowers_the_price() {
 }
 
 #[test]
-fn a_full_window_with_little_to_take_does_not_roll_at_every_call() {
+fn full_window_with_little_to_take_does_not_roll_at_every_call() {
     let policy = Policy { context_window: 100_000, ..Policy::new(Prices::new(0.1, 1.25)) };
     let mut ledger = Ledger::new(86_000);
     let mut rolls = 0;
@@ -282,7 +282,7 @@ fn stale_means_it_can_shrink() {
 }
 
 #[test]
-fn what_is_needed_again_starts_from_nothing() {
+fn rent_restarts_after_a_new_use() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(3..4, 5, &policy);
     assert_eq!(rent(&ledger), 625.0);
@@ -292,7 +292,7 @@ fn what_is_needed_again_starts_from_nothing() {
 }
 
 #[test]
-fn a_resumed_ledger_knows_what_was_sent() {
+fn resumed_ledger_knows_the_sent_text() {
     let policy = Policy::new(EXACT);
     let mut ledger = Ledger::new(1_000);
     for _ in 0..4 {
@@ -307,7 +307,7 @@ fn a_resumed_ledger_knows_what_was_sent() {
 }
 
 #[test]
-fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
+fn resumed_ledger_with_a_live_cache_rolls_only_what_pays() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(3..6, 9, &policy);
     ledger.push(Item::new(500, 0));
@@ -323,7 +323,7 @@ fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
 
 /// The transcript has each message as it came; what it was sent as is found out after it.
 #[test]
-fn a_rebuilt_ledger_has_the_form_that_was_sent_in_the_cache() {
+fn rebuilt_ledger_has_the_sent_form_in_the_cache() {
     let policy = Policy::new(EXACT);
     for (is_cached, read) in [(true, 3_010), (false, 0)] {
         let mut ledger = Ledger::new(1_000);
@@ -339,9 +339,9 @@ fn a_rebuilt_ledger_has_the_form_that_was_sent_in_the_cache() {
     }
 }
 
-/// A process that goes on knows from the transcript since when text was stale.
+/// A process that continues a session knows from the transcript since when text was stale.
 #[test]
-fn what_a_transcript_shows_to_have_been_stale_has_paid_since_then() {
+fn stale_text_in_a_transcript_has_paid_its_rent() {
     let policy = Policy::new(EXACT);
     let transcript = |rebuilds: bool| {
         let mut ledger = Ledger::new(1_000);
@@ -374,7 +374,7 @@ fn what_a_transcript_shows_to_have_been_stale_has_paid_since_then() {
 
 /// Until the first call it is only known what the system part was before.
 #[test]
-fn a_guessed_system_part_that_turns_out_to_be_another_is_no_change() {
+fn correcting_a_guessed_system_part_is_not_a_change() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(3..4, 0, &policy);
     ledger.guess_system_tokens(500);
@@ -397,7 +397,7 @@ fn a_changed_system_part_leaves_nothing_cached() {
 
 /// With one token too few the roll is not worth its cost in requests that can't be cached.
 #[test]
-fn a_roll_at_the_hard_threshold_frees_an_eighth_of_what_is_left() {
+fn roll_at_the_hard_threshold_frees_an_eighth_of_the_rest() {
     for (removed, is_rolled) in [(12, false), (13, true), (14, true)] {
         let mut ledger = Ledger::new(0);
         ledger.push(Item::new(896, 896 - removed));

@@ -1,4 +1,4 @@
-//! What the reasoning behind a change costs, and how long a change waits for it.
+//! The cost of the reasoning behind a change, and the time for which a change waits for it.
 
 use context_model::chat::RollReason;
 use context_projection::{Binding, Curve, Item, Ledger, Need, Policy, PriceStep, PriceSteps};
@@ -18,7 +18,7 @@ fn names_of_bindings(#[case] name: &str, #[case] binding: Option<Binding>, #[cas
     assert_eq!(binding.is_some_and(Binding::is_strict), is_strict);
 }
 
-/// A stale result on both sides of the reasoning of a turn of so many calls: what of them a person's roll takes.
+/// A stale result on both sides of the reasoning of a turn with this many calls, and the one that a person's roll takes.
 #[rstest]
 #[case::not_checked(Binding::None, 1, Some(2))]
 #[case::still_read(Binding::Keeps, 1, Some(2))]
@@ -55,7 +55,7 @@ fn changes_before_the_reasoning_of_a_turn(
 /// A stale result of 4,000 tokens with two pieces of reasoning behind it, of 100 and 50 tokens, and a result that stays.
 struct Held {
     ledger: Ledger,
-    /// How many calls each piece is old.
+    /// The age of each piece in calls.
     age: u64,
 }
 
@@ -73,7 +73,7 @@ fn held(calls: u64, policy: &Policy) -> Held {
 }
 
 impl Held {
-    /// What is lost of the reasoning if the result leaves.
+    /// Returns the value of the reasoning that is lost if the result leaves.
     fn lost(&self, lambda: f64) -> f64 {
         let need = Need { prices: EXACT, lambda };
         let of = |tokens, chars| need.loss(need.wanted(Curve::THINKING, chars), tokens, self.age);
@@ -81,15 +81,11 @@ impl Held {
     }
 }
 
-/// What leaves behind the cut counts as removed, and is not written again.
+/// Reasoning that leaves behind the cut counts as removed, and is not written again.
 #[rstest]
 #[case::not_checked(Binding::None, 4_000, 2_150)]
 #[case::dropped(Binding::Drops, 4_150, 2_000)]
-fn reasoning_leaves_with_what_it_depends_on(
-    #[case] binding: Binding,
-    #[case] removed: u64,
-    #[case] rewritten: u64,
-) {
+fn reasoning_leaves_with_its_context(#[case] binding: Binding, #[case] removed: u64, #[case] rewritten: u64) {
     let policy = Policy { binding, lambda: 4.0, turn_is_over: true, ..Policy::new(EXACT) };
     let roll = held(1, &policy).ledger.asked(&policy).unwrap();
     assert_eq!((roll.removed_tokens, roll.cost), (removed, rewritten as f64 * EXACT.rewrite()));
