@@ -15,10 +15,23 @@ export interface Sender {
   parent: string | undefined
   /** The host has asked for a window of a million tokens. */
   isLong?: true
+  /** The host is logged in with a plan at a flat rate, so that its calls cost no dollars of their own. */
+  isPlan?: true
 }
 
 /** Reads the sender from headers and body. `assumed` is the program that the gateway was started for. */
 export function senderOf(headers: IncomingHttpHeaders, request: Pick<ModelRequest, 'body'>, assumed?: HostName): Sender {
+  const own = namedSender(headers, request, assumed)
+  return hasPlan(headers) ? { ...own, isPlan: true } : own
+}
+
+/** True if the credentials are those of a plan: Claude's login (OAuth), or an account of ChatGPT. A key pays for each call. */
+function hasPlan(headers: IncomingHttpHeaders): boolean {
+  const isLogin = /(?:^|[\s,])oauth-\d/.test(textOf(headers['anthropic-beta'])) || textOf(headers.authorization).startsWith('Bearer sk-ant-oat')
+  return (isLogin && textOf(headers['x-api-key']) === '') || textOf(headers['chatgpt-account-id']) !== ''
+}
+
+function namedSender(headers: IncomingHttpHeaders, request: Pick<ModelRequest, 'body'>, assumed?: HostName): Sender {
   const header = (name: string): string => textOf(headers[name])
   const named = [header('user-agent'), header('originator'), header('x-title')].map(hostNamed).find((one) => one !== 'agent')
   const host = header('x-claude-code-session-id') === '' ? (named ?? assumed ?? 'agent') : 'claude-code'

@@ -78,6 +78,8 @@ export interface SessionSums {
   answers: number
   /** The prices of all models that were called are known, so that costs are in dollars. */
   isPriced: boolean
+  /** All calls were made with a plan at a flat rate: what counts is tokens. */
+  isPlan: boolean
   /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
   lifetime: { why: string; savedTokens: number } | undefined
   /** The account of the cache: the number of finds, and the losses by cause. */
@@ -166,6 +168,7 @@ export class BillLedger {
     state.cost.billed += inputCost(usage ?? NOTHING, request.model)
     state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, request.model) + summaryCost(bill?.summary ?? NOTHING, request.model)
     state.answers += answerCost(usage ?? NOTHING, request.model)
+    state.isPlan &&= sender.isPlan === true
     state.isPriced &&= usage === undefined || modelNamed(request.model).input > 0
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
@@ -192,7 +195,7 @@ export class BillLedger {
   #state(session: string, { sender, request, isHeldOut }: LedgerEntry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
-      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, answers: 0, isPriced: true, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
+      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, answers: 0, isPriced: true, isPlan: sender.isPlan === true, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
       const last = { account: new PlainAccount(), cache: new CacheAccount(), rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
       take(state, this.#early.get(session) ?? [])

@@ -1,5 +1,5 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
-import { accountText, savingText } from '../ui/index.ts'
+import { accountText, savingText, shareText, tokens } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
 import { factorAt, modelNamed, pricesOf, ratesAt, readName, UNKNOWN_PRICES, writeCost } from '../models/index.ts'
 import type { Usage } from './answer.ts'
@@ -54,12 +54,39 @@ export function accountOf(sessions: readonly { cost: Costs; answers: number }[])
   return account
 }
 
-/** An account in words; undefined if nothing was billed yet. Where prices are not known for all calls, only the share. */
-export function accountLine(sessions: readonly { cost: Costs; answers: number; isPriced: boolean }[]): string | undefined {
+/** The sums of a session that make an account. */
+export interface AccountSums {
+  cost: Costs
+  answers: number
+  isPriced: boolean
+  /** The session was paid at a flat rate. */
+  isPlan?: boolean
+  /** As billed, and as it would have been without us. */
+  billed?: Usage
+  plain?: Usage
+}
+
+/** An account in words; undefined if nothing was billed yet. At a flat rate in tokens; where prices are not known for all calls, only the share. */
+export function accountLine(sessions: readonly AccountSums[]): string | undefined {
   const account = accountOf(sessions)
   if (account.without === 0) return undefined
+  if (sessions.every(({ isPlan }) => isPlan === true)) {
+    const { paid: sent, without } = tokensOf(sessions)
+    const written = (count: number): string => `${tokens(count)} tokens`
+    return `${shareText({ paid: sent, without }, written)}: sent ${written(sent)}, without pi-context-manager ${written(without)}`
+  }
   if (sessions.every(({ isPriced }) => isPriced)) return accountText(account, (dollars) => `$${dollars.toFixed(2)}`)
   return savingText(savedShare(account), (share) => `${Math.round(100 * share)} %`)
+}
+
+/** What counts in a session: tokens of its prompts at a flat rate, else its cost. */
+export function accountShown(sums: AccountSums): Savings {
+  return sums.isPlan === true ? tokensOf([sums]) : accountOf([sums])
+}
+
+function tokensOf(sessions: readonly AccountSums[]): Savings {
+  const sum = (name: 'billed' | 'plain'): number => sessions.reduce((all, { [name]: usage }) => all + (usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite), 0)
+  return { paid: sum('billed'), without: sum('plain') }
 }
 
 /** The saved share of what would have been paid. */

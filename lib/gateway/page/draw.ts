@@ -8,7 +8,7 @@ import { CALL_KINDS, modelNamed, PAUSES } from '../../models/index.ts'
 import type { Savings } from '../../ui/index.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
-import { accountLine, accountOf, answerCost, inputCost, savedShare } from '../saving.ts'
+import { accountLine, accountShown, answerCost, inputCost, savedShare } from '../saving.ts'
 import type { Look, ShownOutput } from './look.ts'
 
 /** The regions and lists that are shown at a time. */
@@ -31,7 +31,7 @@ export function draw(sessions: readonly SessionSums[], selected: SessionSums | u
       sessions: sessions.toReversed().map((one) => [one.session, sessionRow(one, one.session === selected?.session)]),
       outputs: (look?.outputs ?? []).map((one) => [one.object, outputRow(one)]),
       changes: changeRows(look),
-      calls: (selected?.calls ?? []).toReversed().map((call) => [String(call.number), callRow(call)]),
+      calls: (selected?.calls ?? []).toReversed().map((call) => [String(call.number), callRow(call, selected?.isPlan === true)]),
     },
   }
 }
@@ -42,7 +42,7 @@ function nothing(): Record<string, string> {
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
-  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
+  return { head: head(selected, look), figures: figures(selected, look), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -55,7 +55,7 @@ function totals(sessions: readonly SessionSums[]): string {
 
 function sessionRow(sums: SessionSums, isSelected: boolean): string {
   const { session, host, prompt, requests, isHeldOut, lastAt } = sums
-  const saved = isHeldOut ? 'held out' : savedText(accountOf([sums]))
+  const saved = isHeldOut ? 'held out' : savedText(accountShown(sums))
   const name = prompt === '' ? session.slice(session.indexOf(':') + 1) : prompt
   return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time>${clock(lastAt)}</time><span>${escape(name)}</span><small>${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
 }
@@ -72,14 +72,14 @@ function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Lo
   return `<h2>${escape(prompt === '' ? session : prompt)}</h2><p class="dim">${escape(hostTitle(host as HostName))}, ${escape(model === '' ? 'model without a name' : model)}, <code>${escape(session)}</code></p>${held}${closed}`
 }
 
-function figures(sums: SessionSums): string {
-  const { billed, plain, isPriced, requests, failures, rolls: receipts, dropped } = sums
-  const { paid, without } = accountOf([sums])
+function figures(sums: SessionSums, look: Look | undefined): string {
+  const { billed, plain, isPriced, isPlan, requests, failures, rolls: receipts, dropped } = sums
+  const { paid, without } = accountShown(sums)
   const share = savedShare({ paid, without })
   const [sent, would] = [promptOf(billed), promptOf(plain)]
   const cards = [
     card(without > 0 ? percent(Math.abs(share)) : '–', `${share < 0 ? 'more' : 'saved'}, estimated`),
-    card(money(paid, isPriced), `paid; without pi-context-manager ${money(without, isPriced)}, estimated`),
+    ...(isPlan ? roomOf(look) : [card(money(paid, isPriced), `paid; without pi-context-manager ${money(without, isPriced)}, estimated`)]),
     card(tokens(sent), `tokens sent; without pi-context-manager ${tokens(would)}, estimated`),
     card(sent > 0 ? percent(billed.cacheRead / sent) : '–', 'of the input read from the cache'),
     card(String(receipts.length), receipts.length === 1 ? 'roll' : 'rolls'),
@@ -87,6 +87,13 @@ function figures(sums: SessionSums): string {
     ...(dropped === 0 ? [] : [card(String(dropped), 'blocks of reasoning that the provider has dropped')]),
   ]
   return `<div class="big">${cards.join('')}</div>`
+}
+
+/** At a flat rate, the room in the window says more than dollars. */
+function roomOf(look: Look | undefined): string[] {
+  if (look === undefined || look.contextWindow === 0) return []
+  const { contextTokens, contextWindow } = look
+  return [card(tokens(Math.max(0, contextWindow - contextTokens)), `tokens of room in the window of ${tokens(contextWindow)}, estimated`)]
 }
 
 function card(figure: string, text: string): string {
@@ -149,10 +156,10 @@ function lifetimeText({ lifetime }: SessionSums): string {
 const WHO = { roll: 'a roll', host: 'the agent', model: 'another model', time: 'time', unknown: 'the provider' } as const
 
 /** The cache's losses in all, by cause, and the number of finds. */
-function lossesText({ cache, isPriced }: SessionSums): string {
+function lossesText({ cache, isPriced, isPlan }: SessionSums): string {
   const by = (Object.keys(WHO) as (keyof typeof WHO)[]).flatMap((who) => {
     const sum = cache.losses[who]
-    return sum === undefined ? [] : [`${WHO[who]} ${sum.count} (${tokens(sum.tokens)} tokens, ${money(sum.cost, isPriced)})`]
+    return sum === undefined ? [] : [`${WHO[who]} ${sum.count} (${tokens(sum.tokens)} tokens, ${money(sum.cost, isPriced && !isPlan)})`]
   })
   const found = CALL_KINDS.map((kind) => {
     const all = PAUSES.map((pause) => cache.counts[kind][pause])
@@ -183,12 +190,12 @@ function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned,
   return `<td class="what"><button type="button" class="open" tabindex="-1" data-act="open" data-id="${escape(object)}">${escape(name)}</button><small>${escape(tool)} id=${id}</small></td><td class="state ${form}">${escape(state)}</td><td class="n">${size}</td><td class="acts">${actions.join('')}</td>`
 }
 
-function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, roll, broken, model }: Call): string {
+function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, roll, broken, model }: Call, isPlan: boolean): string {
   const said = isAborted ? 'aborted' : status === 200 ? '' : status === 0 ? 'no answer' : String(status)
   const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'unchanged'].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
   const read = billed === undefined ? '–' : percent(billed.cacheRead / Math.max(1, promptOf(billed)))
-  const cost = billed === undefined ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0)
+  const cost = billed === undefined || isPlan ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0)
   return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${cost}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
 }
 
