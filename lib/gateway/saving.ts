@@ -79,7 +79,7 @@ export function accountLine(sessions: readonly AccountSums[]): string | undefine
   return savingText(savedShare(account), (share) => `${Math.round(100 * share)} %`)
 }
 
-/** What counts in a session: tokens of its prompts at a flat rate, else its cost. */
+/** The account of a session that is shown: tokens of its prompts at a flat rate, else its cost. */
 export function accountShown(sums: AccountSums): Savings {
   return sums.isPlan === true ? tokensOf([sums]) : accountOf([sums])
 }
