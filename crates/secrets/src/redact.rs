@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_their_numbers_and_what_was_taken_out_is_named() {
+    fn lines_keep_their_numbers_and_marks_name_the_secrets() {
         let body = "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MhgwQ4xXv1lq\n".repeat(4);
         let text = format!(
             "a={}\n-----BEGIN RSA PRIVATE {}\n{body}-----END RSA PRIVATE KEY-----\nlast\n",

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn entropy_is_that_of_shannon() {
+    fn computes_the_entropy_of_shannon() {
         for (text, bits) in [("", 0.0), ("aaaa", 0.0), ("abab", 1.0), ("abcdefgh", 3.0)] {
             assert!((entropy(text) - bits).abs() < 1e-9, "{text}: {}", entropy(text));
         }

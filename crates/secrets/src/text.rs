@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_for_one_kind_names_what_the_generic_one_finds_as_well() {
+    fn a_specific_rule_wins_over_the_generic_one() {
         let token = format!("gh{}{}", "p_", "q9Zr4mXw82Lp0TbK1vYc7NdE5sHu3FgJ6aRi");
         for (text, rule) in [
             (format!("TOKEN={token}\n"), "github-pat"),

@@ -68,7 +68,7 @@ mod tests {
 
     /// The mark is read before the tables: another process makes both in between.
     #[test]
-    fn store_that_another_process_is_making_is_not_taken_for_another_programs() {
+    fn a_store_in_the_making_counts_as_ours() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("store.db");
         let other = Connection::open(&path).unwrap();

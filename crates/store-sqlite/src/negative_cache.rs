@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_a_large_index_has_lost_are_noticed_after_some_queries() {
+    fn notices_lost_entries_of_a_large_index_after_some_queries() {
         let (connection, negative) = (store(), NegativeCache::default());
         objects(&connection, 1..5_000);
         damage(&connection, "SELECT * FROM objects WHERE object < 4990");

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn closing_ends_what_is_being_read() {
+    async fn closing_ends_a_running_read() {
         let (_place, _writer, pool) = pool();
         let pool = Arc::new(pool);
         let reads: Vec<_> = (0..2 * THREADS)

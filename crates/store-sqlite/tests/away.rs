@@ -111,7 +111,7 @@ async fn fails_while_the_store_is_away_and_works_when_it_returns(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closing_a_store_that_was_replaced_leaves_the_other_one_alone() {
+async fn closing_a_replaced_store_leaves_the_new_one_alone() {
     let place = tempfile::tempdir().unwrap();
     let old = store(place.path()).await;
     fs::remove_dir_all(place.path().join("here")).unwrap();

@@ -186,7 +186,7 @@ async fn a_session_written_or_opened_within_the_last_day_stays() {
 
 /// Texts that are kept as what differs from one that leaves are kept whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_difference_outlives_what_it_differs_from() {
+async fn a_difference_outlives_its_base() {
     let world = World::new();
     let text =
         |n: usize| -> String { (0..200).map(|line| format!("let v_{line} = {};\n", line * n)).collect() };

@@ -72,7 +72,7 @@ impl Lock {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_read_waits_for_a_write_that_waits() {
+async fn no_read_waits_for_a_waiting_write() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let store = SqliteStore::open(&path, Durability::Power).unwrap();

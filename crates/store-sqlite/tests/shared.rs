@@ -131,7 +131,7 @@ async fn another_path_to_the_file_is_watched_for_itself() {
 }
 
 #[test]
-fn threads_that_open_and_close_at_once_lose_nothing() {
+fn threads_opening_and_closing_at_once_lose_nothing() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let begin = Barrier::new(4);

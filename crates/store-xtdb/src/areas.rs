@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_a_session_owns_is_in_one_area_and_its_files_are_in_that_of_their_namespace() {
+    fn a_sessions_objects_share_an_area_and_its_files_are_in_that_of_their_namespace() {
         let session = SessionId::new("s:1").unwrap();
         let own = [ObjectId::chat(&session), ObjectId::session(&session), ObjectId::system_prompt(&session)];
         let areas: Vec<_> = own.iter().map(|id| Area::from_id(id).unwrap()).collect();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_what_is_there() {
+    fn counts_the_bytes_of_the_present_documents() {
         let mut cache = Cache::default();
         for bytes in [10, 20, 30] {
             cache.keep(head(0, bytes));

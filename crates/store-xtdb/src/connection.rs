@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_in_what_is_printed_for_developers() {
+    fn debug_output_has_no_password() {
         let options = crate::XtdbOptions::new(["http://me:hush@host:3000"]);
         let text = format!("{options:?} {:?}", NodeAddress::new(&options.urls[0]).unwrap());
         assert!(

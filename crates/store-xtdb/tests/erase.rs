@@ -131,7 +131,7 @@ async fn an_erased_text_is_in_no_answer_and_the_rest_is_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_journal_and_what_waits_in_it_are_erased_too() {
+async fn the_journal_and_its_queue_are_also_erased() {
     let Some(mut node) = node(Kind::RocksDb) else { return };
     let place = tempfile::tempdir().unwrap();
     let store = queued(place.path(), &node).await;

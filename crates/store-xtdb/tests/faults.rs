@@ -61,7 +61,7 @@ fn assert_kept(stored: &[String], acknowledged: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_killed_during_writes_keeps_what_was_acknowledged() {
+async fn a_node_killed_during_writes_keeps_acknowledged_ones() {
     let Some(mut node) = node(Kind::RocksDb) else { return };
     let store = XtdbStore::connect(options(&[node.url()], 2_000)).await.unwrap();
     let mut acknowledged = Vec::new();

@@ -101,7 +101,7 @@ async fn every_version_is_read_as_it_was_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "lasts 12 seconds: `npm run test:full`"]
-async fn another_machine_reads_what_is_new_and_not_the_whole_chat() {
+async fn another_machine_reads_only_the_new_turns_of_a_chat() {
     let (node, port, _place, one) = drained(600).await;
     let other = tempfile::tempdir().unwrap();
     let two = QueuedStore::open(options(&other.path().join("journal.db"), &port.url)).await.unwrap();

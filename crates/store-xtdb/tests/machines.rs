@@ -56,7 +56,7 @@ async fn a_copied_journal_sends_all_of_its_own_and_hears_of_the_original() {
 
 /// A copy that is made while the original runs; both continue.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_machines_that_run_with_one_name_notice() {
+async fn two_running_machines_with_one_name_notice() {
     let node = Arc::new(Node::default());
     let one = Machine::start(&node).await;
     one.put("/shared", "0").await;
@@ -79,7 +79,7 @@ async fn two_machines_that_run_with_one_name_notice() {
 
 /// The journal alone is restored, or together with the files beside it, and is worked on without the network.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_journal_sends_what_it_gains_and_fetches_what_it_lost() {
+async fn a_restored_journal_sends_its_gains_and_fetches_its_losses() {
     for (with_hint, offline) in [(true, 2), (false, 2), (true, 30), (false, 30)] {
         let node = Arc::new(Node::default());
         let other = Machine::start(&node).await;
@@ -127,7 +127,7 @@ async fn a_restored_journal_sends_what_it_gains_and_fetches_what_it_lost() {
 /// The node loses its newest transactions, or all of them, while the machines run or are away; and others may have written
 /// as many as were lost before they come back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_database_gets_back_what_it_lost() {
+async fn a_restored_database_gets_back_its_losses() {
     for (kept, is_running, overtaken) in [
         (4, true, 0),
         (4, false, 0),
@@ -195,7 +195,7 @@ async fn a_restored_database_gets_back_what_it_lost() {
 /// A journal that is given another database sends this machine's writes to it, and not the versions that it has read of
 /// others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replaced_database_gets_what_this_machine_wrote() {
+async fn a_replaced_database_gets_this_machines_writes() {
     let (node, another) = (Arc::new(Node::default()), Arc::new(Node::default()));
     let one = Machine::start(&node).await;
     let other = Machine::start(&node).await;
@@ -219,7 +219,7 @@ async fn a_replaced_database_gets_what_this_machine_wrote() {
 
 /// A machine with a slow clock replaces the version of a fast one, in the same process and in the next one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_replaces_what_it_was_based_on_after_a_restart() {
+async fn a_write_replaces_its_base_after_a_restart() {
     let node = Arc::new(Node::default());
     let port = Port::open(Arc::clone(&node)).await;
     let fast = direct(&port).await;
@@ -284,7 +284,7 @@ async fn a_pruned_session_does_not_come_back_by_itself() {
 
 /// A machine that has only read asks for as much when it opens as one that has not.
 #[tokio::test(flavor = "multi_thread")]
-async fn opening_does_not_grow_with_what_was_ever_read() {
+async fn opening_does_not_grow_with_earlier_reads() {
     let node = Arc::new(Node::default());
     let writer = Machine::start(&node).await;
     for n in 0..90 {

@@ -175,7 +175,7 @@ async fn a_second_journal_gives_back_the_whole_past_of_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_machines_that_take_turns_both_have_all_turns() {
+async fn two_machines_taking_turns_both_have_all_turns() {
     let node = Arc::new(Node::default());
     let port = Port::open(Arc::clone(&node)).await;
     let places = [(); 2].map(|()| tempfile::tempdir().unwrap());

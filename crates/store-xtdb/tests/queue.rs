@@ -249,7 +249,7 @@ async fn does_not_report_again_what_another_machine_reported_sooner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_with_a_slow_clock_can_replace_what_a_fast_one_wrote() {
+async fn a_machine_with_a_slow_clock_can_replace_the_version_of_a_fast_one() {
     let Some(node) = node(Kind::Memory) else { return };
     let remote = direct(&node).await;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();

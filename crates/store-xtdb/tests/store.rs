@@ -137,7 +137,7 @@ async fn values_come_back_as_they_were_hashed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_of_other_clients_are_replaced_too() {
+async fn documents_of_other_clients_can_also_be_replaced() {
     let Some(node) = node() else { return };
     let store = open(&node).await;
     let document = odd("foreign", json!({"content": "by another client", "count": 7}));

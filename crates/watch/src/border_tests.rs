@@ -131,7 +131,7 @@ fn a_refused_directory_is_polled_until_a_watch_succeeds(
 #[rstest]
 #[case::own(own)]
 #[case::others(others)]
-fn every_watcher_tells_what_happens_to_a_file_and_its_directory(#[case] open: Open) {
+fn every_watcher_reports_changes_of_a_file_and_its_directory(#[case] open: Open) {
     let stage = Stage::with(None, open);
     let directory = stage.root.join("d");
     let (path, beside) = (directory.join("f"), directory.join("g"));

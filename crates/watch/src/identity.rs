@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_directory_that_can_be_reached_has_an_identity() {
+    fn only_a_reachable_directory_has_an_identity() {
         let root = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(root.path()).unwrap();
         fs::write(root.join("file"), "").unwrap();

@@ -98,7 +98,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_what_the_plan_names_counts() {
+    fn only_paths_of_the_plan_count() {
         let listener = listener();
         for path in ["/a/b/f", "/a/b/store.db", "/a/b", "/a/c"] {
             listener.hear(Utf8Path::new(path), Urgency::Now, Some(Cause::Touched));

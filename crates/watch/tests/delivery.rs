@@ -58,7 +58,7 @@ fn write_all(paths: &[Utf8PathBuf]) {
 }
 
 #[test]
-fn a_busy_sink_gets_what_came_meanwhile_merged() {
+fn a_busy_sink_gets_later_events_merged() {
     let (gate, sink) = Gate::around(|_| {});
     let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 100, sink);
     write_all(&paths[..1]);
@@ -323,7 +323,7 @@ fn nothing_is_delivered_after_close() {
 }
 
 #[test]
-fn closing_answers_the_flush_that_waits_for_a_busy_sink() {
+fn closing_answers_a_flush_waiting_for_a_busy_sink() {
     let (gate, sink) = Gate::around(|_| {});
     let (_directory, paths, tracker) = tracker(TrackerOptions::default(), 1, sink);
     write_all(&paths);

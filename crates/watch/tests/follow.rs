@@ -157,7 +157,7 @@ fn only_tracked_names_count() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn names_that_are_not_utf8_are_no_obstacle() {
+fn names_outside_utf8_do_not_stop_tracking() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let scene = Scene::new();

@@ -138,7 +138,7 @@ fn without_a_watcher_everything_is_polled() {
 }
 
 #[test]
-fn polling_sees_what_watching_sees() {
+fn polling_and_watching_see_the_same() {
     let scene = Scene::with(TrackerOptions { always_poll: true, ..quick_polls() });
     scene.write("a/b/f", "1");
     scene.track("a/b/f");
@@ -222,14 +222,11 @@ fn follows_paths_without_permission_to_enter_or_list() {
 }
 
 #[test]
-fn trackers_that_are_closed_leave_no_thread_and_no_descriptor() {
+fn closed_trackers_leave_no_thread_and_no_descriptor() {
     if !is_child() {
-        assert!(run_again(
-            "trackers_that_are_closed_leave_no_thread_and_no_descriptor",
-            |command, binary| {
-                *command = Command::new(binary);
-            }
-        ));
+        assert!(run_again("closed_trackers_leave_no_thread_and_no_descriptor", |command, binary| {
+            *command = Command::new(binary);
+        }));
         return;
     }
     let count = |what: &str| fs::read_dir(format!("/proc/self/{what}")).unwrap().count();

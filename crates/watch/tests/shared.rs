@@ -138,7 +138,7 @@ fn a_busy_member_delays_no_other_one_and_is_told_once() {
 }
 
 #[test]
-fn a_member_whose_receiver_panics_is_told_to_look_at_all_and_the_others_go_on() {
+fn a_panicking_receiver_must_look_at_all_paths_and_the_others_continue() {
     let place = Place::new();
     let path = place.file("f", "0");
     let (tell, told) = channel();

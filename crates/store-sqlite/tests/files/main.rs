@@ -98,7 +98,7 @@ fn with_bytes(mut bytes: Vec<u8>, at: usize, new: &[u8]) -> Vec<u8> {
 #[case::another_application_id(with_bytes(store_bytes(), 68, b"abcd"), ErrorCode::StoreUnavailable)]
 #[case::newer(with_bytes(store_bytes(), 60, &[0, 0, 0, 99]), ErrorCode::StoreNewer)]
 #[case::a_newer_file_format(with_bytes(store_bytes(), 18, &[9, 9]), ErrorCode::StoreCorrupt)]
-fn files_that_are_refused_stay_as_they_are(#[case] bytes: Vec<u8>, #[case] code: ErrorCode) {
+fn refused_files_stay_unchanged(#[case] bytes: Vec<u8>, #[case] code: ErrorCode) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     fs::write(&path, &bytes).unwrap();
@@ -111,7 +111,7 @@ fn files_that_are_refused_stay_as_they_are(#[case] bytes: Vec<u8>, #[case] code:
 
 #[cfg(unix)]
 #[test]
-fn places_that_are_no_files_are_refused() {
+fn refuses_places_other_than_files() {
     let place = tempfile::tempdir().unwrap();
     let fifo = place.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

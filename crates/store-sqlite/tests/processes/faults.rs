@@ -106,7 +106,7 @@ fn a_transaction_larger_than_the_disk_fails_alone() {
 
 /// The n-th sync or write of the process fails once; later ones work.
 #[test]
-fn calls_that_fail_with_an_io_error() {
+fn reports_each_io_error_and_loses_nothing() {
     if !works("strace", &["-qq", "-e", "trace=none", "true"]) {
         return not_run("calls that fail with an I/O error", "strace does not work here");
     }
@@ -166,7 +166,7 @@ fn as_nobody(path: &Path) -> Option<Vec<Said>> {
 }
 
 #[test]
-fn places_that_can_not_be_written() {
+fn reports_places_without_write_permission() {
     let place = tempfile::tempdir().unwrap();
     let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let directory = place.path().join("d");

@@ -161,7 +161,7 @@ fn without_room_for_temporary_files_nothing_is_erased() {
 }
 
 #[test]
-fn on_a_read_only_disk_that_is_said() {
+fn reports_a_read_only_disk() {
     let Some(small) = Small::mount("64m") else {
         return not_run("forget on a read-only disk", "a tmpfs can't be mounted here");
     };

@@ -44,7 +44,7 @@ fn sent_bytes_grow_with_the_turns_and_not_with_their_square() {
 }
 
 #[test]
-fn every_version_is_resolved_from_what_stands_before_it() {
+fn every_version_is_resolved_from_earlier_ones() {
     let sent = sent(120);
     let whole = sent.iter().filter(|value| value.get(PATCH).is_none()).count();
     assert!((2..60).contains(&whole), "{whole} whole documents");

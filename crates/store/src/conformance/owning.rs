@@ -254,7 +254,7 @@ pub(super) async fn words_of_others_are_not_forgotten_with_a_session(owned: Arc<
     assert_eq!((&turns[2]["user"], now.erased), (&json!("continue"), None));
 }
 
-pub(super) async fn a_session_is_erased_with_what_only_it_has_seen(owned: Arc<dyn OwnedStore>) {
+pub(super) async fn a_session_is_erased_with_the_objects_only_it_has_seen(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text, own, other) = (unique("f"), secret("session"), session(), session());
     let (mine, shared) =

@@ -215,7 +215,7 @@ pub async fn outlines_of_patched_documents_have_the_scalar_fields(store: Arc<dyn
     assert_eq!((outline.is_null, outline.tx_id), (false, receipt.tx_id));
 }
 
-pub async fn the_journal_has_what_was_written(store: Arc<dyn Store>) {
+pub async fn the_journal_has_every_write(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     put_at(&*store, chat.clone(), 1_000).await;

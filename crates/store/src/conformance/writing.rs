@@ -220,7 +220,7 @@ pub async fn patches_may_follow_a_write_in_the_same_transaction(store: Arc<dyn S
     assert_eq!(store.history(&id).await.unwrap().len(), 3);
 }
 
-pub async fn patches_that_do_not_fit_are_refused(store: Arc<dyn Store>) {
+pub async fn refuses_patches_that_do_not_fit(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::chat(&session);
     put(&*store, Document::chat(&session)).await;

@@ -146,7 +146,7 @@ proptest! {
 
     /// Any value anywhere, with all hashes fitting: an accepted document keeps the rules.
     #[test]
-    fn any_value_anywhere_is_taken_or_refused_and_what_is_taken_is_sound(
+    fn any_value_anywhere_is_refused_or_sound(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0_u8..5, value()), 1..4),
         on_disk in prop::bool::weighted(0.02),
     ) {

@@ -178,7 +178,7 @@ mod tests {
     #[case::removed(REMOVED, false, Some(Cause::Lost))]
     #[case::from(FROM, false, Some(Cause::Lost))]
     #[case::to(TO, true, Some(Cause::Touched))]
-    fn kinds_decide_what_is_due(
+    fn the_kind_of_an_event_decides_its_urgency(
         #[case] kind: EventKind,
         #[case] at_once: bool,
         #[case] cause: Option<Cause>,
