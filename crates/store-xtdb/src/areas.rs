@@ -53,12 +53,21 @@ pub(crate) struct AreaPosition {
 
 /// The changes that others made in an area.
 pub(crate) struct AreaChanges {
-    /// The objects, each with the first of these transactions that wrote it, in that order.
-    pub changed: Vec<(TxId, ObjectId)>,
+    /// The objects, in the order of the first of these transactions that wrote each.
+    pub changed: Vec<Changed>,
     /// The position up to which the log was read.
     pub position: AreaPosition,
     /// False if the log lacks the last entry that was read: then the database has lost it, or is another one.
     pub is_continued: bool,
+}
+
+/// An object that others changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Changed {
+    /// The first of the transactions that wrote it, and the last one.
+    pub first: TxId,
+    pub last: TxId,
+    pub id: ObjectId,
 }
 
 /// The contents of `CHANGES`.
@@ -176,7 +185,7 @@ impl XtdbClient {
         }
         let by = ObjectId::new(format!("{WRITERS}{}", own.0));
         let id = area.id();
-        let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
+        let mut changed: BTreeMap<ObjectId, (TxId, TxId)> = BTreeMap::new();
         let mut position = since.clone();
         let (mut seen, mut is_continued) = (TxId(0), check.is_none());
         // A change reported twice, because a node ended in the middle, makes no difference.
@@ -205,8 +214,8 @@ impl XtdbClient {
                 |list: &Changes| list.by == by && (list.run.is_none() || list.run.as_deref() == own.1);
             if let Some(Changes { ids, .. }) = list.filter(|list| !is_own(list)) {
                 for id in ids {
-                    let first = changed.entry(id).or_insert(tx);
-                    *first = tx.min(*first);
+                    let (first, last) = changed.entry(id).or_insert((tx, tx));
+                    (*first, *last) = (tx.min(*first), tx.max(*last));
                 }
             }
             Ok(true)
@@ -215,7 +224,8 @@ impl XtdbClient {
         // Whatever was seen must also be seen by later reads, whichever node answers them.
         self.known.fetch_max(seen.0, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));
-        let mut changed: Vec<(TxId, ObjectId)> = changed.into_iter().map(|(id, tx)| (tx, id)).collect();
+        let changed = changed.into_iter().map(|(id, (first, last))| Changed { first, last, id });
+        let mut changed: Vec<Changed> = changed.collect();
         changed.sort();
         Ok(AreaChanges { changed, position, is_continued })
     }

@@ -33,6 +33,7 @@ use context_store::{
 
 mod areas;
 mod cache;
+mod changed;
 mod connection;
 mod edn;
 mod erase;

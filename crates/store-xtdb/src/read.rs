@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
-use context_model::object::{Document, ObjectType};
+use context_model::object::Document;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
@@ -15,14 +15,11 @@ use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::plan::is_equal;
-use super::wire::{Coordinates, FOREVER, document, is_of, xtdb_number};
+use super::wire::{Coordinates, FOREVER, is_of, xtdb_number};
 use context_store::{AsOf, KnownAt, Result, Version};
 
-/// Number of documents that one query asks for.
+/// Documents that one query asks for.
 pub(super) const IDS_A_QUERY: usize = 64;
-
-/// An object that was changed, and the first transaction that a list of changes has for it, where there is one.
-pub(super) type ChangedPlace = (ObjectId, ObjectType, Option<TxId>);
 
 impl XtdbClient {
     /// The version of an object. Takes two requests, one if this client knows the document, and one more if the version is
@@ -120,87 +117,8 @@ impl XtdbClient {
         places.ok_or_else(|| answer.strange("a version without times"))
     }
 
-    /// The versions of many objects that were written after a transaction, and those with the same valid time as one of
-    /// them. Only the latest of a chat or session, because the journal would have to store each earlier one whole.
-    pub(super) async fn versions_after(
-        self: &Arc<Self>,
-        ids: Vec<ChangedPlace>,
-        since: TxId,
-    ) -> Result<Vec<Vec<Version>>> {
-        let at = self.pinned(AsOf::default()).await?;
-        let Some(KnownAt::Tx(newest)) = at.known else { return Ok(Vec::new()) };
-        let (content, growing): (Vec<_>, Vec<_>) =
-            ids.into_iter().partition(|(_, kind, _)| kind.is_content());
-        let growing: Vec<ObjectId> = growing.into_iter().map(|(id, ..)| id).collect();
-        let latest = self.get_many(&growing, at).await?;
-        let mut found: Vec<Vec<Version>> = latest
-            .into_iter()
-            .flatten()
-            .filter(|version| version.tx_id > since)
-            .map(|version| vec![version])
-            .collect();
-        let inner = Arc::clone(self);
-        let places = in_parallel(content, move |(id, _, listed)| {
-            let inner = Arc::clone(&inner);
-            async move {
-                let places = inner.history_places(&id, newest).await?;
-                if !listed.is_none_or(|tx| places.iter().any(|place| place.tx.id == tx)) {
-                    inner.check_places(&id, &places, at).await?;
-                }
-                let times: HashSet<Timestamp> =
-                    places.iter().filter(|place| place.tx.id > since).map(|place| place.valid_time).collect();
-                let latest = places.iter().map(|place| (place.valid_time, place.tx.id)).max();
-                let wanted: Vec<Coordinates> = places
-                    .into_iter()
-                    .filter(|place| times.contains(&place.valid_time) && !place.is_deletion)
-                    .collect();
-                let is_latest =
-                    matches!(&wanted[..], [place] if Some((place.valid_time, place.tx.id)) == latest);
-                Ok((id, wanted, is_latest))
-            }
-        })
-        .await?;
-        // If only the latest version is missing, one query fetches its document together with others.
-        let (single, several): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., is_latest)| *is_latest);
-        for part in single.chunks(IDS_A_QUERY) {
-            let ids: Vec<ObjectId> = part.iter().map(|(id, ..)| id.clone()).collect();
-            let mut documents: HashMap<ObjectId, Value> =
-                self.pull(&ids, "[*]", at).await?.into_iter().collect();
-            for (id, places, _) in part {
-                let Some(mut value) = documents.remove(id) else { continue };
-                let mark = Mark::take(&mut value);
-                let document = document(value)?;
-                let versions = places.iter().map(|place| version(document.clone(), *place, mark.as_ref()));
-                found.push(versions.collect());
-            }
-        }
-        let inner = Arc::clone(self);
-        let rest = in_parallel(several, move |(id, places, _)| {
-            let inner = Arc::clone(&inner);
-            async move {
-                let mut versions = Vec::new();
-                for place in places {
-                    versions.extend(inner.at(&id, place).await?.map(|head| (*head.version).clone()));
-                }
-                versions.sort_by_key(|version| (version.tx_id, version.valid_time));
-                Ok(versions)
-            }
-        });
-        found.extend(rest.await?);
-        Ok(found)
-    }
-
-    /// Checks a history that lacks a transaction which has written the object: its owner may have erased or removed it, or
-    /// the answer was about something else.
-    async fn check_places(&self, id: &ObjectId, places: &[Coordinates], at: AsOf) -> Result<()> {
-        match self.place(id, at).await? {
-            Some(latest) if !places.contains(&latest) => Err(self.nodes.foreign(id.as_str())),
-            _ => Ok(()),
-        }
-    }
-
     /// The version at these coordinates, if it has a document.
-    async fn at(&self, id: &ObjectId, place: Coordinates) -> Result<Option<Head>> {
+    pub(super) async fn at(&self, id: &ObjectId, place: Coordinates) -> Result<Option<Head>> {
         if place.is_deletion {
             return Ok(None);
         }

@@ -1,5 +1,6 @@
 //! Several machines on one database, by random schedules: they write, copy and restore their journals, lose the network and
-//! each other's news, and the database goes back to an earlier state. In the end each acknowledged write is in the
+//! each other's news, get other answers from a program in between, have wrong clocks, read sessions that are removed, and the
+//! database goes back to an earlier state. In the end each acknowledged write is in the
 //! database, once, and all machines have the same versions. Needs no XTDB: the node is the one of the engine's simulation.
 //!
 //! `CONTEXT_FULL=1` runs 1,000 schedules, `CONTEXT_LONG=1` 10,000, `CONTEXT_SEED=n` the one of this seed.
@@ -9,124 +10,24 @@
 #[path = "../../engine/tests/simulation/node.rs"]
 mod node;
 
+mod drawn;
 mod fleet;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::Document;
+use context_model::session::Sets;
 use context_model::time::Timestamp;
 use context_store::clock::Clock;
-use context_store::{Store as _, Version};
+use context_store::conformance::given::put;
+use context_store::{AsOf, Store as _, Version};
 use context_store_sqlite::{Durability, SqliteStore};
+use drawn::{MOST_MACHINES, SHARED, Step, schedule};
 use fleet::{Machine, copy_files, direct, file, text, there};
 use node::{Node, Port, Way};
-
-/// Number of files that the machines share.
-const SHARED: u64 = 3;
-
-/// The most machines.
-const MOST_MACHINES: usize = 4;
-
-/// Number of steps of a schedule.
-const STEPS: usize = 24;
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// A file that all share, or one of the machine's own.
-    Write {
-        machine: usize,
-        shared: bool,
-        file: u64,
-    },
-    Pull {
-        machine: usize,
-    },
-    Flush {
-        machine: usize,
-    },
-    Network {
-        machine: usize,
-        way: Way,
-    },
-    Restart {
-        machine: usize,
-    },
-    /// Another machine begins with a copy of this one's folder, while this one runs.
-    Copy {
-        machine: usize,
-    },
-    Backup {
-        machine: usize,
-    },
-    /// The journal's folder is restored from its backup; its unsent writes are sent before.
-    Restore {
-        machine: usize,
-    },
-    /// The hint file is gone.
-    Hint {
-        machine: usize,
-    },
-    /// The database loses this many of its transactions.
-    Rewind {
-        lost: usize,
-    },
-    /// A machine's clock goes wrong by so much, or is right again.
-    Clock {
-        machine: usize,
-        millis: i64,
-    },
-}
-
-/// Numbers that depend on a seed only.
-struct Drawn(u64);
-
-impl Drawn {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
-    }
-
-    fn step(&mut self) -> Step {
-        let machine = usize::try_from(self.below(MOST_MACHINES as u64)).unwrap();
-        match self.below(21) {
-            20 => {
-                let hours = 3 * 3_600_000;
-                let millis = [0, 1, -1, hours, -hours, 0][usize::try_from(self.below(6)).unwrap()];
-                Step::Clock { machine, millis }
-            }
-            0..=6 => Step::Write { machine, shared: self.below(2) == 0, file: self.below(SHARED) },
-            7..=9 => Step::Pull { machine },
-            10 | 11 => Step::Flush { machine },
-            12 | 13 => {
-                let way =
-                    [Way::Open, Way::Away, Way::Deaf, Way::Open][usize::try_from(self.below(4)).unwrap()];
-                Step::Network { machine, way }
-            }
-            14 => Step::Restart { machine },
-            15 => Step::Copy { machine },
-            16 => Step::Backup { machine },
-            17 => Step::Restore { machine },
-            18 => Step::Hint { machine },
-            _ => Step::Rewind { lost: usize::try_from(1 + self.below(6)).unwrap() },
-        }
-    }
-}
-
-/// The steps of a seed. A journal from a backup lacks the versions that a database loses later, so a schedule has only one
-/// of both.
-fn schedule(seed: u64) -> Vec<Step> {
-    let mut drawn = Drawn(seed);
-    let restores = seed.is_multiple_of(2);
-    let is_apart = |step: &Step| match step {
-        Step::Restore { .. } => restores,
-        Step::Rewind { .. } => !restores,
-        _ => true,
-    };
-    std::iter::repeat_with(|| drawn.step()).filter(is_apart).take(STEPS).collect()
-}
 
 /// The time of all machines. It passes only now and then, so that many writes share a millisecond.
 #[derive(Default)]
@@ -155,6 +56,8 @@ struct World {
     machines: Vec<Machine>,
     backups: Vec<Option<tempfile::TempDir>>,
     acknowledged: BTreeSet<(String, String)>,
+    sessions: Vec<SessionId>,
+    pruned: Vec<SessionId>,
     count: u64,
 }
 
@@ -166,6 +69,8 @@ impl World {
             machines: Vec::new(),
             backups: Vec::new(),
             acknowledged: BTreeSet::new(),
+            sessions: Vec::new(),
+            pruned: Vec::new(),
             count: 0,
         };
         for _ in 0..2 {
@@ -251,6 +156,29 @@ impl World {
                     one.start_again().await;
                 }
             }
+            Step::Session => {
+                self.count += 1;
+                let session = SessionId::new(format!("s{}", self.count)).unwrap();
+                let port = Port::open(Arc::clone(&self.node)).await;
+                let store = direct(&port).await;
+                for document in [
+                    Document::chat(&session),
+                    Document::system_prompt(&session, "be brief"),
+                    Sets::default().document(&session),
+                ] {
+                    put(&*store, document).await;
+                }
+                self.sessions.push(session);
+            }
+            Step::Read { machine } => {
+                let ids: Vec<ObjectId> = self.sessions.iter().flat_map(documents).collect();
+                self.machines[machine % number].store.get_many(&ids, AsOf::default()).await.unwrap();
+            }
+            Step::Prune => {
+                let Some(session) = self.sessions.pop() else { return };
+                self.node.evict(&documents(&session).each_ref().map(ObjectId::as_str));
+                self.pruned.push(session);
+            }
             Step::Clock { machine, millis } => {
                 self.time.ahead[machine].store(millis, Ordering::Relaxed);
             }
@@ -297,7 +225,13 @@ impl World {
                 return Err("something is queued".into());
             }
         }
-        let there = there(&self.node).await;
+        if let Some(id) =
+            self.pruned.iter().flat_map(documents).find(|id| self.node.latest(id.as_str()).is_some())
+        {
+            return Err(format!("{id} came back"));
+        }
+        let mut there = there(&self.node).await;
+        there.retain(|(path, _), _| path.starts_with('/'));
         for write in &self.acknowledged {
             match there.get(write) {
                 Some(1) => {}
@@ -311,8 +245,16 @@ impl World {
             let path = format!("/{file}");
             let mut texts = BTreeSet::new();
             for one in &self.machines {
-                one.store.pull().await.map_err(|e| e.to_string())?;
-                texts.insert(text(&*one.store, &path).await);
+                // A read that finds no node is answered by the journal, as documented: it is made again.
+                let read = loop {
+                    one.store.pull().await.map_err(|e| e.to_string())?;
+                    let read = text(&*one.store, &path).await;
+                    if one.store.state().is_connected {
+                        break read;
+                    }
+                    one.reconnects().await;
+                };
+                texts.insert(read);
             }
             if texts.len() > 1 {
                 return Err(format!("{path} is {texts:?}\n{}", self.versions(&path).await));
@@ -320,6 +262,11 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// The objects of a session of its own.
+fn documents(session: &SessionId) -> [ObjectId; 3] {
+    [ObjectId::chat(session), ObjectId::system_prompt(session), ObjectId::session(session)]
 }
 
 async fn failure(seed: u64) -> Option<String> {

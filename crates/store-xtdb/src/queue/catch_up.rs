@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
-use crate::areas::{Area, AreaChanges, AreaPosition};
+use crate::areas::{Area, AreaChanges, AreaPosition, Changed};
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 
 /// In so short a time, no node is stopped, restored and started: an area that was asked for since then is that of the same
@@ -78,14 +78,14 @@ impl Shared {
     async fn fetch(
         &self,
         remote: &XtdbStore,
-        changed: Vec<(TxId, ObjectId)>,
+        changed: Vec<Changed>,
         since: TxId,
         note: impl Fn(TxId) -> Result<()>,
     ) -> Result<()> {
         if changed.is_empty() {
             return Ok(());
         }
-        let ids: Vec<ObjectId> = changed.iter().map(|(_, id)| id.clone()).collect();
+        let ids: Vec<ObjectId> = changed.iter().map(|one| one.id.clone()).collect();
         {
             let mut status = self.status();
             for id in &ids {
@@ -95,15 +95,15 @@ impl Shared {
             status.names.add(&ids);
         }
         let known = self.journal.outlines(&ids).await?;
-        let wanted: Vec<(TxId, ObjectId, ObjectType)> = changed
+        let wanted: Vec<(Changed, ObjectType)> = changed
             .into_iter()
             .zip(known)
-            .filter_map(|((tx, id), outline)| outline.map(|outline| (tx, id, outline.object_type)))
+            .filter_map(|(one, outline)| outline.map(|outline| (one, outline.object_type)))
             .collect();
         for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
             let done = n * OBJECTS;
             self.status().behind = (wanted.len() - done) as u64;
-            let objects = batch.iter().map(|(tx, id, kind)| (id.clone(), *kind, Some(*tx))).collect();
+            let objects = batch.iter().map(|(one, kind)| (one.id.clone(), *kind, Some(one.last))).collect();
             let versions = remote.versions_after(objects, since).await?;
             // Of chats and sessions only the latest version comes.
             let growing = versions.iter().flatten();
@@ -111,8 +111,8 @@ impl Shared {
             self.bring_in(remote, versions).await?;
             self.went_well();
             // Everything that is left was changed only by this transaction or later ones.
-            if let Some((next, ..)) = wanted.get(done + batch.len()) {
-                note(TxId(next.0.saturating_sub(1)))?;
+            if let Some((next, _)) = wanted.get(done + batch.len()) {
+                note(TxId(next.first.0.saturating_sub(1)))?;
             }
         }
         self.status().behind = 0;

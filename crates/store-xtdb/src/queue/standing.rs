@@ -92,7 +92,7 @@ impl Shared {
         writer.runs.push(random_name()?[..16].to_owned());
         // A hint that does not fit the journal is not about it.
         let sent = self.progress.sent();
-        if self.fits(sent.place)? {
+        if self.is_there(&sent)? {
             writer.sent = sent;
         }
         writer.save(&self.journal).await?;

@@ -37,7 +37,9 @@ impl Shared {
     }
 
     async fn settle_one(&self, remote: &XtdbStore, id: &ObjectId, valid_time: Timestamp) -> Result<()> {
-        let sent = *self.sent.borrow();
+        // Before the sender has compared the database, it may have lost what was once sent, and gets it anew.
+        let is_compared = *self.is_compared.borrow();
+        let sent = if is_compared { *self.sent.borrow() } else { TxId(0) };
         let there = remote.versions_at(id, valid_time).await?;
         let here = self.journal.versions_at(id, valid_time).await?;
         // Of erased versions, both sides may have left different parts.

@@ -119,7 +119,7 @@ pub fn options(place: &Path, url: &str) -> QueueOptions {
         // The node of these tests has read all of its log at any time.
         lag_ms: 20,
         durability: Durability::Process,
-        ..QueueOptions::new(place.join("journal.db"), XtdbOptions { attempts: 2, ..XtdbOptions::new([url]) })
+        ..QueueOptions::new(place.join("journal.db"), XtdbOptions { attempts: 4, ..XtdbOptions::new([url]) })
     }
 }
 

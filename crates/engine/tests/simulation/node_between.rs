@@ -1,0 +1,47 @@
+//! A program between a machine and its node that gives other answers than the node.
+
+use std::collections::HashMap;
+
+use super::{Answer, Way};
+
+/// The memory of such a program.
+#[derive(Default)]
+pub struct Between {
+    /// The last answer to each kind of question, and the object that was asked about.
+    last: HashMap<String, (String, Answer)>,
+    /// The first answer to each question.
+    first: HashMap<String, Answer>,
+    count: usize,
+}
+
+impl Between {
+    /// The answer that it gives in the node's place; `None` where the node is asked.
+    pub fn instead(&mut self, way: Way) -> Option<Answer> {
+        self.count += 1;
+        let page =
+            if self.count.is_multiple_of(2) { r#"{"error":"login_required"}"# } else { "<html></html>" };
+        (way == Way::Page).then(|| (200, page.to_owned()))
+    }
+
+    /// The answer that it passes on, given the node's.
+    pub fn pass(&mut self, way: Way, question: &str, body: &str, answer: Answer) -> Answer {
+        let kind = question.split('?').next().unwrap_or_default();
+        match way {
+            Way::Mixed if !kind.ends_with("status") => {
+                let object = question.split(['?', '&']).find(|part| part.starts_with("eid=")).unwrap_or(body);
+                let before = self.last.insert(kind.to_owned(), (object.to_owned(), answer.clone()));
+                let other = before.filter(|(about, _)| self.count.is_multiple_of(2) && about != object);
+                other.map_or(answer, |(_, other)| other)
+            }
+            Way::Cached if !kind.ends_with("submit-tx") => {
+                let asked = question.split('&').filter(|part| !part.contains("await-tx"));
+                let asked = asked.collect::<Vec<_>>().join("&") + body;
+                self.first.entry(asked).or_insert(answer).clone()
+            }
+            _ => {
+                self.first.clear();
+                answer
+            }
+        }
+    }
+}

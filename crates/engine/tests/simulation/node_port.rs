@@ -1,0 +1,130 @@
+//! The ports of a node: each machine has one of its own, which can be away, slow, lose answers, or lead through a program that
+//! gives others.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::Node;
+use super::node_between::Between;
+
+/// The behaviour of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(dead_code, reason = "the tests of the store use all of them, which have this node, too")]
+pub enum Way {
+    #[default]
+    Open,
+    /// Connections end before anything was said.
+    Away,
+    /// Each answer takes its time.
+    Slow,
+    /// The request is carried out, and the answer is lost.
+    Deaf,
+    /// A program in between answers with a page of its own.
+    Page,
+    /// Every second answer is the one before to the same question about something else.
+    Mixed,
+    /// A question that was asked before gets the answer of then, whatever the node is to be waited for.
+    Cached,
+}
+
+/// A port of one machine; it ends when dropped.
+pub struct Port {
+    pub url: String,
+    way: Arc<Mutex<Way>>,
+    task: JoinHandle<()>,
+}
+
+impl Port {
+    /// Opens a port of the loopback interface to a node.
+    pub async fn open(node: Arc<Node>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let way: Arc<Mutex<Way>> = Arc::default();
+        let (ways, between) = (Arc::clone(&way), Arc::<Mutex<Between>>::default());
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // A connection that breaks is the client's to notice.
+                tokio::spawn(serve(stream, Arc::clone(&node), Arc::clone(&ways), Arc::clone(&between)));
+            }
+        });
+        Self { url, way, task }
+    }
+
+    pub fn set(&self, way: Way) {
+        *self.way.lock().unwrap() = way;
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.set(Way::Away);
+        self.task.abort();
+    }
+}
+
+/// Answers the requests of one connection, one after the other.
+async fn serve(
+    mut stream: TcpStream,
+    node: Arc<Node>,
+    ways: Arc<Mutex<Way>>,
+    between: Arc<Mutex<Between>>,
+) -> Option<()> {
+    let mut bytes = Vec::new();
+    loop {
+        let (line, body) = request(&mut stream, &mut bytes).await?;
+        let way = *ways.lock().unwrap();
+        match way {
+            Way::Away => return None,
+            Way::Slow => tokio::time::sleep(Duration::from_millis(5)).await,
+            _ => {}
+        }
+        let instead = between.lock().unwrap().instead(way);
+        let (status, text) = match instead {
+            Some(answer) => answer,
+            None => {
+                let answer = node.answer(&line, &body);
+                between.lock().unwrap().pass(way, &line, &body, answer)
+            }
+        };
+        node.answered.fetch_add(text.len(), Ordering::Relaxed);
+        node.requests.fetch_add(1, Ordering::Relaxed);
+        if way == Way::Deaf {
+            return None;
+        }
+        let kind = if text.starts_with('{') && text.contains(":xtdb.api") { "edn" } else { "json" };
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/{kind}\r\ncontent-length: {}\r\n\r\n",
+            text.len()
+        );
+        stream.write_all(format!("{head}{text}").as_bytes()).await.ok()?;
+    }
+}
+
+/// The next request's target and body; what is read beyond it stays in `bytes`.
+async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String, String)> {
+    let mut piece = [0; 8192];
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let lower = head.to_lowercase();
+            let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+            if bytes.len() >= end + 4 + length {
+                let body = String::from_utf8_lossy(&bytes[end + 4..end + 4 + length]).into_owned();
+                bytes.drain(..end + 4 + length);
+                let wants_edn = lower.contains("accept: application/edn");
+                let target = head.split(' ').nth(1)?.trim_start_matches("/_xtdb/");
+                return Some((format!("{}{target}", if wants_edn { "edn " } else { "" }), body));
+            }
+        }
+        match stream.read(&mut piece).await {
+            Ok(count @ 1..) => bytes.extend_from_slice(&piece[..count]),
+            _ => return None,
+        }
+    }
+}
