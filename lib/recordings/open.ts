@@ -33,7 +33,7 @@ export async function openRecording(file: string): Promise<Recording> {
   throw new LeftOut(`the conversation of a subagent of ${whose}`, recording)
 }
 
-/** Also opens a subagent's conversation: its cost is part of the bill. */
+/** Opens a session file like {@link openRecording}, and also a subagent's conversation: its cost is part of the bill. */
 export async function openAny(file: string): Promise<Recording> {
   if (/\.json(\.gz)?$/.test(file)) {
     const document = await jsonDocument(file)
