@@ -30,7 +30,7 @@ use tracing::instrument;
 
 use crate::identity::Namesakes;
 use crate::inserted::Unsent;
-use crate::job::{Queue, Unread};
+use crate::job::{Queue, UnstoredRead};
 use crate::untold::Untold;
 use crate::view::Assembled;
 use crate::view::sections::View;
@@ -86,7 +86,7 @@ pub(crate) struct State {
     /// UTF-16 units of the differences that edits were answered with since the last message.
     pub compared: usize,
     /// Reads of files that are not stored yet.
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnstoredRead>,
     /// Writes of tools that have not yet come as a result, oldest first. What the model knows about them is already
     /// noted.
     pub written: UnclaimedWrites,

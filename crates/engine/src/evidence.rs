@@ -21,7 +21,7 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State, UnclaimedWrites};
-use crate::job::Unread;
+use crate::job::UnstoredRead;
 use crate::results::Taking;
 
 impl Inner {
@@ -93,7 +93,7 @@ impl Inner {
                 let is_met = state.session.catalog.get(&way.file).is_some();
                 if found.is_none() && input.tool == "read" && (!is_met || self.is_lost(&way, output).await?) {
                     let (call, output) = (call.clone(), output.to_owned());
-                    state.unread.push(Unread { call, input: input.clone(), output });
+                    state.unread.push(UnstoredRead { call, input: input.clone(), output });
                 }
                 found
             }
@@ -359,12 +359,12 @@ fn claimed(
 ) -> Option<Content> {
     let waiting = written.get_mut(file)?;
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
-    let is_its = |wrote: &Wrote| {
+    let is_same_call = |wrote: &Wrote| {
         wrote.content.hash == Some(hash)
             || wrote.content.hash == text && text.is_some()
             || wrote.call.as_deref().is_some_and(|id| ObjectId::toolcall(id) == *call)
     };
-    let place = waiting.iter().position(is_its);
+    let place = waiting.iter().position(is_same_call);
     let content = place.and_then(|place| waiting.drain(..=place).next_back()).map(|wrote| wrote.content);
     if content.is_none() {
         waiting.pop_front();

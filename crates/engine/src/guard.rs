@@ -3,7 +3,7 @@
 
 use context_knowledge::difference::{Comparison, MAX_TOGETHER, ShownChange};
 use context_knowledge::evidence::{Bytes, Evidence, Lines};
-use context_knowledge::in_flight::Taken;
+use context_knowledge::in_flight::InFlightKind;
 use context_knowledge::notices::{Sentences, filled};
 use context_knowledge::statement::Content;
 use context_model::hash::Digest;
@@ -104,7 +104,7 @@ impl Engine {
                 state.wrote(&id);
                 let led = state.known.get(&id).map(|known| known.content);
                 if let Some(led) = led {
-                    self.inner.note_in_flight(call_id, way.clone(), Taken::Led(led));
+                    self.inner.note_in_flight(call_id, way.clone(), InFlightKind::Led(led));
                 }
             } else if first == 1 && last == total {
                 let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
@@ -220,13 +220,13 @@ impl Engine {
             let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
             let content =
                 Content { hash: Some(hash), tx: tx.filter(|_| state.session.hash_of(&id) == Some(hash)) };
-            self.inner.note_in_flight(call_id, way, Taken::Told { text: text.clone(), content });
+            self.inner.note_in_flight(call_id, way, InFlightKind::Notified { text: text.clone(), content });
             return Ok(EditGuard::Allowed { difference: Some(text) });
         }
         state.wrote(&id);
         let led = state.known.get(&id).map(|known| known.content);
         if let Some(led) = led {
-            self.inner.note_in_flight(call_id, way.clone(), Taken::Led(led));
+            self.inner.note_in_flight(call_id, way.clone(), InFlightKind::Led(led));
         }
         let text = filled(sentences.edit_refused, &values);
         let evidence = Evidence::LedTo(Bytes { file: id, hash });

@@ -7,7 +7,7 @@ use context_files::index::{FileEntry, IndexResult, ReadFor, refusal};
 use context_files::many::{Portion, Readers};
 use context_files::observed::ObservedFile;
 use context_files::reading::FileState;
-use context_knowledge::in_flight::{Taken, Wrote};
+use context_knowledge::in_flight::{InFlightKind, Wrote};
 use context_knowledge::statement::Content;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -63,9 +63,9 @@ impl Engine {
             let read = match indexed {
                 Ok(_) => {
                     let content = Content::stored(Some(hash), self.inner.client.newest());
-                    Taken::Read { content, text: None }
+                    InFlightKind::Read { content, text: None }
                 }
-                Err(_) => Taken::Read { content: Content::lost(hash), text: Some(text) },
+                Err(_) => InFlightKind::Read { content: Content::lost(hash), text: Some(text) },
             };
             self.inner.note_in_flight(call_id, way, read);
         }
@@ -105,7 +105,7 @@ impl Engine {
             let (call, path) = (call_id.map(str::to_owned), Arc::clone(&way.path));
             let wrote = Wrote { content, before, call, path };
             state.written.entry(id).or_default().push_back(wrote.clone());
-            self.inner.note_in_flight(call_id, way, Taken::Wrote(wrote));
+            self.inner.note_in_flight(call_id, way, InFlightKind::Wrote(wrote));
         }
         Ok(indexed?.remove(0))
     }
@@ -200,7 +200,7 @@ impl Inner {
 
     /// Reads those files that the model may need a notice about and whose latest version was stored by its hash alone, by a
     /// session that did not need the text.
-    pub async fn read_waived(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub async fn read_deferred(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
@@ -218,7 +218,7 @@ impl Inner {
     /// Adds the files that the request mentions and the session does not know, once the store has them: while the store could
     /// not be written, a read was not recorded, and another client's version of the file came later. Each is compared with the
     /// disk, and so is each file with a version from another client: that version may have come late.
-    pub async fn meet_spoken_of(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub async fn index_mentioned_files(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
         if !unknown.is_empty() {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use context_files::index::display_of;
 use context_knowledge::difference::{common_lines, is_all_new_within};
 use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{InFlight, Taken};
+use context_knowledge::in_flight::{InFlight, InFlightKind};
 use context_knowledge::inferred::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch, unstored};
 use context_knowledge::known::Way;
 use context_knowledge::passage::{Shows, lines_in_sight, passage_of, restores, wraps};
@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State, UnclaimedWrites};
 use crate::evidence::{first_line, path_of};
-use crate::job::Unread;
+use crate::job::UnstoredRead;
 use crate::results::Taking;
 
 impl Inner {
@@ -244,7 +244,7 @@ impl Inner {
             self.in_flight().iter().filter(|one| one.is_read_of(file)).cloned().collect();
         let mut best: Option<(u64, Passage, Shows)> = None;
         for one in waiting {
-            let Taken::Read { content, text } = one.what else { continue };
+            let InFlightKind::Read { content, text } = one.what else { continue };
             let shown = match text {
                 Some(text) => passage_of(&text, content, first, output, Reader),
                 None => {
@@ -362,7 +362,7 @@ impl Inner {
             };
             refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
             self.apply(state);
-            let Unread { call, input, output } = &one;
+            let UnstoredRead { call, input, output } = &one;
             let at = (call, self.client.newest());
             let taking = Taking { record: true, again: true, excerpts: false, now: Moment::default() };
             let is_met = state.session.catalog.get(&way.file).is_some();

@@ -3,7 +3,7 @@
 
 use context_files::observed::Observed;
 use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{InFlight, Taken, Wrote};
+use context_knowledge::in_flight::{InFlight, InFlightKind, Wrote};
 use context_knowledge::known::Way;
 use context_knowledge::passage::{Shows, nothing_of, passage_of};
 use context_knowledge::statement::{Content, Passage};
@@ -25,7 +25,7 @@ use crate::inferred::{content_in, passage_in};
 
 impl Inner {
     /// Notes a tool's read, write or answer. Returns its number.
-    pub fn note_in_flight(&self, call: Option<&str>, way: Way, what: Taken) -> u64 {
+    pub fn note_in_flight(&self, call: Option<&str>, way: Way, what: InFlightKind) -> u64 {
         let mut all = self.in_flight();
         let number = all.last().map_or(0, |last| last.number + 1);
         all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None, evidence: None });
@@ -62,13 +62,13 @@ impl Inner {
         let first = first_line(args);
         let mut best: Option<(u64, Evidence, Shows)> = None;
         for one in waiting.iter().filter(|one| one.may_be_of(call_id, &way)).cloned() {
-            let is_its = one.call.is_some();
+            let is_same_call = one.call.is_some();
             let file = one.way.file.clone();
             let (evidence, shows) = match one.what {
-                Taken::Wrote(Wrote { content, before, .. })
+                InFlightKind::Wrote(Wrote { content, before, .. })
                     if is_ok
                         && tool != "read"
-                        && (is_its || written.is_none_or(|written| content.hash == Some(written))) =>
+                        && (is_same_call || written.is_none_or(|written| content.hash == Some(written))) =>
                 {
                     let told = self.told_with(input, &way);
                     let base = match told {
@@ -79,7 +79,7 @@ impl Inner {
                     let made = self.made(&leaves, base.as_ref(), &file, content, call_id).await?;
                     (Some(made), Shows::All)
                 }
-                Taken::Read { content, text } if is_ok && tool == "read" => {
+                InFlightKind::Read { content, text } if is_ok && tool == "read" => {
                     let shown = match text {
                         Some(text) => passage_of(&text, content, first, output, Reader),
                         None => self.passage_read(&file, content, first, output).await?,
@@ -109,7 +109,7 @@ impl Inner {
         let waiting = self.in_flight().clone();
         let mut all = Vec::new();
         for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &one.way)) {
-            let Taken::Wrote(Wrote { content, before, .. }) = one.what else { continue };
+            let InFlightKind::Wrote(Wrote { content, before, .. }) = one.what else { continue };
             let leaves = Leaves::of_patch(args, &one.way.path);
             if one.call.is_none() && matches!(leaves, Leaves::Unsaid) {
                 continue;
@@ -136,7 +136,7 @@ impl Inner {
         let is_all = shows != Shows::More && lines.last >= shown.last.min(text.lines().count());
         let evidence = lines.of(&way.file).filter(|_| is_all).map(Evidence::Shows)?;
         let number =
-            self.note_in_flight(Some(call_id), way, Taken::Read { content, text: Some(text.into()) });
+            self.note_in_flight(Some(call_id), way, InFlightKind::Read { content, text: Some(text.into()) });
         self.claim(number, call_id, &evidence);
         Some(evidence)
     }

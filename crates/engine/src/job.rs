@@ -26,7 +26,7 @@ pub(crate) struct CallObject {
 }
 
 /// A read of a file that is not stored yet.
-pub(crate) struct Unread {
+pub(crate) struct UnstoredRead {
     pub call: ObjectId,
     pub input: Toolcall,
     pub output: String,

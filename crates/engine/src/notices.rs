@@ -63,8 +63,8 @@ impl Inner {
         self.keep_evidence(state).await;
         self.follow_paths(state, fsync).await?;
         loop {
-            self.meet_spoken_of(state, fsync).await?;
-            self.read_waived(state, fsync).await?;
+            self.index_mentioned_files(state, fsync).await?;
+            self.read_deferred(state, fsync).await?;
             let open = state.known.open();
             let mut due = Vec::new();
             for file in &open {

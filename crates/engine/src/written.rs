@@ -7,7 +7,7 @@ use context_files::index::FileEntry;
 use context_files::observed::Observed;
 use context_knowledge::difference::is_all_new_within;
 use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{Base, Taken, Wrote};
+use context_knowledge::in_flight::{Base, InFlightKind, Wrote};
 use context_knowledge::known::Way;
 use context_knowledge::statement::{Content, StatementKind};
 use context_knowledge::written::{After, Leaves};
@@ -110,13 +110,13 @@ impl Inner {
             }
             let file = one.way.file;
             match (one.what, one.evidence) {
-                (Taken::Wrote(Wrote { content, .. }), Some(Evidence::Made { bytes, left })) => {
+                (InFlightKind::Wrote(Wrote { content, .. }), Some(Evidence::Made { bytes, left })) => {
                     let is_all = content.hash == Some(bytes.hash);
                     let content = if is_all { content } else { Content::lost(bytes.hash) };
                     base = Some(Base { file, content, told: left.or(Some(bytes.hash)) });
                 }
-                (Taken::Led(content), _) => base = Some(Base { file, content, told: None }),
-                (Taken::Read { content, text }, Some(Evidence::Shows(lines))) => {
+                (InFlightKind::Led(content), _) => base = Some(Base { file, content, told: None }),
+                (InFlightKind::Read { content, text }, Some(Evidence::Shows(lines))) => {
                     if let Some(text) = text {
                         self.archive().draft(&text);
                     }
@@ -142,7 +142,7 @@ impl Inner {
         let all = self.in_flight().clone();
         let mut open = all.into_iter().filter(|one| one.owner.is_none() && one.way.file == *file);
         let Some(wrote) = open.find_map(|one| match one.what {
-            Taken::Wrote(wrote) => Some(wrote),
+            InFlightKind::Wrote(wrote) => Some(wrote),
             _ => None,
         }) else {
             return Ok(Unreported::Nothing);
@@ -162,7 +162,7 @@ impl Inner {
     pub fn told_with(&self, input: &Toolcall, way: &Way) -> Option<Base> {
         let told = self.in_flight().clone().into_iter().filter(|one| one.may_be_of(&input.id, way));
         let told = told.filter_map(|one| match one.what {
-            Taken::Told { text, content } if input.content.contains(&text) => {
+            InFlightKind::Notified { text, content } if input.content.contains(&text) => {
                 Some(Base { file: one.way.file, content, told: None })
             }
             _ => None,
@@ -231,7 +231,7 @@ impl Inner {
         if let Some(way) = way {
             let (call, path) = (Some(input.id.clone()), Arc::clone(&way.path));
             let wrote = Wrote { content: now, before: None, call, path };
-            self.note_in_flight(Some(&input.id), way, Taken::Wrote(wrote));
+            self.note_in_flight(Some(&input.id), way, InFlightKind::Wrote(wrote));
             if let Some(last) = self.in_flight().last_mut() {
                 last.owner = Some(input.id.clone());
                 last.evidence = Some(made.clone());

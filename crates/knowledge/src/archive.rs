@@ -142,8 +142,8 @@ impl Archive {
 
     /// Returns the evidence of a call's output, if the output is an answer of ours. The newest one counts.
     pub fn for_answer(&self, call: &str, output: &str) -> Option<&Evidence> {
-        let is_its = |given: &&GivenAnswer| given.call.as_deref().is_none_or(|its| its == call);
-        let answers = self.answers.iter().rev().filter(is_its);
+        let is_same_call = |given: &&GivenAnswer| given.call.as_deref().is_none_or(|its| its == call);
+        let answers = self.answers.iter().rev().filter(is_same_call);
         answers.into_iter().find(|given| given.is_in(output)).map(|given| &given.evidence)
     }
 

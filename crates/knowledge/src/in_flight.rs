@@ -19,7 +19,7 @@ pub struct InFlight {
     /// The path that the tool was given, and where it leads.
     pub way: Way,
     /// The read, write or answer that the tool has passed in.
-    pub what: Taken,
+    pub what: InFlightKind,
     /// The recorded call that it belongs to.
     pub owner: Option<String>,
     /// The evidence in that call's result.
@@ -28,7 +28,7 @@ pub struct InFlight {
 
 /// A read, write or answer that a tool has passed in.
 #[derive(Clone)]
-pub enum Taken {
+pub enum InFlightKind {
     /// It has read a file.
     Read {
         /// The content that it has read.
@@ -41,7 +41,7 @@ pub enum Taken {
     /// The answer to it had all new lines of this version.
     Led(Content),
     /// It may make its edit, and its result reports the earlier change.
-    Told {
+    Notified {
         /// The text in the result.
         text: String,
         /// The version to which that leads.
@@ -84,13 +84,13 @@ impl InFlight {
     /// True if it can be of a call with this ID about this path.
     pub fn may_be_of(&self, call_id: &str, way: &Way) -> bool {
         let is_free = self.owner.as_deref().is_none_or(|owner| owner == call_id);
-        let is_its = self.call.as_ref().map_or(self.way.path == way.path, |call| call == call_id);
-        is_free && is_its
+        let is_same_call = self.call.as_ref().map_or(self.way.path == way.path, |call| call == call_id);
+        is_free && is_same_call
     }
 
     /// True for a read of a file that no recorded call has claimed.
     pub fn is_read_of(&self, file: &ObjectId) -> bool {
-        self.owner.is_none() && self.way.file == *file && matches!(self.what, Taken::Read { .. })
+        self.owner.is_none() && self.way.file == *file && matches!(self.what, InFlightKind::Read { .. })
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         Way { path: path.into(), file: ObjectId::new(file), is_alias: false }
     }
 
-    fn one(call: Option<&str>, owner: Option<&str>, what: Taken) -> InFlight {
+    fn one(call: Option<&str>, owner: Option<&str>, what: InFlightKind) -> InFlight {
         let [call, owner] = [call, owner].map(|id| id.map(str::to_owned));
         InFlight { number: 1, call, way: way("/a", "a"), what, owner, evidence: None }
     }
@@ -126,17 +126,17 @@ mod tests {
         #[case] owner: Option<&str>,
         #[case] may: [bool; 2],
     ) {
-        let one = one(call, owner, Taken::Led(content()));
+        let one = one(call, owner, InFlightKind::Led(content()));
         assert_eq!(["/a", "/b"].map(|path| one.may_be_of("c", &way(path, "a"))), may);
     }
 
     #[test]
     fn read_counts_until_a_call_claims_it() {
-        let read = || Taken::Read { content: content(), text: None };
+        let read = || InFlightKind::Read { content: content(), text: None };
         for (one, is_read_of) in [
             (one(None, None, read()), [true, false]),
             (one(None, Some("c"), read()), [false, false]),
-            (one(None, None, Taken::Led(content())), [false, false]),
+            (one(None, None, InFlightKind::Led(content())), [false, false]),
         ] {
             assert_eq!(["a", "b"].map(|file| one.is_read_of(&ObjectId::new(file))), is_read_of);
         }

@@ -98,12 +98,18 @@ fn beside(line: &str, own: &str, number: usize) -> Option<Beside> {
     let (start, end) = before.split_once(&digits)?;
     let is_short =
         start.chars().count() + end.chars().count() <= BESIDE && !end.contains(char::is_alphanumeric);
-    let is_its = digits.parse() == Ok(number) && start.trim_start().len() <= 1;
+    let is_line_number = digits.parse() == Ok(number) && start.trim_start().len() <= 1;
     let width = start.starts_with(' ').then_some(start.len() + digits.len());
     let zeros = digits.starts_with('0');
     let width = if zeros { Some(start.len() + digits.len()) } else { width };
     let start = start.trim_start().to_owned();
-    (is_short && is_its).then(|| Beside { start, width, zeros, end: end.to_owned(), is_numbered: true })
+    (is_short && is_line_number).then(|| Beside {
+        start,
+        width,
+        zeros,
+        end: end.to_owned(),
+        is_numbered: true,
+    })
 }
 
 impl Beside {

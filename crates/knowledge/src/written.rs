@@ -87,7 +87,7 @@ impl<'a> Leaves<'a> {
         let is_it =
             |name: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
         let (mut added, mut edits) = (None::<String>, Vec::new());
-        let (mut is_its, mut old, mut new) = (false, String::new(), String::new());
+        let (mut is_in_file, mut old, mut new) = (false, String::new(), String::new());
         for line in patch.lines().chain(["*** End Patch"]) {
             let (mark, text) = line.split_at_checked(1).unwrap_or_default();
             let ends = line.starts_with("*** ") || mark == "@";
@@ -97,14 +97,14 @@ impl<'a> Leaves<'a> {
             }
             let named = |what: &str| line.strip_prefix(what).map(|name| is_it(name.trim()));
             if let Some(named) = named("*** Add File: ") {
-                is_its = named;
+                is_in_file = named;
                 added = named.then(String::new).or(added);
             } else if line.starts_with("*** ") {
-                is_its = named("*** Update File: ").unwrap_or_default();
-            } else if let (Some(added), true, "+") = (&mut added, is_its, mark) {
+                is_in_file = named("*** Update File: ").unwrap_or_default();
+            } else if let (Some(added), true, "+") = (&mut added, is_in_file, mark) {
                 *added += text;
                 added.push('\n');
-            } else if is_its {
+            } else if is_in_file {
                 for (side, marks) in [(&mut old, " -"), (&mut new, " +")] {
                     if !mark.is_empty() && marks.contains(mark) {
                         *side += text;
