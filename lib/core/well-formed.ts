@@ -1,6 +1,6 @@
 /**
- * Texts without halves of surrogate pairs. A host that cuts a text after so many characters may cut a pair in two; UTF-8 has no
- * form of the halves, so the store has U+FFFD in their place, and so has what the model gets.
+ * Texts without halves of surrogate pairs. A host that cuts a text after a number of characters may cut a pair in two; UTF-8 has no
+ * form of the halves, so the store has U+FFFD in their place, and so has the text that the model gets.
  */
 import { setField } from './fields.ts'
 

@@ -372,7 +372,7 @@ export class Gateway {
   }
 }
 
-/** A request that was understood, and what goes out for it. */
+/** A request that was understood, and the bytes that are sent for it. */
 interface Edited {
   request: ModelRequest
   sender: Sender

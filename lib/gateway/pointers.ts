@@ -51,7 +51,7 @@ export function withTargets(sent: object[], own: readonly object[], { targets }:
   })
 }
 
-/** The reference to a result, if it is not shown as it is. `text` is what goes out for it; undefined if it became a line. */
+/** The reference to a result, if it is not shown as it is. `text` is sent in its place; undefined if it became a line. */
 function referenceTo(callId: string, text: string | undefined): string | undefined {
   if (text === undefined) return `toolcall_ref id=${callId} tool=read`
   return text.startsWith('toolcall_ref id=') ? text.split('\n', 1)[0] : undefined

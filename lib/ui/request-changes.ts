@@ -120,12 +120,12 @@ function addedPart(part: Part): PartChange {
 
 function reasonFor(part: PartKind, kind: ChangeKind, text: string): string {
   if (part === 'output') {
-    if (kind === 'removed') return 'old: its call is one line now, or left with it; the text comes back by its id'
-    return isReference(text) ? 'no longer worth its place; the text comes back by the id in this line' : 'long: its beginning and end, or where the same text is above'
+    if (kind === 'removed') return 'old: its call is one line now, or left with it; its id brings the text back'
+    return isReference(text) ? 'no longer worth its place; the id in this line brings the text back' : 'long: its beginning and end, or where the same text is above'
   }
-  if (part === 'call') return kind === 'removed' ? 'old: one line stands for it, where it still matters' : 'its arguments are old; they come back by the id'
+  if (part === 'call') return kind === 'removed' ? 'old: one line replaces it, where it still matters' : 'its arguments are old; the id brings them back'
   if (part === 'reasoning') return 'old reasoning'
-  return kind === 'removed' ? 'left with what it was about' : 'old: its beginning is kept'
+  return kind === 'removed' ? 'left with its subject' : 'old: its beginning is kept'
 }
 
 function isReference(text: string): boolean {

@@ -212,7 +212,7 @@ export class Managed implements Policy {
     this.#odds.answered({ at, isPrompt, model, prompt, cached, written: prompt - cached, systemTokens: this.#setting.systemTokens, isChanged, lifetimeMs: this.#setting.cache.lifetimeMs })
   }
 
-  /** Returns what goes out now. */
+  /** Returns the request to send now. */
   #request(): ReplayBlock[] {
     const tools = this.#areAppended ? this.#given?.leaf : undefined
     return [this.#system, ...this.#visible.flatMap((one) => (one.entry.key === tools ? [...one.blocks, this.#tools] : one.blocks))]
