@@ -47,7 +47,7 @@ describe('a session of the real Pi', () => {
   test('with the context manager has the paid price, and that of plain Pi', async () => {
     const managed = await recorded(withExtension(join(temporaryFolder(), 'context.db'), SOON))
     const plain = await recorded({})
-    expect(managed.cost).toBeLessThan(0.8 * plain.cost)
+    expect(managed.cost).toBeLessThan(0.85 * plain.cost)
     const [report, other] = [await replayed(managed.file), await replayed(plain.file)]
     expect([report.isManaged, other.isManaged]).toEqual([true, false])
     expect(other.recordedSaved).toBeUndefined()

@@ -74,8 +74,9 @@ The context manager's own settings
   --per-turn N          how many tool results of a turn stay active (default 5)
   --turns-back N        for how many turns results stay active (default 3)
   --only-at-user-turn   collapse only at the start of a user's turn
-  --debt-cap SHARE      the share of what was spent that rolls may have cost
-                        beyond what they have saved, or none (default 0.05)
+  --debt-cap SHARE      the share of what the session would have cost that
+                        rolls may have cost beyond what they have saved, besides
+                        5,000 tokens; 0 without these, or none (default 0.03)
 
 As a check
   --save-baseline FILE  save the figures of "pi-context-manager"

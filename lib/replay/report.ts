@@ -4,6 +4,7 @@ import type { OwnPhrases } from './missed/phrases.ts'
 import type { Lifetime } from './policies/managed.ts'
 import type { ManagerOptions, PolicyName, PolicyRequest } from './policies/policy.ts'
 import type { Format, Message, Prices } from '../recordings/index.ts'
+import type { AboveBound, Crossing } from './prefixes.ts'
 import type { Loss, RecordUse } from './record.ts'
 import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
 
@@ -68,6 +69,10 @@ export interface SessionReport {
   /** Its savings then against plain Pi by its own account, in `unit`; only if it ran. */
   recordedSaved?: number
   policies: Partial<Record<PolicyName, TallyFigures>>
+  /** The size from which on the session costs more than with rolls; absent if it never does for good. */
+  crossing?: Crossing
+  /** Beginnings of the session that cost more than the bound on rolls allows. */
+  bound?: AboveBound
   /** For the picture. */
   details: Details
 }

@@ -14,6 +14,7 @@ import { openPolicy } from './policies/open.ts'
 import type { PolicyMoment, Policy, PolicyName, PolicyRequest, Setting } from './policies/policy.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import type { Before } from './record.ts'
+import { aboveBound, crossingOf } from './prefixes.ts'
 import { Regime } from './regime.ts'
 import type { Details, ReplayOptions, SessionReport } from './report.ts'
 import type { Survey } from './survey.ts'
@@ -221,6 +222,7 @@ class Run {
       figures.bound = this.#complete(own, undefined, versus, plain)
       series.bound = this.#bound.series
     }
+    const [crossing, bound] = [crossingOf(series), aboveBound(series, this.#price)]
     return {
       file,
       id: origin.id,
@@ -250,6 +252,8 @@ class Run {
       isManaged: this.#survey.isManaged,
       ...(this.#survey.isManaged && { recordedSaved: this.#saved }),
       policies: figures,
+      ...(crossing !== undefined && { crossing }),
+      ...(bound !== undefined && { bound }),
       details: {
         series,
         byLabel,

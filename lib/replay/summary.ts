@@ -7,6 +7,8 @@ import { addUses, noUses } from './missed/uses.ts'
 import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
+import { CrossingSums } from './prefixes.ts'
+import type { Crossings } from './prefixes.ts'
 import type { Format } from '../recordings/index.ts'
 import type { SessionReport } from './run.ts'
 import type { TallyFigures } from './tally.ts'
@@ -47,6 +49,8 @@ export interface Summary {
   accounts?: Account[]
   /** The losses of the provider's cache: their number, causes and cost. */
   losses?: LossSums
+  /** The size from which on sessions with a long window cost more than with rolls. */
+  crossings?: Crossings
   /** The calls of these sessions that count nowhere, and the dollars that were paid for them, answers included. */
   leftOut?: {
     /** Calls that are no part of the conversations. */
@@ -69,6 +73,7 @@ export class ReplaySums {
   readonly #policies = new Map<PolicyName, Sum>()
   readonly #accounts = new Accounts()
   readonly #losses = noLosses()
+  readonly #crossings = new CrossingSums()
   readonly #leftOut: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, repeated: { calls: 0, cost: 0 }, doubtful: 0 }
   readonly #bySource: Partial<Record<SessionOrigin, OriginSums>> = {}
 
@@ -86,6 +91,7 @@ export class ReplaySums {
     this.#leave(report)
     this.#accounts.add(report)
     addLosses(this.#losses, report.regime.losses)
+    this.#crossings.add(report.regime.window, report.crossing)
     const plainCost = plainCostOf(report)
     this.#share(report)
     const piCost = report.policies.pi?.cost ?? 0
@@ -154,7 +160,8 @@ export class ReplaySums {
       }
       worst[name] = most
     }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, accounts: this.#accounts.all, losses: this.#losses, leftOut: this.#leftOut, worst }
+    const crossings = this.#crossings.sums
+    return { ...(crossings !== undefined && { crossings }), sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, accounts: this.#accounts.all, losses: this.#losses, leftOut: this.#leftOut, worst }
   }
 }
 

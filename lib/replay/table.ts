@@ -122,8 +122,8 @@ export function summaryTable(summary: Summary, paint: Paint = PLAIN, width = USU
 export function verdictLines(summary: Summary, paint: Paint): string | undefined {
   const verdict = verdictOf(summary)
   if (verdict === undefined) return undefined
-  const losses = verdict.losses === undefined ? '' : `${verdict.losses}\n`
-  return `${verdict.saves ? paint.good(verdict.cost) : paint.own(verdict.cost)}\n${losses}${verdict.fetch}`
+  const more = [verdict.losses, verdict.window].flatMap((sentence) => (sentence === undefined ? [] : [`${sentence}\n`])).join('')
+  return `${verdict.saves ? paint.good(verdict.cost) : paint.own(verdict.cost)}\n${more}${verdict.fetch}`
 }
 
 /** The figures of the policies: as many tables, one below the other, as the width needs. */

@@ -77,12 +77,14 @@ export type ByLabel = Record<string, number>
 export interface Series {
   tokens: number[]
   cost: number[]
+  /** The part of `cost` that reading text again has cost. */
+  again?: number[]
 }
 
 /** Sums up the requests of one policy. */
 export class Tally {
   readonly name: PolicyName
-  readonly series: Series = { tokens: [], cost: [] }
+  readonly series: Series & { again: number[] } = { tokens: [], cost: [], again: [] }
   readonly rolls: RollRecord[] = []
   readonly byLabel: ByLabel = {}
   /** Files that had to be read once more. */
@@ -115,6 +117,7 @@ export class Tally {
     if (moment.isRepeated === true) return
     this.#calls += 1
     this.series.cost.push(this.#cost)
+    this.series.again.push(this.#rereadCost)
   }
 
   /** The answer of the recording, with its blocks. */
@@ -131,6 +134,7 @@ export class Tally {
     this.#cost += perToken(moment.prices.output) * answerTokens
     this.#rereadCost += this.#cost - before
     this.series.cost[this.series.cost.length - 1] = this.#cost
+    this.series.again[this.series.again.length - 1] = this.#rereadCost
   }
 
   /** The sums. */

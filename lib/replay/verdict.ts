@@ -3,6 +3,7 @@ import { dayOf, difference, tokens } from '../ui/index.ts'
 import type { Account, AccountKind } from './accounts.ts'
 import { lossSentence } from './losses.ts'
 import type { Format } from '../recordings/index.ts'
+import { crossingSentence } from './prefixes.ts'
 import type { SessionReport } from './run.ts'
 import type { OriginSums, Summary } from './summary.ts'
 import type { TallyFigures } from './tally.ts'
@@ -15,6 +16,8 @@ interface Verdict {
   cost: string
   /** The number of losses of the provider's cache, and their cost; undefined where unknown or none. */
   losses: string | undefined
+  /** The size from which on a session with a long window costs more than one that rolls; undefined without such a session. */
+  window: string | undefined
   /** A sentence about what the agent would have had to fetch again. */
   fetch: string
   /** True if the context manager costs less than what the sessions cost without it. */
@@ -31,7 +34,7 @@ export function verdictOf(summary: Summary): Verdict | undefined {
   if (!(plain > 0)) return undefined
   const cost = accounts.map((account) => sentenceOf(account, unit)).join(' ')
   const losses = lossSentence(summary.losses, (amount) => price(amount, unit))
-  return { headline: headlineOf(accounts, plain, own.cost, unit), cost, losses, fetch: fetched(own, calls), saves: own.cost < plain }
+  return { headline: headlineOf(accounts, plain, own.cost, unit), cost, losses, window: crossingSentence(summary.crossings), fetch: fetched(own, calls), saves: own.cost < plain }
 }
 
 /** The accounts of a summary that has none, as one of an earlier version. */

@@ -36,12 +36,13 @@ pub struct StayOptions {
     /// The model's prose, and long texts of users.
     #[napi(ts_type = "'keep' | number")]
     pub prose: Option<Either<String, f64>>,
-    /// The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
+    /// The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 3, and 4.5 from the
     /// 40th call on; 0.42 of that if only outputs and arguments can leave.
     pub weight: Option<f64>,
-    /// The share of what the session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
-    /// It bounds how far a session can fall behind one in which nothing leaves. A dead cache, a full window and rolls that a
-    /// user asks for are exempt. Default 0.05.
+    /// The share of what the agent's own requests would have cost that rolls may have cost beyond what they have saved since,
+    /// besides 5,000 fresh tokens. It bounds how far any session can fall behind one in which nothing leaves. 0: nothing at all,
+    /// those tokens included; `none`: no bound, and text leaves once it has paid its price once instead of twice. A dead cache, a
+    /// full window and rolls that a user asks for are exempt. Default 0.03.
     #[napi(ts_type = "'none' | number")]
     pub debt_cap: Option<Either<String, f64>>,
 }

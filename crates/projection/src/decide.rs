@@ -121,7 +121,11 @@ impl Ledger {
         let is_free = part < 1.0;
         let worth = |cut: &Cut| {
             let affords = is_free || cut.gain > 0.0 || self.affords(cut.most, policy);
-            if affords { cut.rent + cut.gain - (cut.cost + cut.lost) * part } else { f64::NEG_INFINITY }
+            if affords {
+                cut.rent + cut.gain - (policy.times * cut.cost + cut.lost) * part
+            } else {
+                f64::NEG_INFINITY
+            }
         };
         let best = self.best(policy, worth)?;
         if worth(&best) < 0.0 {
@@ -129,7 +133,9 @@ impl Ledger {
         }
         let reason = match best {
             Cut { cost, .. } if cost <= 0.0 => RollReason::Free,
-            Cut { cost, rent, lost, gain, .. } if rent + gain >= cost + lost => RollReason::Pays,
+            Cut { cost, rent, lost, gain, .. } if rent + gain >= policy.times * cost + lost => {
+                RollReason::Pays
+            }
             _ => RollReason::Pressure,
         };
         Some(self.roll(policy, best, reason))

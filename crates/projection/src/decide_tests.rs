@@ -63,7 +63,8 @@ fn short_turn_counts_only_its_own_calls() {
     assert_eq!(ten_calls(0, 2).below_a_step(&policy, 10_000, 5_000), 5_000.0 * EXACT.read);
 }
 
-/// The maximum cost of rolls now: an eighth of the session's cost, less the excess of earlier rolls over their savings.
+/// The maximum cost of rolls now: an eighth of the cost of the client's own requests, less the excess of earlier rolls over
+/// their savings.
 #[rstest]
 #[case::nothing_spent(&[], 0.0)]
 #[case::fresh_tokens(&[Do::Call], 10_000.0 * 1.25 / 8.0)]
@@ -74,12 +75,13 @@ fn short_turn_counts_only_its_own_calls() {
 #[case::two_were(&[Do::Call, Do::Pay(500.0), Do::Pay(300.0)], 10_000.0 * 1.25 / 8.0 - 800.0)]
 #[case::it_saves_at_each_call(
     &[Do::Call, Do::Roll, Do::DeadCall, Do::Call, Do::Call],
-    (10_000.0 * 1.25 + 2_000.0 * (1.25 + 2.0 * 0.125)) / 8.0 + 8_000.0 * (1.25 + 2.0 * 0.125)
+    (10_000.0 * 1.25 + 10_000.0 * (1.25 + 2.0 * 0.125)) / 8.0 + 8_000.0 * (1.25 + 2.0 * 0.125)
 )]
 #[case::above_a_step_it_saves_more(
     &[Do::Call, Do::Roll, Do::DearCall],
-    (10_000.0 * 1.25 + 3.0 * 2_000.0 * 1.25) / 8.0 + 3.0 * 8_000.0 * 0.125
+    (10_000.0 * 1.25 + 3.0 * (2_000.0 * 1.25 + 8_000.0 * 0.125)) / 8.0 + 3.0 * 8_000.0 * 0.125
 )]
+#[case::a_roll_was_paid_and_charged(&[Do::Call, Do::Pay(500.0), Do::Call], (10_000.0 * (1.25 + 0.125) - 500.0) / 8.0 - 500.0)]
 #[case::undone_it_saves_nothing(&[Do::Call, Do::Roll, Do::Undo, Do::DeadCall], 10_000.0 * (1.25 + 1.25) / 8.0)]
 fn debt_cap_bounds_the_cost_of_rolls(#[case] all: &[Do], #[case] most: f64) {
     let mut ledger = Ledger::new(0);
@@ -89,6 +91,8 @@ fn debt_cap_bounds_the_cost_of_rolls(#[case] all: &[Do], #[case] most: f64) {
         one.to(&mut ledger, &policy);
     }
     assert!(ledger.affords(most, &policy) && !ledger.affords(most + 1.0, &policy));
+    let with_slack = Policy { slack: 700.0, ..policy.clone() };
+    assert!(ledger.affords(most + 700.0, &with_slack) && !ledger.affords(most + 701.0, &with_slack));
     assert!(ledger.affords(0.0, &Policy { debt_cap: -1e9, ..policy.clone() }), "a free roll can be afforded");
     assert!(ledger.affords(1e9, &Policy { debt_cap: f64::INFINITY, ..policy }), "without a bound");
 }

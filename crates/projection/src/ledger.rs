@@ -56,6 +56,8 @@ pub struct Ledger {
     spent: f64,
     /// The cost of all rolls, less what the removed text has saved since. Negative once they have paid.
     debt: f64,
+    /// The cost of rolls that no call has been charged for yet.
+    unspent: f64,
     /// Tokens by which rolls have shortened the request, as it is now.
     removed: i64,
     /// The reasoning that is shown.
@@ -157,6 +159,7 @@ impl Ledger {
         let price = if policy.cache_dead { policy.prices.write } else { policy.prices.read };
         self.calls += 1;
         self.spent += charge.cost(&policy.prices) * factor;
+        self.unspent = 0.0;
         self.debt -= self.removed as f64 * price * factor;
         self.clock += policy.prices.read * factor;
         if self.is_rebuilding {
@@ -180,11 +183,24 @@ impl Ledger {
     /// Notes the cost of an executed roll, if the provider still has the tokens that it writes again.
     pub fn pay(&mut self, roll: &Roll) {
         self.debt += roll.most;
+        self.unspent += roll.most;
     }
 
-    /// True if rolls may cost this much more now.
+    /// The cost so far of the client's own requests, had nothing left them: the session's, without the cost of rolls and with
+    /// their savings.
+    fn untouched(&self) -> f64 {
+        self.spent + self.unspent - self.debt
+    }
+
+    /// The cost of rolls that is allowed now, if the session is never to cost more than `1 + debt_cap` times the client's own
+    /// requests and the slack, whatever comes.
+    fn room(&self, policy: &Policy) -> f64 {
+        policy.debt_cap * self.untouched() + policy.slack - self.debt
+    }
+
+    /// True if a roll may cost this much now.
     pub(super) fn affords(&self, cost: f64, policy: &Policy) -> bool {
-        cost <= 0.0 || policy.debt_cap.is_infinite() || self.debt + cost <= policy.debt_cap * self.spent
+        cost <= 0.0 || policy.debt_cap.is_infinite() || cost <= self.room(policy)
     }
 
     /// The calls until rolls may cost this much, if nothing else changes; `None` if they never may.
@@ -194,8 +210,9 @@ impl Ledger {
         }
         let total = self.total_tokens();
         let price = policy.prices.read * policy.price_steps.factor_at(total);
-        let nearer = self.removed as f64 * price + policy.debt_cap * total as f64 * price;
-        (nearer > 0.0).then(|| (self.debt + cost - policy.debt_cap * self.spent) / nearer)
+        let saved = self.removed as f64 * price;
+        let nearer = saved + policy.debt_cap * (total as f64 * price + saved);
+        (nearer > 0.0).then(|| (cost - self.room(policy)) / nearer)
     }
 
     /// Changes the reference that would replace an item in a roll. The rent that it has paid stays paid.

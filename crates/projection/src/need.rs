@@ -18,7 +18,7 @@
 //!
 //! `lambda` weighs a missed use against a token: it costs a user who waits, and a model that continues from memory.
 
-use super::{Binding, DEBT_CAP, Prices};
+use super::{Binding, DEBT_CAP, LONG_SLACK, Prices, SLACK, TIMES};
 
 /// The factor by which a token costs more with a dead cache, where it is written again and not read.
 pub const DEAD_CACHE: f64 = 4.0;
@@ -64,14 +64,14 @@ impl Need {
     /// The weight of a missed use if outputs, arguments, calls, reasoning and prose can leave, from this many calls on. In a
     /// long session, the model returns more often to what it has seen; in a short one, few calls are left that could.
     /// docs/economics.md shows the front on which these values lie.
-    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.0), (40, 6.8)];
+    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.0), (40, 4.5)];
 
     /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
 
     /// The same on a model whose reasoning a change would cost. There text waits for the user's turn, when much has become
     /// stale at once. docs/economics.md shows what these values and their neighbours cost and hide.
-    pub const LAMBDAS_BOUND: [(u64, f64); 2] = [(0, 4.0), (40, 9.0)];
+    pub const LAMBDAS_BOUND: [(u64, f64); 2] = [(0, 3.0), (40, 4.5)];
 
     /// The weight of a missed use after this many model calls.
     #[must_use]
@@ -141,8 +141,8 @@ pub struct Stays {
     /// The weight of a missed use, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
     /// [`Need::LAMBDAS`], or a [part](Need::OF_OUTPUTS) of it if only outputs and arguments can leave.
     pub weight: Option<f64>,
-    /// The share of what the session has spent that rolls may have cost beyond what they have saved. Infinite: no bound.
-    /// Default: [`DEBT_CAP`].
+    /// The share of what the client's own requests would have cost that rolls may have cost beyond what they have saved, and
+    /// [`SLACK`]; 0: nothing at all, slack included. Infinite: no bound. Default: [`DEBT_CAP`].
     pub debt_cap: Option<f64>,
 }
 
@@ -158,7 +158,25 @@ impl Stays {
     pub(crate) fn debt_cap(&self) -> f64 {
         self.debt_cap.unwrap_or(DEBT_CAP)
     }
+
+    /// The number of times its price that the text of a roll must have paid: once without a bound.
+    pub(crate) fn times(&self) -> f64 {
+        if self.debt_cap().is_infinite() { 1.0 } else { TIMES }
+    }
+
+    /// The cost of rolls beyond that share that is allowed, in fresh input tokens.
+    pub(crate) fn slack(&self, binding: Binding, prices: Prices) -> f64 {
+        let is_long = binding.is_strict() && prices.write >= LONG_WRITE;
+        match self.debt_cap() {
+            0.0 => 0.0,
+            _ if is_long => LONG_SLACK,
+            _ => SLACK,
+        }
+    }
 }
+
+/// From this price on, a written token is one that is kept for an hour.
+const LONG_WRITE: f64 = 1.9;
 
 #[cfg(test)]
 mod tests {
@@ -169,12 +187,12 @@ mod tests {
     const KEEP: Stay = Stay::Keep;
     const NEEDED: Stay = Stay::Needed;
 
-    /// In a session of 40 calls a missed use weighs 6.8.
+    /// In a session of 40 calls a missed use weighs 4.5.
     #[rstest]
-    #[case::everything_can_leave([NEEDED, NEEDED, NEEDED], true, None, 6.8)]
-    #[case::only_outputs_and_arguments([NEEDED, NEEDED, NEEDED], false, None, 0.42 * 6.8)]
-    #[case::a_person_keeps_all_else([KEEP, KEEP, KEEP], true, None, 0.42 * 6.8)]
-    #[case::but_for_calls([KEEP, Stay::Calls(9), KEEP], true, None, 6.8)]
+    #[case::everything_can_leave([NEEDED, NEEDED, NEEDED], true, None, 4.5)]
+    #[case::only_outputs_and_arguments([NEEDED, NEEDED, NEEDED], false, None, 0.42 * 4.5)]
+    #[case::a_person_keeps_all_else([KEEP, KEEP, KEEP], true, None, 0.42 * 4.5)]
+    #[case::but_for_calls([KEEP, Stay::Calls(9), KEEP], true, None, 4.5)]
     #[case::set_by_a_person([KEEP, KEEP, KEEP], false, Some(2.0), 2.0)]
     fn missed_use_is_weighed_by_what_can_leave(
         #[case] all: [Stay; 3],
@@ -191,5 +209,24 @@ mod tests {
     fn debt_cap_has_a_default() {
         let of = |debt_cap| Stays { debt_cap, ..Stays::default() }.debt_cap();
         assert_eq!([of(None), of(Some(0.5))], [DEBT_CAP, 0.5]);
+        let times = |debt_cap| Stays { debt_cap, ..Stays::default() }.times();
+        assert_eq!([times(None), times(Some(0.0)), times(Some(f64::INFINITY))], [TIMES, TIMES, 1.0]);
+    }
+
+    #[rstest]
+    #[case::usual(None, Binding::None, 1.25, SLACK)]
+    #[case::an_hour(None, Binding::Keeps, 2.0, SLACK)]
+    #[case::bound(None, Binding::Drops, 1.25, SLACK)]
+    #[case::bound_on_an_hour(None, Binding::Refuses, 2.0, LONG_SLACK)]
+    #[case::set_by_a_person(Some(0.5), Binding::Drops, 2.0, LONG_SLACK)]
+    #[case::nothing_at_all(Some(0.0), Binding::Drops, 2.0, 0.0)]
+    fn the_slack_beyond_the_bound(
+        #[case] debt_cap: Option<f64>,
+        #[case] binding: Binding,
+        #[case] write: f64,
+        #[case] slack: f64,
+    ) {
+        let stays = Stays { debt_cap, ..Stays::default() };
+        assert_eq!(stays.slack(binding, Prices::new(0.1, write)), slack);
     }
 }

@@ -3,9 +3,21 @@
 use super::prices::Prices;
 use super::{Binding, PriceSteps, Reach};
 
-/// The share of what a session has spent that its rolls may have cost more than they have saved so far. It bounds how far a
-/// session can fall behind one in which nothing ever leaves.
-pub const DEBT_CAP: f64 = 0.05;
+/// The share of what the client's own requests would have cost that rolls may have cost more than they have saved so far. It
+/// bounds how far a session can fall behind one in which nothing ever leaves.
+pub const DEBT_CAP: f64 = 0.03;
+
+/// The cost of rolls beyond that share that is allowed, in fresh input tokens: the first rolls of a session come before it has spent
+/// much.
+pub const SLACK: f64 = 5_000.0;
+
+/// The same on models that bind reasoning, with a cache of an hour: there, text waits for the user, and a roll saves so much
+/// that waiting costs more.
+pub const LONG_SLACK: f64 = 20_000.0;
+
+/// The number of times its price that the text of a roll must have paid. At equal misses everything from one to three costs the same;
+/// two is the least that keeps short sessions from rolls that they don't earn back.
+pub const TIMES: f64 = 2.0;
 
 /// The inputs of a decision besides the ledger.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +32,13 @@ pub struct Policy {
     pub lambda: f64,
     /// The distance within which the provider finds a cached prefix.
     pub reach: Reach,
-    /// The share of what was spent that rolls may have cost more than they have saved ([`DEBT_CAP`]); infinite for no bound.
+    /// The share of what the client's own requests would have cost that rolls may have cost more than they have saved
+    /// ([`DEBT_CAP`]); infinite for no bound.
     pub debt_cap: f64,
+    /// The cost beyond that share that is allowed, in fresh input tokens ([`SLACK`]).
+    pub slack: f64,
+    /// The number of times its price that the text of a roll must have paid ([`TIMES`]).
+    pub times: f64,
     /// The provider's cache is gone: idle for too long, another model, a compaction by the host, a rebuilt request. Everything
     /// stale can leave for free.
     pub cache_dead: bool,
@@ -53,6 +70,8 @@ impl Policy {
             lambda: 0.0,
             reach: Reach::AnyPrefix,
             debt_cap: f64::INFINITY,
+            slack: 0.0,
+            times: 1.0,
             cache_dead: false,
             kept: 1.0,
             context_window: 0,

@@ -70,7 +70,7 @@ function overview(summary: Summary, single: boolean): string {
   const head =
     verdict === undefined
       ? '<h1>What your sessions would have cost</h1>'
-      : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p>${verdict.losses === undefined ? '' : `<p>${escape(verdict.losses)}</p>`}<p>${escape(verdict.fetch)}</p>`
+      : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p>${[verdict.losses, verdict.window].map((sentence) => (sentence === undefined ? '' : `<p>${escape(sentence)}</p>`)).join('')}<p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && before !== undefined) {
     const ratio = own.costVsPlain ?? own.costVsPi

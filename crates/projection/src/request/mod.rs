@@ -86,6 +86,9 @@ impl Request {
                 (None, None) => Reach::AnyPrefix,
             },
             debt_cap: self.segments.stays.debt_cap(),
+            // The ledger counts estimated tokens, and the slack is of the model's own.
+            slack: self.segments.stays.slack(call.binding, call.prices) / factor,
+            times: self.segments.stays.times(),
             turn_is_over: self.segments.turn_is_over,
             cache_dead: idle || switched || kept == 0.0,
             kept,
@@ -235,6 +238,8 @@ mod tests {
             lambda: 7.0,
             reach: Reach::Endings(3),
             debt_cap: 0.25,
+            slack: crate::SLACK / 2.0,
+            times: crate::TIMES,
             context_window: 100_000,
             only_at_user_turn: true,
             at_user_turn: true,

@@ -1,0 +1,110 @@
+/**
+ * Measures the rule on the cache that each session had: what it costs beside what was sent (`recorded`), and what it hides.
+ *
+ *   node lab/grid.mjs [--half even|odd] [--weights 3,5,...] [--read .1,.05] [--hours 0,1] [--bindings none,drops] [--write] FOLDER...
+ *
+ * `--weights` are weights of a missed use for a whole session, besides the product's own; `--read` are prices of a cached token in fresh
+ * ones (default: each model's own), `--hours` are 0 for five minutes and 1 for an hour (default: as recorded). `--write` puts the
+ * table into docs/economics.md. Needs the build.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { CACHES } from '../dist/replay/cache.js'
+import { OwnPhrases } from '../dist/replay/missed/phrases.js'
+import { openRecording, sessionFiles } from '../dist/recordings/open.js'
+import { ratioPrices } from '../dist/recordings/prices.js'
+import { replaySession } from '../dist/replay/run.js'
+import { survey } from '../dist/replay/survey.js'
+
+const BEGIN = '<!-- grid: written by lab/grid.mjs -->'
+const END = '<!-- end of the grid -->'
+const HOUR_WRITE = 2
+const SHORT_WRITE = 1.25
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { half: { type: 'string' }, weights: { type: 'string' }, read: { type: 'string' }, hours: { type: 'string' }, bindings: { type: 'string' }, write: { type: 'boolean' } },
+})
+if (positionals.length === 0) {
+  console.error('usage: node lab/grid.mjs [--half even|odd] [--weights LIST] [--read LIST] [--hours LIST] [--bindings LIST] [--write] FOLDER...')
+  process.exit(2)
+}
+const listOf = (text) => (text === undefined ? [undefined] : text.split(','))
+
+const rows = []
+for (const folder of positionals) {
+  const sessions = await sessionsOf(folder)
+  for (const read of listOf(values.read)) {
+    for (const hour of listOf(values.hours)) {
+      for (const binding of listOf(values.bindings)) {
+        for (const weight of [undefined, ...(values.weights === undefined ? [] : values.weights.split(','))]) {
+          const row = await measure(sessions, { read, hour, binding, weight })
+          rows.push([basename(folder), sessions.list.length, read ?? 'own', hour === undefined ? 'recorded' : hour === '1' ? 'an hour' : 'five minutes', binding ?? 'own', weight ?? 'product', ...row])
+          console.error(rows.at(-1).join('  '))
+        }
+      }
+    }
+  }
+}
+const heads = ['sessions', 'number', '`r`', 'lifetime', 'reasoning', 'weight', 'over `recorded`', 'dearest', 'strong misses', 'probable harm', 'beginnings above the bound']
+const line = (cells) => `| ${cells.join(' | ')} |`
+const table = [line(heads), line(heads.map((_, at) => (at === 0 ? '---' : '--:'))), ...rows.map(line)].join('\n')
+console.log(table)
+if (values.write) {
+  const page = fileURLToPath(new URL('../docs/economics.md', import.meta.url))
+  const old = readFileSync(page, 'utf8')
+  const [from, to] = [old.indexOf(BEGIN), old.indexOf(END)]
+  if (from < 0 || to < 0) throw new Error('docs/economics.md has lost the markers of the grid')
+  writeFileSync(page, `${old.slice(0, from + BEGIN.length)}\n\n${table}\n\n${old.slice(to)}`)
+}
+
+/** The sessions of a folder, each call once, and the phrases that models write on their own. */
+async function sessionsOf(folder) {
+  const phrases = new OwnPhrases()
+  const [charged, list] = [new Set(), []]
+  let index = 0
+  for await (const file of sessionFiles(folder)) {
+    const recording = await openRecording(file).catch(() => undefined)
+    if (recording === undefined) continue
+    await phrases.learn(recording)
+    const found = await survey(recording, () => {}, charged)
+    if (found.calls === 0) continue
+    const isAsked = values.half === undefined || index % 2 === (values.half === 'even' ? 0 : 1)
+    index += 1
+    if (isAsked) list.push({ recording, found })
+  }
+  return { list, phrases }
+}
+
+async function measure({ list, phrases }, { read, hour, binding, weight }) {
+  const sums = { own: 0, plain: 0, calls: 0, strong: 0, harm: 0, dearest: 0, above: 0, all: 0 }
+  for (const { recording, found } of list) {
+    const isOwn = hour === undefined
+    const report = await replaySession(recording, found, {
+      policies: ['recorded', 'append', 'pi-context-manager'],
+      cache: isOwn ? CACHES.plain : hour === '1' ? CACHES['anthropic-1h'] : CACHES.anthropic,
+      window: 200_000,
+      phrases,
+      record: { cache: isOwn, lifetime: isOwn, window: true, losses: true },
+      ...(read !== undefined && { prices: ratioPrices(Number(read), hour === '1' ? HOUR_WRITE : SHORT_WRITE) }),
+      manager: {
+        ...{ perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600 },
+        ...(binding !== undefined && { binding }),
+        ...(weight !== undefined && { open: { stay: { weight: Number(weight) } } }),
+      },
+    })
+    const { recorded, 'pi-context-manager': own } = report.policies
+    sums.own += own.cost
+    sums.plain += recorded.cost
+    sums.calls += report.calls
+    sums.strong += own.missedUses.toolText.strong
+    sums.harm += own.missedUses.probableHarm
+    sums.dearest = Math.max(sums.dearest, own.cost / recorded.cost)
+    sums.above += report.bound?.above ?? 0
+    sums.all += report.bound?.calls ?? 0
+  }
+  const rate = (count) => ((100 * count) / sums.calls).toFixed(1)
+  return [(sums.own / sums.plain).toFixed(3), sums.dearest.toFixed(2), rate(sums.strong), rate(sums.harm), `${sums.above} of ${sums.all}`]
+}
