@@ -85,6 +85,7 @@ impl Engine {
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
             state.taken.push(one);
         }
+        self.inner.note_whole(&mut state).await?;
         let age = if begins { USER_TURN_PULL_AGE_MS } else { PULL_AGE_MS };
         if is_over || (0..age).contains(&call.now_ms.saturating_sub(state.session.pulled_ms)) {
             self.inner.refresh(&mut state).await?;
@@ -174,6 +175,7 @@ impl Engine {
                 state.taken.push(one);
             }
         }
+        self.inner.note_whole(&mut state).await?;
         let State { request, session, unsent, .. } = &mut *state;
         request.segments.count_calls(request.made);
         unsent.date(&mut request.segments);

@@ -130,8 +130,12 @@ impl Inner {
             return Ok(());
         }
         let excerpt = match state.request.gated.remove(&object) {
-            Some(excerpt) => excerpt.filter(|_| !taking.record || taking.excerpts),
-            None if taking.record => None,
+            Some(Some(_)) if taking.record && !taking.excerpts => {
+                state.request.whole.push(object.clone());
+                None
+            }
+            Some(excerpt) => excerpt,
+            None if taking.record || state.request.rolled.was_whole(&object) => None,
             None => self.excerpt_of(&object, state.session.without_header(&object, &text)).await?,
         };
         let excerpt = excerpt.map(|excerpt| state.session.headed(&object, &excerpt));

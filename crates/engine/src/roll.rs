@@ -144,6 +144,19 @@ impl Inner {
         Ok(())
     }
 
+    /// Records which large outputs were sent whole, so that a resumed session sends them as they were.
+    pub async fn note_whole(&self, state: &mut State) -> Result<()> {
+        if state.request.whole.is_empty() {
+            return Ok(());
+        }
+        let whole = state.request.whole.clone();
+        // It leaves no reasoning behind a change.
+        let entry = RollEntry { whole, bound: true, ..RollEntry::default() };
+        self.note_roll(state, Fsync::WithSettle, entry).await?;
+        state.request.whole.clear();
+        Ok(())
+    }
+
     async fn note_roll(&self, state: &mut State, fsync: Fsync, entry: RollEntry) -> Result<()> {
         let note = |session: &mut Session, work: &mut Work| {
             work.chat.roll(&entry);

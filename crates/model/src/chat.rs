@@ -14,7 +14,8 @@
 //!                 "said": { "place": "a host's name for it", "lines": ["stale id=…"] },
 //!                 "listed": "the lines of the notices that one of these represents" },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
-//!               { "inserted": ["a text that the harness has put into the past"] }]
+//!               { "inserted": ["a text that the harness has put into the past"] },
+//!               { "results": [], "excerpts": [], "arguments": [], "whole": ["call_2"], "bound": true }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"], "records_evidence": true }
 //! ```

@@ -27,6 +27,8 @@ pub struct RollEntry {
     pub lines: Vec<ObjectId>,
     /// Those calls, among the ones whose results became references, whose file had other bytes by then.
     pub changed: Vec<ObjectId>,
+    /// Calls whose large results were sent whole, because nothing could be cut when they came.
+    pub whole: Vec<ObjectId>,
     /// The receipt for the removed text and its cost; `None` if it only undoes another one.
     pub receipt: Option<RollReceipt>,
     /// The reasoning behind the change also left, because the provider binds it to the text before it.
@@ -51,6 +53,7 @@ impl RollEntry {
                 .collect(),
             lines: ids("lines"),
             changed: ids("changed"),
+            whole: ids("whole"),
             receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
             bound: entry.get("bound") == Some(&Value::Bool(true)),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
@@ -75,6 +78,7 @@ impl RollEntry {
             call_digests: call_digests.collect(),
             lines: rest(&self.lines),
             changed: rest(&self.changed),
+            whole: rest(&self.whole),
             ..Self::default()
         };
         let has_any = left != Self::default();
@@ -95,6 +99,7 @@ impl RollEntry {
             call_digests,
             lines,
             changed,
+            whole,
             receipt,
             bound,
             undone,
@@ -106,6 +111,7 @@ impl RollEntry {
             ("pages", json!(call_digests)),
             ("lines", json!(lines)),
             ("changed", json!(changed)),
+            ("whole", json!(whole)),
         ];
         for (name, list) in others {
             if list != json!([]) {

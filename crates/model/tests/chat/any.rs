@@ -34,9 +34,15 @@ fn roll() -> impl Strategy<Value = RollEntry> {
         },
     );
     let words = prop::collection::vec("[0-9a-f]{11}", 0..3);
-    let more = (list(), words, prop::collection::vec(list(), 0..3), (list(), list()));
+    let more = (list(), words, prop::collection::vec(list(), 0..3), (list(), list(), list()));
     (list(), list(), more, prop::option::of(receipt), any::<[bool; 2]>()).prop_map(
-        |(results, arguments, (old_texts, words, pages, (lines, changed)), receipt, [bound, undone])| {
+        |(
+            results,
+            arguments,
+            (old_texts, words, pages, (lines, changed, whole)),
+            receipt,
+            [bound, undone],
+        )| {
             RollEntry {
                 results,
                 arguments,
@@ -45,6 +51,7 @@ fn roll() -> impl Strategy<Value = RollEntry> {
                 call_digests: pages,
                 lines,
                 changed,
+                whole,
                 receipt,
                 bound,
                 undone,

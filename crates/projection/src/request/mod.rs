@@ -47,6 +47,8 @@ pub struct Request {
     pub pending: BTreeSet<usize>,
     /// Excerpts of outputs that are recorded but not yet in the request; `None` for those that are shown whole.
     pub gated: HashMap<ObjectId, Option<String>>,
+    /// Large outputs that are shown whole, and of which the record does not say so yet.
+    pub whole: Vec<ObjectId>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
     pub received: HashMap<String, VecDeque<ObjectId>>,
     /// Calls whose results are in the request in any form, as far as it was read again.

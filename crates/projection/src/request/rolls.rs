@@ -37,6 +37,8 @@ struct RolledSets {
     prose: HashSet<String>,
     /// Calls whose file had changed by the time their results became references.
     changed: HashSet<ObjectId>,
+    /// Calls whose large results were sent whole.
+    whole: HashSet<ObjectId>,
 }
 
 impl RolledSets {
@@ -46,6 +48,7 @@ impl RolledSets {
         self.old_texts.extend(entry.old_texts.iter().cloned());
         self.prose.extend(entry.prose.iter().cloned());
         self.changed.extend(entry.changed.iter().cloned());
+        self.whole.extend(entry.whole.iter().cloned());
     }
 }
 
@@ -92,6 +95,11 @@ impl Rolled {
     /// True if a call's file had changed by the time its result became a reference.
     pub fn had_changed(&self, object: &ObjectId) -> bool {
         self.sets.changed.contains(object)
+    }
+
+    /// Returns whether a call's large result was sent whole when it came, and not as an excerpt.
+    pub fn was_whole(&self, object: &ObjectId) -> bool {
+        self.sets.whole.contains(object)
     }
 
     /// The rolls that are in effect, oldest first.

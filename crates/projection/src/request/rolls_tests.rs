@@ -196,6 +196,22 @@ fn entry() -> RollEntry {
 }
 
 #[test]
+fn an_output_stays_whole_whatever_is_rolled_or_undone_later() {
+    let mut rolled = Rolled::default();
+    rolled.note(RollEntry { whole: ids(&["large"]), bound: true, ..RollEntry::default() }, 0);
+    rolled.note(entry(), 0);
+    rolled.note(RollEntry { undone: true, ..entry() }, 1);
+    assert_eq!(
+        ids(&["large", "result"]).iter().map(|id| rolled.was_whole(id)).collect::<Vec<_>>(),
+        [true, false]
+    );
+    assert!(rolled.receipts().is_empty());
+    let mut request = Request { rolled, ..Request::default() };
+    request.note_unbound();
+    assert_eq!(request.segments.unbound, None, "it has changed nothing before any reasoning");
+}
+
+#[test]
 fn roll_records_the_form_of_each_segment() {
     let mut rolled = Rolled::default();
     rolled.note(entry(), 0);
