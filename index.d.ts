@@ -375,6 +375,11 @@ export interface ModelCall {
   /** True if a roll may happen now. */
   rolls: boolean
   /**
+   * True if what has left in earlier rolls stays out where no roll may happen now, once the conversation was read again. Default:
+   * as `rolls`.
+   */
+  repeats?: boolean
+  /**
    * The harness's name for the end of its conversation, for `advance`: it is recorded with the notices that come there, so that
    * a later process finds their place.
    */

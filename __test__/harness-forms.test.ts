@@ -25,6 +25,10 @@ function traffic(messages: readonly Any[]): { calls: string[]; results: string[]
     if (message['type'] === 'function_call') found.calls.push(message['call_id'])
     if (message['type'] === 'function_call_output') found.results.push(message['call_id'])
     for (const call of message['tool_calls'] ?? []) found.calls.push(call.id)
+    for (const { functionCall: call, functionResponse: result } of message['parts'] ?? []) {
+      if (call !== undefined) found.calls.push(call.id)
+      if (result !== undefined) found.results.push(result.id)
+    }
     for (const block of Array.isArray(message['content']) ? message['content'] : []) {
       if (block.type === 'toolCall' || block.type === 'tool_use') found.calls.push(block.id)
       if (block.type === 'tool-call') found.calls.push(block.toolCallId)

@@ -6,7 +6,7 @@ import { shapeNamed } from '../lib/projection/shapes.ts'
 import { engineCall, hostArguments } from '../lib/host-tools/tools.ts'
 import { folder, opened } from './core/setup.ts'
 import type { ContextManager } from '../lib/index.ts'
-import { anytimeShapes, shapes, written } from './hosts/conversation.ts'
+import { shapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 
@@ -84,7 +84,7 @@ async function recalled(manager: ContextManager, sent: unknown): Promise<Map<str
   return found
 }
 
-describe.each(anytimeShapes)('call IDs that come again: %s', (shape) => {
+describe.each(shapes)('call IDs that come again: %s', (shape) => {
   const args: Record<string, (words: string) => Record<string, unknown>> = {
     custom: (words) => ({ query: words }),
     bash: (words) => ({ command: words }),
@@ -118,9 +118,11 @@ describe.each(anytimeShapes)('call IDs that come again: %s', (shape) => {
       const steps: Step[] = [...before, { calls: [edit(call(newer, 'fresh'))] }]
       let sent: object[] = []
       for (let round = 0; round < 6; round += 1) {
-        steps.push({ user: `on ${round}` }, { calls: [call('bash', `round ${round}`)] })
         // Nothing is in the provider's cache, so that whatever may leave does.
         now += 3_600_000
+        steps.push({ user: `on ${round}` })
+        await projection.transform(write(steps))
+        steps.push({ calls: [call('bash', `round ${round}`)] })
         sent = await projection.transform(write(steps))
       }
       const back = [...(await recalled(manager, sent)).values()]

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { FILESYSTEM, folder, write } from './core/setup.ts'
-import { anytimeShapes, written } from './hosts/conversation.ts'
+import { shapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { SOON } from '../rig/extension.ts'
@@ -56,7 +56,7 @@ function conversation(seed: number): Happening[] {
 }
 
 /** Plays a conversation; before the step `restart`, the process ends and another one continues. Returns each request. */
-async function play(shape: (typeof anytimeShapes)[number], cwd: string, all: readonly Happening[], restart?: number): Promise<{ sent: string[]; rolls: number }> {
+async function play(shape: (typeof shapes)[number], cwd: string, all: readonly Happening[], restart?: number): Promise<{ sent: string[]; rolls: number }> {
   const store = { kind: 'sqlite', path: join(cwd, 'store', 'context.db'), durability: 'process' } as const
   rmSync(join(cwd, 'store'), { recursive: true, force: true })
   const start = Date.now()
@@ -92,7 +92,7 @@ async function play(shape: (typeof anytimeShapes)[number], cwd: string, all: rea
   }
 }
 
-describe.each(anytimeShapes)('%s', (shape) => {
+describe.each(shapes)('%s', (shape) => {
   test.each([1, 2])('conversation %i', async (seed) => {
     const cwd = folder()
     const all = conversation(seed)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { ShapeName } from '../lib/projection/harness.ts'
 import { folder, opened } from './core/setup.ts'
-import { anytimeShapes, written } from './hosts/conversation.ts'
+import { shapes, written } from './hosts/conversation.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { SOON } from '../rig/extension.ts'
 
@@ -25,6 +25,9 @@ async function host(shape: ShapeName) {
   let number = 0
   const call = async (name: string, args: Record<string, unknown>, output: string): Promise<string> => {
     messages.push(...written[shape]({ calls: [{ id: `call_${(number += 1)}`, name, args, output }] }, 1))
+    await manager.transformContext(messages)
+    // Gemini's model is told between its turns.
+    messages.push(...written[shape]({ user: 'on' }, 1))
     return JSON.stringify(await manager.transformContext(messages))
   }
   return { path, manager, call }
@@ -43,7 +46,7 @@ const EDITS: [string, (path: string, oldText: string, newText: string) => Record
   ['replace', (file_path, old_string, new_string) => ({ file_path, old_string, new_string })],
 ]
 
-test.each(anytimeShapes.flatMap((shape) => READS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has read a file with %s, and is told that it has changed', async (shape, name, args) => {
+test.each(shapes.flatMap((shape) => READS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has read a file with %s, and is told that it has changed', async (shape, name, args) => {
   const { path, manager, call } = await host(shape)
   expect(await call(name, args(path), lines(40))).not.toContain('stale id=')
   expect(await call('run', {}, 'done')).not.toContain('stale id=')
@@ -52,7 +55,7 @@ test.each(anytimeShapes.flatMap((shape) => READS.map(([name, args]) => [shape, n
   expect(await call('run', {}, 'done')).toMatch(/stale id=\S+ path=\S*a\.txt/)
 })
 
-test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has edited a file with %s, and hears only of the changes of others', async (shape, name, args) => {
+test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has edited a file with %s, and hears only of the changes of others', async (shape, name, args) => {
   const { path, manager, call } = await host(shape)
   await call('read', { path }, lines(40))
   const own = lines(40).replace('line 5 lorem', 'line 5 edited')
@@ -65,7 +68,7 @@ test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, n
   expect(told.slice(told.indexOf('stale id='))).not.toContain('edited')
 })
 
-test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: with %s, the model has edited a file that others had changed unseen, and is told of that', async (shape, name, args) => {
+test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: with %s, the model has edited a file that others had changed unseen, and is told of that', async (shape, name, args) => {
   const { path, call } = await host(shape)
   await call('read', { path }, lines(40))
   writeFileSync(path, lines(40, 20).replace('line 5 lorem', 'line 5 edited'))
@@ -74,7 +77,7 @@ test.each(anytimeShapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, n
   expect(told.match(/stale id=\S+ path=\S*a\.txt[^"\\]*/g)).toEqual([expect.stringContaining('+1 -1')])
 })
 
-test.each(anytimeShapes)('%s: arguments that have collapsed keep the names of the host', async (shape) => {
+test.each(shapes)('%s: arguments that have collapsed keep the names of the host', async (shape) => {
   const { call } = await host(shape)
   let sent = ''
   for (let n = 0; n < 40; n += 1) sent = await call('Write', { file_path: `/nowhere/f${n}.txt`, file_text: lines(60) }, 'written')

@@ -229,6 +229,7 @@ fn circumstances(call: js::ModelCall) -> Outcome<Call> {
         only_at_user_turn: call.only_at_user_turn,
         at_user_turn: call.at_user_turn,
         rolls: call.rolls,
+        repeats: call.repeats.unwrap_or(call.rolls),
         place: call.place,
         shortens: call.shortens.unwrap_or(false),
         sent_ms: call.sent_ms.map(|ms| amount(ms, "call.sentMs")).transpose()?.map(|ms| ms as i64),

@@ -194,12 +194,6 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
 export const shapes = Object.keys(written) as ShapeName[]
 
 /**
- * Those that allow text to leave and notices to come at every call. Within a turn of Gemini nothing changes, which gateway/gemini
- * tests.
- */
-export const anytimeShapes = shapes.filter((shape) => shape !== 'gemini')
-
-/**
  * Returns the shown parts of each call in a request: the text of its result and its arguments, by the call's ID; the same in every
  * shape.
  */

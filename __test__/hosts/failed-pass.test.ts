@@ -5,7 +5,7 @@ import { folder, FILESYSTEM } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { SOON } from '../../rig/extension.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { anytimeShapes, written } from './conversation.ts'
+import { shapes, written } from './conversation.ts'
 import type { Step } from './conversation.ts'
 import { drivers } from './drivers.ts'
 import { obedient, output } from './script.ts'
@@ -21,7 +21,7 @@ const round = (n: number): [prompt: Step, call: Step, answer: Step] => [
   { text: `answer ${n}`, calls: [] },
 ]
 
-test.each(anytimeShapes)('%s', async (shape) => {
+test.each(shapes)('%s', async (shape) => {
   const messagesOf = (step: Step): object[] => written[shape](step, now)
   let now = 1_000
   const warnings: string[] = []
@@ -35,7 +35,7 @@ test.each(anytimeShapes)('%s', async (shape) => {
     await context.transform(messages, true)
   }
   now += 3_600_000
-  messages.push({ role: 'user', content: 'after an hour' })
+  messages.push(...messagesOf({ user: 'after an hour' }))
   const sent = await context.transform(messages, true)
   expect(JSON.stringify(sent).length).toBeLessThan(JSON.stringify(messages).length / 2)
   const manager = (await context.manager())!

@@ -17,6 +17,8 @@ interface Facts {
   shortens: boolean | undefined
   /** When everything recorded was last sent in the recorded form. */
   sentMs: number | undefined
+  /** What has left before may stay out now. */
+  repeats: boolean
   /** The name of the conversation's end. */
   place: string | undefined
   /** The probability that the provider still has the last request in its cache; undefined: as good as certain. */
@@ -24,7 +26,7 @@ interface Facts {
 }
 
 /** The next call of a model. */
-export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, place, cacheKept }: Facts): ModelCall {
+export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, repeats, place, cacheKept }: Facts): ModelCall {
   const { input, cacheRead, cacheWrite, caches, tiers } = model
   return {
     model: model.name ?? '',
@@ -41,6 +43,7 @@ export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTo
     onlyAtUserTurn: false,
     atUserTurn: moment.atUserTurn,
     rolls: moment.rolls,
+    repeats,
     // A host's result may be anything but a number.
     ...(Number.isFinite(cacheKept) ? { cacheKept: Math.min(1, Math.max(0, cacheKept as number)) } : {}),
     ...(shortens === true ? { shortens: true } : {}),

@@ -95,11 +95,7 @@ export class Projection {
       visible: () => this.#visible(),
       accepted: () => {},
       call: (moment) => this.#call(moment),
-      mayRoll: () => {
-        if (this.#pass?.isRepeated === true || isHeld(this.#pass)) return false
-        const { canRecall = true } = this.#options
-        return this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)
-      },
+      mayRoll: () => this.#pass?.isRepeated !== true && !isHeld(this.#pass) && this.#mayHide(),
     })
   }
 
@@ -376,11 +372,17 @@ export class Projection {
     await withdraw(this.#manager, calls, (id) => this.permits(id))
   }
 
+  /** Returns whether the model can bring back what is not in its request. */
+  #mayHide(): boolean {
+    const { layout, canRecall = true } = this.#options
+    return layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)
+  }
+
   #call(moment: Moment): ModelCall {
     const { systemTokens, shortens, cacheKept } = this.#options
     const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
-    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, place: this.#pass?.places.at(-1), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
+    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, repeats: this.#mayHide(), place: this.#pass?.places.at(-1), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
   }
 
   #model(): ProjectedModel {

@@ -90,6 +90,9 @@ pub struct ModelCall {
     pub at_user_turn: bool,
     /// True if a roll may happen now.
     pub rolls: bool,
+    /// True if what has left in earlier rolls stays out where no roll may happen now, once the conversation was read again. Default:
+    /// as `rolls`.
+    pub repeats: Option<bool>,
     /// The harness's name for the end of its conversation, for `advance`: it is recorded with the notices that come there, so that
     /// a later process finds their place.
     pub place: Option<String>,

@@ -95,8 +95,10 @@ impl Engine {
         }
         let State { request, unsent, .. } = &mut *state;
         unsent.date(&mut request.segments);
-        if call.rolls {
+        if call.rolls || call.repeats {
             plan.edits.extend(state.request.missing_edits());
+        }
+        if call.rolls {
             // An answer among the messages has warmed the cache again.
             let policy = state.request.policy(call, moment(call));
             if policy.binding == Binding::Refuses
@@ -137,7 +139,7 @@ impl Engine {
     /// already in them. The first `recorded` messages are part of the recorded session; later ones are taken in as by
     /// [`Engine::advance`]. Messages that were replaced before but are there in full again (the process ended before
     /// the harness stored the edit, or the harness stores no edits) are replaced by the next [`Engine::advance`] that
-    /// may roll.
+    /// may roll or repeat.
     #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
     pub async fn resync(&self, incoming: Vec<IncomingMessage>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();

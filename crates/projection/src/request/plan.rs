@@ -57,6 +57,9 @@ pub struct Call {
     pub at_user_turn: bool,
     /// True if anything may collapse now, by rolls or as excerpts of large new outputs: the user's switch.
     pub rolls: bool,
+    /// True if what had collapsed before may go out in that form, also where nothing new may: a conversation that was read again
+    /// continues in the form that was sent last.
+    pub repeats: bool,
     /// The harness's name for the end of its conversation. It is recorded with the notices that come there.
     pub place: Option<String>,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
