@@ -35,7 +35,7 @@ const edits: [name: string, edit: Edit][] = [
 ]
 
 /** Plays a conversation in two processes: the host edits a call before the second one. Returns the calls that its IDs bring back. */
-async function played(shape: (typeof shapes)[number], edit: Edit, rounds: { before: number; at: number }, args: Record<string, unknown> = ARGS): Promise<{ steps: Step[]; back: ObjectDocument[]; recorded: number; withheld: unknown[] }> {
+async function played(shape: (typeof shapes)[number], edit: Edit, rounds: { before: number; at: number; hasIds?: boolean; isRestarted?: boolean }, args: Record<string, unknown> = ARGS): Promise<{ steps: Step[]; back: ObjectDocument[]; recorded: number; withheld: unknown[] }> {
   const [cwd, store]: [string, StoreOptions] = [folder(), sqlite()]
   let now = 0
   const start = async () => {
@@ -50,15 +50,17 @@ async function played(shape: (typeof shapes)[number], edit: Edit, rounds: { befo
   const add = async (process: { projection: Projection }, round: number, own: Record<string, unknown>): Promise<object[]> => {
     steps.push({ user: `prompt ${round}` })
     await pass(process)
-    steps.push({ calls: [{ id: `call_${round}`, name: 'run', args: own, output: lines(`call_${round}`) }] })
+    steps.push({ calls: [{ id: rounds.hasIds === false ? '' : `call_${round}`, name: 'run', args: own, output: lines(`call_${round}`) }] })
     return pass(process)
   }
   let process = await start()
   for (let round = 0; round < rounds.before; round += 1) {
     await add(process, round, round === rounds.at ? args : { command: `run ${round}` })
   }
-  await process.manager.close()
-  process = await start()
+  if (rounds.isRestarted !== false) {
+    await process.manager.close()
+    process = await start()
+  }
   const place = 2 * rounds.at + 1
   steps[place] = { calls: (steps[place] as { calls: Call[] }).calls.map(edit) }
   let sent = await pass(process)
@@ -104,6 +106,17 @@ describe.each(shapes)('changed while no process ran: %s', (shape) => {
     const rounds = { before: 4, at: 1 }
     const { recorded, withheld } = await played(shape, (call) => ({ ...call, args: Object.fromEntries(Object.entries(call.args).reverse()) }), rounds, args)
     expect([recorded, withheld]).toEqual([rounds.before + AFTER, []])
+  })
+})
+
+describe('calls of Gemini without IDs, which are named by what they ask and what they got', () => {
+  const more: [string, Edit][] = [...edits, ['its output', (call) => ({ ...call, output: lines('redacted') })]]
+
+  test.each(more.flatMap(([name, edit]) => [true, false].map((isRestarted) => [name, isRestarted, edit] as const)))('%s is changed; another process: %s', async (_, isRestarted, edit) => {
+    const { steps, back } = await played('gemini', edit, { before: 4, at: 1, hasIds: false, isRestarted })
+    expect(back.length).toBeGreaterThan(1)
+    const calls = steps.flatMap((step) => ('calls' in step ? step.calls.map(({ args, output }) => ({ args, output })) : []))
+    for (const { args, content } of back) expect(calls).toContainEqual({ args, output: content })
   })
 })
 

@@ -9,7 +9,7 @@ import type { Keyed, Moment, Visible } from './driver/port.ts'
 import { CallBoundary, unsent } from './boundary.ts'
 import { callOf } from './call.ts'
 import { changedCalls } from './changed.ts'
-import { callsOf, Results } from './results.ts'
+import { callsOf, hasSameCalls, Results, withSameCalls } from './results.ts'
 import { fingerprint, guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
 import { checkedSession } from './options.ts'
@@ -339,7 +339,7 @@ export class Projection {
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
   async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
     const old = this.#table
-    const { units: same, next } = old.follow(messages)
+    const { units: same, next } = withSameCalls(old.follow(messages), old.units, messages)
     const seen = new Map<Unit, number>()
     const units = old.units.slice(0, same).map((unit, index) => {
       const one = { ...renewed(unit, unit.raw), notices: unit.notices }
@@ -352,7 +352,7 @@ export class Projection {
     this.#results.goOnAfter(old.units.slice(0, same))
     await inPieces(await this.#read(messages, next, shape), (unit) => {
       const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
-      const found = known?.find((one) => !used.has(one) && isOfSameTools(one, unit))
+      const found = known?.find((one) => !used.has(one) && isOfSameTools(one, unit) && hasSameCalls(one.parts, unit.parts))
       if (found === undefined) units.push(unit)
       else {
         used.add(found)
@@ -372,7 +372,7 @@ export class Projection {
     await withdraw(this.#manager, calls, (id) => this.permits(id))
   }
 
-  /** Returns whether the model can bring back what is not in its request. */
+  /** True if the model can bring back what is not in its request. */
   #mayHide(): boolean {
     const { layout, canRecall = true } = this.#options
     return layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)

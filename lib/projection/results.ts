@@ -7,6 +7,7 @@ import { flattened, forgetBirth, incoming, isTranslated, resultText, wasBorn } f
 import { placeholderOf } from '../host-tools/index.ts'
 import type { Block, EngineMessage, ToolCallBlock } from '../core/index.ts'
 import { isCopy } from './reasoning.ts'
+import type { Match } from './table.ts'
 import type { Part, Unit } from './unit.ts'
 
 export class Results {
@@ -144,6 +145,24 @@ export class Results {
       status: isError === true ? 'fail' : 'ok',
     }
   }
+}
+
+/** True if parts have calls and results with the same IDs. Some shapes name what has no ID by what it says. */
+export function hasSameCalls(one: readonly Part[], other: readonly { message: EngineMessage }[]): boolean {
+  return one.length === other.length && one.every(({ message }, at) => namesIn(message).join(' ') === namesIn((other[at] as Part).message).join(' '))
+}
+
+/** A match without its last unit if that has other calls now: an answer may be named by the results behind it, which have changed. */
+export function withSameCalls(match: Match, units: readonly Unit[], messages: readonly object[]): Match {
+  const last = units[match.units - 1]
+  const at = last === undefined || last.isOurs ? -1 : messages.lastIndexOf(last.raw[0] as object, match.next - 1)
+  if (last === undefined || at < 0) return match
+  const now = last.shape.read(messages, at).parts.map((message) => ({ message }))
+  return hasSameCalls(last.parts, now) ? match : { units: match.units - 1, next: at }
+}
+
+function namesIn(message: EngineMessage): string[] {
+  return [message.toolCallId ?? '', ...callsIn(message).map(({ id }) => id)]
 }
 
 /** The calls of an answer. */

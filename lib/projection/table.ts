@@ -14,7 +14,7 @@ import { contentOf, formAt, isEdited, likenessOf, sizeAt, wordsOf, write } from 
 import type { Part, Unit } from './unit.ts'
 
 /** The part of a conversation that matches the table. */
-interface Match {
+export interface Match {
   /** The number of units from the start that are the same. */
   units: number
   /** The index of the first message after them. */
