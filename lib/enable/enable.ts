@@ -5,7 +5,7 @@ import { backUp, dropBackups, readForEdit, replaceText, Untouched } from './edit
 import type { FileBefore } from './edited-file.ts'
 import { claudeSettings, statusLineIn, withoutStatusLine, withStatusLine } from './settings.ts'
 import { functionLines, hasFunctions, ownDefinition, placeOf, placesOf, withFunction, withoutFunction } from './shells.ts'
-import type { Environment, ShellName } from './shells.ts'
+import type { ShellEnvironment, ShellName } from './shells.ts'
 
 /** The commands of agents that can be enabled. */
 export const COMMANDS = ['claude', 'codex', 'gemini', 'opencode', 'qwen'] as const
@@ -14,12 +14,12 @@ export const COMMANDS = ['claude', 'codex', 'gemini', 'opencode', 'qwen'] as con
 export type EnabledCommand = (typeof COMMANDS)[number]
 
 /** A part of what enables a command, in one file. */
-export type Part = 'function' | 'status line'
+export type CommandPart = 'function' | 'status line'
 
 /** A change of one file. */
 export interface Change {
   path: string
-  part: Part
+  part: CommandPart
   /** The lines that are added, for the user; empty if some are taken away. */
   lines: string
   /** Makes the change. Returns the path of the copy of the file as it was, if one was made. Throws {@link Untouched}. */
@@ -29,7 +29,7 @@ export interface Change {
 /** A file that stays as it is, and a sentence that says why. */
 export interface Refusal {
   path: string
-  part: Part
+  part: CommandPart
   why: string
   /** The lines that the user can add without us. */
   lines: string
@@ -46,7 +46,7 @@ export interface Plan {
 }
 
 /** Returns what enables a command in a shell. Nothing is changed yet. */
-export function planEnable(command: EnabledCommand, shell: ShellName, env: Environment): Plan {
+export function planEnable(command: EnabledCommand, shell: ShellName, env: ShellEnvironment): Plan {
   const plan: Plan = { changes: [], refusals: [], done: [] }
   const place = placeOf(shell, command, env)
   const lines = functionLines(shell, command)
@@ -72,7 +72,7 @@ export function planEnable(command: EnabledCommand, shell: ShellName, env: Envir
 const STATUS_LINES = '"statusLine": {"type":"command","command":"pi-context-manager status-line"}\n'
 
 /** Returns what disables a command, in all shells. Nothing is changed yet. */
-export function planDisable(command: EnabledCommand, env: Environment): Plan {
+export function planDisable(command: EnabledCommand, env: ShellEnvironment): Plan {
   const plan: Plan = { changes: [], refusals: [], done: [] }
   for (const place of placesOf(command, env)) {
     planned({ plan, command }, place.file, 'function', '', (file) => {
@@ -96,11 +96,11 @@ export function planDisable(command: EnabledCommand, env: Environment): Plan {
 export interface EnabledPart {
   command: EnabledCommand
   path: string
-  part: Part
+  part: CommandPart
 }
 
 /** Everything that is enabled. An unreadable file has nothing of ours. */
-export function enabledParts(env: Environment): EnabledPart[] {
+export function enabledParts(env: ShellEnvironment): EnabledPart[] {
   return COMMANDS.flatMap((command) => {
     const { changes, refusals } = planDisable(command, env)
     const found = [...changes, ...refusals.filter(({ isOurs }) => isOurs)]
@@ -111,7 +111,7 @@ export function enabledParts(env: Environment): EnabledPart[] {
 type Work = (() => string | undefined) | { lines: string; apply: () => string | undefined } | undefined
 
 /** Adds to a plan what one file needs: a change, nothing, or why it stays untouched. */
-function planned({ plan, command }: { plan: Plan; command: EnabledCommand }, path: string, part: Part, lines: string, workFor: (file: FileBefore) => Work): void {
+function planned({ plan, command }: { plan: Plan; command: EnabledCommand }, path: string, part: CommandPart, lines: string, workFor: (file: FileBefore) => Work): void {
   try {
     const work = workFor(readForEdit(path))
     if (work === undefined) plan.done.push(path)
@@ -122,7 +122,7 @@ function planned({ plan, command }: { plan: Plan; command: EnabledCommand }, pat
   }
 }
 
-function hasOurs(path: string, part: Part, command: EnabledCommand): boolean {
+function hasOurs(path: string, part: CommandPart, command: EnabledCommand): boolean {
   try {
     const text = readFileSync(path, 'latin1')
     return part === 'function' ? withoutFunction(text, command) !== undefined : statusLineIn(text) === 'ours'

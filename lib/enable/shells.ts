@@ -13,16 +13,16 @@ export interface ShellPlace {
 }
 
 /** The variables that say which shell is used, and where its files are. */
-export type Environment = Readonly<Record<string, string | undefined>>
+export type ShellEnvironment = Readonly<Record<string, string | undefined>>
 
 /** The user's shell; undefined if its functions are not known here. */
-export function shellOf(env: Environment): ShellName | undefined {
+export function shellOf(env: ShellEnvironment): ShellName | undefined {
   const name = basename(env['SHELL'] ?? '')
   return name === 'bash' || name === 'zsh' || name === 'fish' ? name : undefined
 }
 
 /** The file in which a shell reads the function of a command when a terminal opens. */
-export function placeOf(shell: ShellName, command: string, env: Environment): ShellPlace {
+export function placeOf(shell: ShellName, command: string, env: ShellEnvironment): ShellPlace {
   const home = env['HOME'] ?? homedir()
   const own = (name: string, usual: string): string => (isAbsolute(env[name] ?? '') ? (env[name] as string) : usual)
   if (shell === 'fish') return { shell, file: join(own('XDG_CONFIG_HOME', join(home, '.config')), 'fish', 'conf.d', `pi-context-manager-${command}.fish`) }
@@ -33,7 +33,7 @@ export function placeOf(shell: ShellName, command: string, env: Environment): Sh
 }
 
 /** All files in which the function of a command may be. */
-export function placesOf(command: string, env: Environment): ShellPlace[] {
+export function placesOf(command: string, env: ShellEnvironment): ShellPlace[] {
   const home = env['HOME'] ?? homedir()
   const all = (['bash', 'zsh', 'fish'] as const).map((shell) => placeOf(shell, command, env))
   const more = ['.bashrc', '.bash_profile'].map((name): ShellPlace => ({ shell: 'bash', file: join(home, name) }))

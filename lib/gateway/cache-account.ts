@@ -11,7 +11,7 @@ import { inputCost } from './saving.ts'
 import { shapeOf } from './shape.ts'
 
 /** Losses with one cause. */
-export interface LossSum {
+export interface CacheLossSum {
   count: number
   /** Tokens that were read again. */
   tokens: number
@@ -22,7 +22,7 @@ export interface LossSum {
 /** The cache of one session. */
 export class CacheAccount {
   /** The losses, by cause. */
-  readonly losses: Partial<Record<GatewayBreak['by'], LossSum>> = {}
+  readonly losses: Partial<Record<GatewayBreak['by'], CacheLossSum>> = {}
   readonly #odds = new CacheOdds()
   #before: SentBefore | undefined
 

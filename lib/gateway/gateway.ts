@@ -3,8 +3,7 @@
  * of their conversation; everything else passes as it is, and so does every answer.
  */
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { browserRefusal, isFrontDoor, isNavigation, nameOf, wantsHtml } from './access.ts'

@@ -2,7 +2,7 @@
 import type { ContextManager } from '../../index.js'
 import { callsOf } from './results.ts'
 import { isEqual } from './identity.ts'
-import type { EngineMessage, Fields } from '../core/index.ts'
+import type { EngineMessage } from '../core/index.ts'
 import { isFields, wellFormed } from '../core/index.ts'
 import { inPieces } from './pieces.ts'
 

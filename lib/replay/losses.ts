@@ -1,11 +1,7 @@
 /** The losses of the provider's cache when sessions were recorded: their number, causes and cost. */
+import { PAUSES } from '../models/index.ts'
+import type { Pause } from '../models/index.ts'
 import type { Loss } from './record.ts'
-
-/** Pauses before a call, in minutes. */
-export const PAUSES = ['under 5', '5 to 60', 'over 60'] as const
-
-/** One of them. */
-export type Pause = (typeof PAUSES)[number]
 
 /** Losses, and what they cost. */
 export interface LossSum {

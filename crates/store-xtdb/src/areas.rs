@@ -54,7 +54,7 @@ pub(crate) struct AreaPosition {
 /// The changes that others made in an area.
 pub(crate) struct AreaChanges {
     /// The objects, in the order of the first of these transactions that wrote each.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedObject>,
     /// The position up to which the log was read.
     pub position: AreaPosition,
     /// False if the log lacks the last entry that was read: then the database has lost it, or is another one.
@@ -63,7 +63,7 @@ pub(crate) struct AreaChanges {
 
 /// An object that others changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedObject {
     /// The first of the transactions that wrote it, and the last one.
     pub first: TxId,
     pub last: TxId,
@@ -224,8 +224,8 @@ impl XtdbClient {
         // Whatever was seen must also be seen by later reads, whichever node answers them.
         self.known.fetch_max(seen.0, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));
-        let changed = changed.into_iter().map(|(id, (first, last))| Changed { first, last, id });
-        let mut changed: Vec<Changed> = changed.collect();
+        let changed = changed.into_iter().map(|(id, (first, last))| ChangedObject { first, last, id });
+        let mut changed: Vec<ChangedObject> = changed.collect();
         changed.sort();
         Ok(AreaChanges { changed, position, is_continued })
     }

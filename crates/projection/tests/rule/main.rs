@@ -6,6 +6,7 @@ mod plain;
 mod properties;
 mod script;
 mod tables;
+mod threshold;
 mod waits;
 
 use context_projection::{Item, Ledger, Policy, Prices, Reach, Roll};

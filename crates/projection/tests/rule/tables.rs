@@ -339,39 +339,6 @@ fn rebuilt_ledger_has_the_sent_form_in_the_cache() {
     }
 }
 
-/// A process that continues a session knows from the transcript since when text was stale.
-#[test]
-fn stale_text_in_a_transcript_has_paid_its_rent() {
-    let policy = Policy::new(EXACT);
-    let transcript = |rebuilds: bool| {
-        let mut ledger = Ledger::new(1_000);
-        if rebuilds {
-            ledger.rebuild();
-        }
-        ledger
-    };
-    let (mut going, mut again) = (transcript(false), transcript(true));
-    for call in 0..8 {
-        for ledger in [&mut going, &mut again] {
-            ledger.push(Item::new(1_000, 10));
-            ledger.charge_call(&policy);
-        }
-        if call >= 2 {
-            going.set_stale(call - 2, true);
-        }
-    }
-    again.assume_shown(true);
-    (0..6).for_each(|place| again.set_stale_since(place, place as u64 + 3));
-    assert_eq!(rent(&again), rent(&going));
-    assert!(rent(&again) > 0.0);
-    for ledger in [&mut going, &mut again] {
-        ledger.charge_call(&policy);
-        ledger.set_stale_since(6, 0);
-    }
-    assert_eq!(rent(&again), rent(&going), "what is found later begins then");
-    assert_eq!(again.decide(&policy), going.decide(&policy));
-}
-
 /// Until the first call it is only known what the system part was before.
 #[test]
 fn correcting_a_guessed_system_part_is_not_a_change() {
@@ -393,25 +360,4 @@ fn a_changed_system_part_leaves_nothing_cached() {
     ledger.set_system_tokens(1_001);
     assert_eq!(ledger.decide(&policy).map(|r| r.reason), Some(RollReason::Free));
     assert_eq!(ledger.charge_call(&policy).read_tokens, 0);
-}
-
-/// With one token too few the roll is not worth its cost in requests that can't be cached.
-#[test]
-fn roll_at_the_hard_threshold_frees_an_eighth_of_the_rest() {
-    for (removed, is_rolled) in [(12, false), (13, true), (14, true)] {
-        let mut ledger = Ledger::new(0);
-        ledger.push(Item::new(896, 896 - removed));
-        let policy = Policy { context_window: 1_000, cache_dead: false, ..Policy::new(EXACT) };
-        ledger.charge_call(&policy);
-        ledger.set_stale(0, true);
-        assert_eq!(ledger.decide(&policy).is_some(), is_rolled, "{removed}");
-    }
-}
-
-#[test]
-fn length_of_a_ledger() {
-    let mut ledger = Ledger::new(1);
-    assert!(ledger.is_empty());
-    ledger.push(Item::fixed(0));
-    assert!(!ledger.is_empty() && ledger.len() == 1);
 }

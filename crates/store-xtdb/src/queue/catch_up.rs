@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::contact::OBJECTS;
 use super::shared::Shared;
 use crate::XtdbStore;
-use crate::areas::{Area, AreaChanges, AreaPosition, Changed};
+use crate::areas::{Area, AreaChanges, AreaPosition, ChangedObject};
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 
 /// In so short a time, no node is stopped, restored and started: an area that was asked for since then is that of the same
@@ -78,7 +78,7 @@ impl Shared {
     async fn fetch(
         &self,
         remote: &XtdbStore,
-        changed: Vec<Changed>,
+        changed: Vec<ChangedObject>,
         since: TxId,
         note: impl Fn(TxId) -> Result<()>,
     ) -> Result<()> {
@@ -95,7 +95,7 @@ impl Shared {
             status.names.add(&ids);
         }
         let known = self.journal.outlines(&ids).await?;
-        let wanted: Vec<(Changed, ObjectType)> = changed
+        let wanted: Vec<(ChangedObject, ObjectType)> = changed
             .into_iter()
             .zip(known)
             .filter_map(|(one, outline)| outline.map(|outline| (one, outline.object_type)))
