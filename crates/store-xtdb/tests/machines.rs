@@ -330,3 +330,45 @@ async fn a_journal_never_sent_before_is_sent_once() {
     let there = there(&node).await;
     (0..5).for_each(|n| assert_once(&there, &format!("/{n}"), "old"));
 }
+
+/// A machine passes over another one's change to a file that it does not know, and then writes the file itself. The version
+/// that holds from the later moment is the last one on all machines, whichever machine's clock is ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_passed_over_before_the_first_write_arrives_with_it() {
+    const HOURS: i64 = 3 * 3_600_000;
+    for (ahead, last) in [(HOURS, "theirs"), (-HOURS, "mine")] {
+        for is_restarted in [false, true] {
+            let node = Arc::new(Node::default());
+            let clock: clock::Clock =
+                Arc::new(move || Timestamp::from_millis(clock::system()().millis() + ahead));
+            let other = Machine::with_clock(&node, tempfile::tempdir().unwrap(), clock).await;
+            let mut one = Machine::start(&node).await;
+            // Now it works in the area of the files.
+            one.put("/known", "first").await;
+            one.store.flush().await.unwrap();
+            other.put("/new", "theirs").await;
+            other.hears("/known", "first").await;
+            other.put("/known", "second").await;
+            other.store.flush().await.unwrap();
+            // It has heard of everything up to this change, and so of the one to the unknown file.
+            one.hears("/known", "second").await;
+            if is_restarted {
+                one.restart().await;
+                one.port.set(Way::Away);
+            }
+            one.put("/new", "mine").await;
+            one.port.set(Way::Open);
+            if is_restarted {
+                one.reconnects().await;
+            }
+            one.store.flush().await.unwrap();
+            for machine in [&one, &other] {
+                machine.hears("/new", last).await;
+                let history = machine.store.history(file("/new", "").id()).await.unwrap();
+                assert_eq!(history.len(), 2, "{history:?}");
+            }
+            let there = there(&node).await;
+            ["mine", "theirs"].iter().for_each(|text| assert_once(&there, "/new", text));
+        }
+    }
+}

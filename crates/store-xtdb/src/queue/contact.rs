@@ -93,11 +93,7 @@ impl Shared {
 
     /// Fetches the latest versions of objects that the journal has never had.
     pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<()> {
-        let ids: Vec<ObjectId> = {
-            let status = self.status();
-            let is_absent = |id: &ObjectId| status.absent.get(id).is_some_and(|at| at.elapsed() < ABSENT);
-            ids.iter().filter(|id| !is_absent(id)).cloned().collect()
-        };
+        let ids = self.not_absent(ids);
         // Each batch has the time limit of a read, and its fetched versions stay.
         for ids in ids.chunks(OBJECTS) {
             let Some(remote) = self.reachable() else { return Ok(()) };
@@ -105,6 +101,21 @@ impl Shared {
             self.tolerate(met)?;
         }
         Ok(())
+    }
+
+    /// The same from the node that the sender uses, without a limit on the time.
+    pub(super) async fn meet_in(&self, remote: &XtdbStore, ids: &[ObjectId]) -> Result<()> {
+        for ids in self.not_absent(ids).chunks(OBJECTS) {
+            self.meet_some(remote, ids.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Those of some objects that XTDB was not found to lack a moment ago.
+    fn not_absent(&self, ids: &[ObjectId]) -> Vec<ObjectId> {
+        let status = self.status();
+        let is_absent = |id: &ObjectId| status.absent.get(id).is_some_and(|at| at.elapsed() < ABSENT);
+        ids.iter().filter(|id| !is_absent(id)).cloned().collect()
     }
 
     async fn meet_some(&self, remote: &XtdbStore, mut ids: Vec<ObjectId>) -> Result<()> {

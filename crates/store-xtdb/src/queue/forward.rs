@@ -255,6 +255,7 @@ impl Sender {
         let doubtful: HashSet<ObjectId> =
             batch.iter().filter(|(_, is)| *is).map(|(version, _)| version.document.id().clone()).collect();
         let is_any = !batch.is_empty();
+        meet_first(shared, &self.remote, &batch).await?;
         let missing = missing(shared, &self.remote, batch).await?;
         if missing.is_empty() {
             self.is_unnoted |= is_any;
@@ -305,6 +306,34 @@ impl Sender {
         let mark = self.remote.note(position.note(shared.place(position.tx)?)).await?;
         (self.mark, self.is_unnoted) = (Some(mark), false);
         Ok(())
+    }
+}
+
+/// Fetches XTDB's latest versions of those objects that a batch begins in the journal. Others' changes to them that were
+/// heard of before that were passed over as changes of objects unknown to this machine, and the last one may hold from a
+/// later moment than the machine's own version.
+async fn meet_first(shared: &Shared, remote: &XtdbStore, batch: &[(Version, bool)]) -> Result<()> {
+    let known: BTreeMap<ObjectId, TxId> = {
+        let status = shared.status();
+        let versions = batch.iter().rev().map(|(version, _)| version);
+        let there = versions.filter(|version| !status.names.lacks(version.document.id()));
+        there.map(|version| (version.document.id().clone(), version.tx_id)).collect()
+    };
+    let mut ids = Vec::new();
+    for (id, tx) in known {
+        let first = shared.journal.history_page(&id, TxId(0), 1).await?.pop();
+        if first.is_some_and(|version| version.tx_id == tx) {
+            ids.push(id);
+        }
+    }
+    match shared.meet_in(remote, &ids).await {
+        // What can't be read must not hold up what is to be sent.
+        Err(error) if !matches!(error, StoreError::Unavailable(_) | StoreError::Closed) => {
+            tracing::warn!(%error, "another client's version of an object can't be fetched");
+            shared.failed(&error);
+            Ok(())
+        }
+        met => met,
     }
 }
 
