@@ -5,6 +5,7 @@ import { editedContent } from '../lib/projection/driver/edits.ts'
 import { SavingLedger } from '../lib/projection/driver/ledger.ts'
 import type { PlainMessage } from '../lib/projection/driver/plain.ts'
 import { plainMessage, sizeOf } from '../lib/projection/driver/size.ts'
+import { CacheOdds } from '../lib/models/cache-odds.ts'
 import { piCompaction } from '../lib/models/compaction.ts'
 import { isPoint, worthOf } from '../lib/projection/driver/port.ts'
 import type { Event, State } from '../lib/projection/driver/driver.ts'
@@ -191,6 +192,8 @@ async function asPi(entries: readonly RecordedEntry[], given: Setting): Promise<
   const shown = new Map<string, Message>()
   let passed = 0
   const { manager: own, cache, window } = given
+  const odds = new CacheOdds()
+  let hasRolled = false
   const driver = new Driver(manager, {
     news: () => ({ is: 'new', messages: pending.slice(0, (passed = pending.length)) }),
     visible: () => ({ messages: [...shown].map(([key, message]) => ({ key, message })), recorded: shown.size - pending.length }),
@@ -206,6 +209,7 @@ async function asPi(entries: readonly RecordedEntry[], given: Setting): Promise<
       systemTokens: given.systemTokens + (came !== undefined && own.appendsTools?.('m') !== true ? own.overheadTokens : 0),
       onlyAtUserTurn: own.onlyAtUserTurn,
       shortens: true,
+      cacheKept: odds.kept({ at, isPrompt: moment.isPrompt, model: MOMENT.model }),
     }),
     mayRoll: () => true,
     tools: {
@@ -217,6 +221,7 @@ async function asPi(entries: readonly RecordedEntry[], given: Setting): Promise<
   })
   const take = async (when: 'prompt' | 'call' | 'end'): Promise<void> => {
     const plan = await driver.take(when, when === 'prompt')
+    hasRolled ||= (plan?.edits.length ?? 0) > 0
     for (const edit of plan?.edits ?? []) expect(editedContent(edit, shown.get(edit.key) as Message)).toBeDefined()
     const lines = when === 'prompt' ? [] : driver.takeNotices()
     if (lines.length > 0) pending.push({ key: `notice-${pending.length}-${shown.size}`, message: { role: 'custom', content: lines.join('\n') } })
@@ -228,6 +233,10 @@ async function asPi(entries: readonly RecordedEntry[], given: Setting): Promise<
     if (message.role === 'assistant') {
       await take('call')
       calls += 1
+      // The host's account of its cache, as replay keeps it: each call finds all of the request before it.
+      const isPrompt = [...shown.values()].at(-1)?.role !== 'toolResult'
+      odds.answered({ at: time, isPrompt, model: MOMENT.model, prompt: 100_000, cached: 100_000, written: 0, systemTokens: given.systemTokens, isChanged: hasRolled, lifetimeMs: cache.lifetimeMs })
+      hasRolled = false
     }
     at = time
     let whole = message

@@ -46,7 +46,7 @@ async function writing(page: string, env: Record<string, string>): Promise<Child
   const at = (path: string): string => JSON.stringify(new URL(`../../lib/cli/${path}`, import.meta.url).href)
   const program = `
     const { endOnSignals } = await import(${at('signals.ts')})
-    const { writePrivately } = await import(${at('private.ts')})
+    const { writePrivately } = await import(${JSON.stringify(new URL('../../lib/ui/private.ts', import.meta.url).href)})
     endOnSignals()
     setInterval(() => {}, 1000)
     await writePrivately(${JSON.stringify(page)}, async (write) => {
