@@ -327,7 +327,7 @@ async fn meet_first(shared: &Shared, remote: &XtdbStore, batch: &[(Version, bool
         }
     }
     match shared.meet_in(remote, &ids).await {
-        // What can't be read must not hold up what is to be sent.
+        // A version that can't be read must not hold up what is to be sent.
         Err(error) if !matches!(error, StoreError::Unavailable(_) | StoreError::Closed) => {
             tracing::warn!(%error, "another client's version of an object can't be fetched");
             shared.failed(&error);
