@@ -90,7 +90,7 @@ describe('a change before the messages', () => {
     expect(after(call(0), call(1, { ...elsewhere, cached: 0 })).kept(next(2, elsewhere))).toBe(0)
   })
 
-  test('it is not, once the provider has found the messages all the same', () => {
+  test('the cache counts again once the provider has found the messages behind a changed head', () => {
     const odds = after(call(0), call(1, elsewhere))
     expect(odds.kept(next(2, elsewhere))).toBeGreaterThan(0.9)
     // What is found may be the part of the system prompt that has not changed.

@@ -34,7 +34,7 @@ function started(args: string[], env: Record<string, string>): ChildProcess {
   return child
 }
 
-/** An export that has begun, to a pipe that is no longer read. */
+/** Starts an export to a pipe whose reader has stopped. */
 async function exporting(store: string, env: Record<string, string>): Promise<ChildProcess> {
   const child = started([MAIN, 'export', '--store', store, '-'], env)
   await once(child.stdout!, 'readable')

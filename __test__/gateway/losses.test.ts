@@ -57,7 +57,7 @@ describe('the cause of a loss', () => {
     ['a roll', sent(0, MINUTE, {}, { roll: receipt }), 'roll', /^A roll of ours/],
     ['a roll once it had expired', sent(0, 6 * MINUTE, {}, { roll: receipt }), 'time', /^A roll of ours .* It had expired/],
     ['nothing of all that', sent(0, MINUTE), 'unknown', /the provider has dropped its cache/],
-    ['a stamp of the agent is no change', sent(0, MINUTE, { system: [{ type: 'text', text: 'x-anthropic-billing-header: cch=2;' }, { type: 'text', text: 'You are a test.' }] }), 'unknown', /the provider/],
+    ['a stamp of the agent leaves the system prompt unchanged', sent(0, MINUTE, { system: [{ type: 'text', text: 'x-anthropic-billing-header: cch=2;' }, { type: 'text', text: 'You are a test.' }] }), 'unknown', /the provider/],
   ]
   test.each(rows)('%s', (_, now, by, says) => {
     const before = { ...sent(0, 0), lifetimeMs: now.lifetimeMs }
@@ -66,7 +66,7 @@ describe('the cause of a loss', () => {
     expect(found?.causes.join(' ')).toMatch(says)
   })
 
-  test('a cache marker is no change of system or tools', () => {
+  test('a cache marker leaves system and tools unchanged', () => {
     const cache_control = { type: 'ephemeral' }
     expect(headChanges(request(), request({ tools: [{ name: 'Bash', cache_control }], system: [{ type: 'text', text: 'You are a test.', cache_control }] }))).toEqual([])
   })

@@ -7,36 +7,10 @@ import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
+import { WIRES } from './wires.ts'
 import { ask, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
 
 afterEach(cleanUp)
-
-const TOOLS = ['bash', 'write', 'mcp__context__activate']
-
-/** What a format has of its own on the wire. */
-const WIRES = {
-  anthropic: {
-    path: '/anthropic/v1/messages',
-    headers: (session: string) => ({ 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': session }),
-    body: (messages: readonly object[]) => ({ model: 'claude-sonnet-4-5', max_tokens: 1000, tools: TOOLS.map((name) => ({ name, description: name, input_schema: { type: 'object' } })), messages }),
-  },
-  'openai-chat': {
-    path: '/openai/v1/chat/completions',
-    headers: (session: string) => ({ 'x-session-id': session }),
-    body: (messages: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } })), messages }),
-  },
-  'openai-responses': {
-    path: '/openai/responses',
-    headers: (session: string) => ({ 'user-agent': 'codex_exec/0.169.0', 'thread-id': session }),
-    body: (input: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', name })), input }),
-  },
-  // Its sessions have no IDs.
-  gemini: {
-    path: '/gemini/v1beta/models/gemini-3-pro:generateContent',
-    headers: () => ({}),
-    body: (contents: readonly object[]) => ({ tools: [{ functionDeclarations: ['bash', 'write', 'mcp_context_activate'].map((name) => ({ name, parameters: { type: 'object' } })) }], contents }),
-  },
-} as const
 
 /** Long enough for a busy machine: a request that could not wait goes out in another form. */
 const LIMIT_MS = 120_000

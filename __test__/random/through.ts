@@ -1,4 +1,5 @@
 /** A host behind the gateway: it sends its conversation over HTTP after each event, asks on the side, and the gateway starts anew. */
+import { WIRES } from '../gateway/wires.ts'
 import { written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from '../gateway/support.ts'
@@ -25,32 +26,8 @@ const LIMIT_MS = 120_000
 /** Time after which an answered request must be noted. */
 const NOTED_MS = 60_000
 
-const TOOLS = ['bash', 'write', 'mcp__context__activate']
-
-/** The parts of a format on the wire that differ: the path, the headers, and the body around the messages. */
-const WIRES = {
-  anthropic: {
-    path: '/anthropic/v1/messages',
-    headers: (session: string) => ({ 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': session }),
-    body: (messages: readonly object[]) => ({ model: 'claude-sonnet-4-5', max_tokens: 1000, tools: TOOLS.map((name) => ({ name, description: name, input_schema: { type: 'object' } })), messages }),
-    list: 'messages',
-  },
-  'openai-chat': {
-    path: '/openai/v1/chat/completions',
-    headers: (session: string) => ({ 'x-session-id': session }),
-    body: (messages: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } })), messages }),
-    list: 'messages',
-  },
-  'openai-responses': {
-    path: '/openai/responses',
-    headers: (session: string) => ({ 'user-agent': 'codex_exec/0.169.0', 'thread-id': session }),
-    body: (input: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', name })), input }),
-    list: 'input',
-  },
-} as const
-
-/** The formats that the gateway reads. */
-export const formats = Object.keys(WIRES) as (keyof typeof WIRES)[]
+/** The formats whose sessions have IDs. */
+export const formats = ['anthropic', 'openai-chat', 'openai-responses'] as const satisfies readonly (keyof typeof WIRES)[]
 
 /** Runs events. Returns the first fault. */
 export async function runGateway(events: Iterable<Event>, format: keyof typeof WIRES, place: { store: StoreOptions; formsPath: string }): Promise<Found | undefined> {

@@ -40,7 +40,7 @@ describe('the bound', () => {
     ['reads of hidden text are apart', [1.03 + 0.006, 2.06 + 0.006], [0.001, 0.001], 0, 0],
   ]
   test.each(rows)('%s', (_, own, again, above, most) => {
-    // A million tokens cost a dollar, and rounding is no excess.
+    // A million tokens cost a dollar; differences by rounding are allowed.
     const found = aboveBound({ append: series([1, 2]), 'pi-context-manager': series(own.map((cost) => cost - 1e-12), again) }, 1e-6)
     expect(found).toEqual({ calls: 2, above, most })
   })

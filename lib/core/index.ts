@@ -35,6 +35,7 @@ export { leftovers, removeUnfinished, whileUnfinished, withFolder } from './unfi
 export type { Leftover } from './unfinished.ts'
 export { ask, permitted, refusal } from './withheld.ts'
 export { randomNumbers } from './random.ts'
+export type { Environment } from './environment.ts'
 export { isPlainSide } from './holdout.ts'
 export { shared } from './shared.ts'
 export { wellFormed } from './well-formed.ts'

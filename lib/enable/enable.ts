@@ -5,7 +5,8 @@ import { backUp, dropBackups, readForEdit, replaceText, Untouched } from './edit
 import type { FileBefore } from './edited-file.ts'
 import { claudeSettings, statusLineIn, withoutStatusLine, withStatusLine } from './settings.ts'
 import { functionLines, hasFunctions, ownDefinition, placeOf, placesOf, withFunction, withoutFunction } from './shells.ts'
-import type { ShellEnvironment, ShellName } from './shells.ts'
+import type { Environment } from '../core/index.ts'
+import type { ShellName } from './shells.ts'
 
 /** The commands of agents that can be enabled. */
 export const COMMANDS = ['claude', 'codex', 'gemini', 'opencode', 'qwen'] as const
@@ -46,7 +47,7 @@ export interface Plan {
 }
 
 /** Returns what enables a command in a shell. Nothing is changed yet. */
-export function planEnable(command: EnabledCommand, shell: ShellName, env: ShellEnvironment): Plan {
+export function planEnable(command: EnabledCommand, shell: ShellName, env: Environment): Plan {
   const plan: Plan = { changes: [], refusals: [], done: [] }
   const place = placeOf(shell, command, env)
   const lines = functionLines(shell, command)
@@ -72,7 +73,7 @@ export function planEnable(command: EnabledCommand, shell: ShellName, env: Shell
 const STATUS_LINES = '"statusLine": {"type":"command","command":"pi-context-manager status-line"}\n'
 
 /** Returns what disables a command, in all shells. Nothing is changed yet. */
-export function planDisable(command: EnabledCommand, env: ShellEnvironment): Plan {
+export function planDisable(command: EnabledCommand, env: Environment): Plan {
   const plan: Plan = { changes: [], refusals: [], done: [] }
   for (const place of placesOf(command, env)) {
     planned({ plan, command }, place.file, 'function', '', (file) => {
@@ -100,7 +101,7 @@ export interface EnabledPart {
 }
 
 /** Everything that is enabled. An unreadable file has nothing of ours. */
-export function enabledParts(env: ShellEnvironment): EnabledPart[] {
+export function enabledParts(env: Environment): EnabledPart[] {
   return COMMANDS.flatMap((command) => {
     const { changes, refusals } = planDisable(command, env)
     const found = [...changes, ...refusals.filter(({ isOurs }) => isOurs)]

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import { Untouched } from './edited-file.ts'
-import type { ShellEnvironment } from './shells.ts'
+import type { Environment } from '../core/index.ts'
 
 /** The user's settings file of Claude Code. */
-export function claudeSettings(env: ShellEnvironment): string {
+export function claudeSettings(env: Environment): string {
   const own = env['CLAUDE_CONFIG_DIR']
   return join(own !== undefined && own !== '' ? own : join(env['HOME'] ?? homedir(), '.claude'), 'settings.json')
 }

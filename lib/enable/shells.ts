@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, isAbsolute, join } from 'node:path'
+import type { Environment } from '../core/index.ts'
 
 /** A shell whose functions are known. */
 export type ShellName = 'bash' | 'zsh' | 'fish'
@@ -12,17 +13,14 @@ export interface ShellPlace {
   file: string
 }
 
-/** The variables that say which shell is used, and where its files are. */
-export type ShellEnvironment = Readonly<Record<string, string | undefined>>
-
 /** The user's shell; undefined if its functions are not known here. */
-export function shellOf(env: ShellEnvironment): ShellName | undefined {
+export function shellOf(env: Environment): ShellName | undefined {
   const name = basename(env['SHELL'] ?? '')
   return name === 'bash' || name === 'zsh' || name === 'fish' ? name : undefined
 }
 
 /** The file in which a shell reads the function of a command when a terminal opens. */
-export function placeOf(shell: ShellName, command: string, env: ShellEnvironment): ShellPlace {
+export function placeOf(shell: ShellName, command: string, env: Environment): ShellPlace {
   const home = env['HOME'] ?? homedir()
   const own = (name: string, usual: string): string => (isAbsolute(env[name] ?? '') ? (env[name] as string) : usual)
   if (shell === 'fish') return { shell, file: join(own('XDG_CONFIG_HOME', join(home, '.config')), 'fish', 'conf.d', `pi-context-manager-${command}.fish`) }
@@ -33,7 +31,7 @@ export function placeOf(shell: ShellName, command: string, env: ShellEnvironment
 }
 
 /** All files in which the function of a command may be. */
-export function placesOf(command: string, env: ShellEnvironment): ShellPlace[] {
+export function placesOf(command: string, env: Environment): ShellPlace[] {
   const home = env['HOME'] ?? homedir()
   const all = (['bash', 'zsh', 'fish'] as const).map((shell) => placeOf(shell, command, env))
   const more = ['.bashrc', '.bash_profile'].map((name): ShellPlace => ({ shell: 'bash', file: join(home, name) }))

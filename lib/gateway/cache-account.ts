@@ -1,6 +1,6 @@
 /** The account of the provider's cache in a session: finds and losses with their causes and costs, and the odds of the next find. */
-import { CacheOdds } from '../models/index.ts'
-import type { CacheCounts, NextCall } from '../models/index.ts'
+import { addLoss, CacheOdds, noLoss } from '../models/index.ts'
+import type { CacheCounts, LossSum, NextCall } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { hasUser } from './beginning.ts'
 import { breakOf, headChanges } from './break.ts'
@@ -10,19 +10,10 @@ import type { ModelRequest } from './request.ts'
 import { inputCost } from './saving.ts'
 import { shapeOf } from './shape.ts'
 
-/** Losses with one cause. */
-export interface CacheLossSum {
-  count: number
-  /** Tokens that were read again. */
-  tokens: number
-  /** The cost above that of reading them from the cache, in dollars, or in millions of fresh input tokens. */
-  cost: number
-}
-
 /** The cache of one session. */
 export class CacheAccount {
   /** The losses, by cause. */
-  readonly losses: Partial<Record<GatewayBreak['by'], CacheLossSum>> = {}
+  readonly losses: Partial<Record<GatewayBreak['by'], LossSum>> = {}
   readonly #odds = new CacheOdds()
   #before: SentBefore | undefined
 
@@ -67,10 +58,7 @@ export class CacheAccount {
   }
 
   #add({ by, tokens }: GatewayBreak, { request, usage }: SentBefore): void {
-    const sum = (this.losses[by] ??= { count: 0, tokens: 0, cost: 0 })
-    sum.count += 1
-    sum.tokens += tokens
-    sum.cost += costOf(tokens, usage, request.model)
+    addLoss((this.losses[by] ??= noLoss()), { tokens, cost: costOf(tokens, usage, request.model) })
   }
 }
 

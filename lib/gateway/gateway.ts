@@ -44,7 +44,7 @@ import type { ProjectedModel } from '../projection/index.ts'
 import { withoutThread, withoutThreads } from './threads.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
-import type { Environment } from './upstream.ts'
+import type { Environment } from '../core/index.ts'
 
 /** The options of a gateway. */
 export interface GatewayOptions {

@@ -11,7 +11,7 @@ import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 import type { Upstreams } from './routes.ts'
-import type { Environment } from './upstream.ts'
+import type { Environment } from '../core/index.ts'
 
 /** A running gateway, as far as a program has to know of it. */
 export interface Addresses {

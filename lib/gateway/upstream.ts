@@ -3,10 +3,8 @@ import { readFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { rootCertificates } from 'node:tls'
+import type { Environment } from '../core/index.ts'
 import { tunnelAgent } from './tunnel.ts'
-
-/** The environment variables that this file reads. */
-export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The longest line and headers of a request or an answer, in bytes: more than clients and providers take. */
 export const LARGEST_HEAD = 256 * 1024

@@ -15,6 +15,8 @@ export {
   SUMMARY_TOKENS,
 } from './compaction.ts'
 export type { CompactionRule, PiCompaction } from './compaction.ts'
+export { addLoss, noLoss } from './losses.ts'
+export type { LossSum } from './losses.ts'
 export { modelNamed } from './model.ts'
 export type { NamedModel, NamedModelOptions } from './model.ts'
 export { readName } from './name.ts'

@@ -111,14 +111,8 @@ function fits({ family, tiers, since = 0, chat, except }: RuleRow, name: ModelNa
   )
 }
 
-function ruled({ binding, textIsReasoning, reasoning, cache, open }: RuleRow): Partial<typeof DEFAULT> {
-  return {
-    ...(binding === undefined ? {} : { binding }),
-    ...(textIsReasoning === undefined ? {} : { textIsReasoning }),
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(cache === undefined ? {} : { cache: cacheNamed(cache) }),
-    ...(open === undefined ? {} : { open }),
-  }
+function ruled({ family: _family, tiers: _tiers, since: _since, chat: _chat, except: _except, cache, ...facts }: RuleRow): Partial<typeof DEFAULT> {
+  return { ...facts, ...(cache === undefined ? {} : { cache: cacheNamed(cache) }) }
 }
 
 /**

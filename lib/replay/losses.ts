@@ -1,16 +1,7 @@
 /** The losses of the provider's cache when sessions were recorded: their number, causes and cost. */
-import { PAUSES } from '../models/index.ts'
-import type { Pause } from '../models/index.ts'
+import { addLoss, noLoss, pauseOf, PAUSES } from '../models/index.ts'
+import type { LossSum, Pause } from '../models/index.ts'
 import type { Loss } from './record.ts'
-
-/** Losses, and what they cost. */
-export interface LossSum {
-  count: number
-  /** Tokens that were written again. */
-  tokens: number
-  /** The cost above that of reading them, in dollars or fresh input tokens. */
-  cost: number
-}
 
 /** The losses of sessions: in all, by what they came with and the pause before, and by cause. */
 export interface LossSums extends LossSum {
@@ -21,26 +12,15 @@ export interface LossSums extends LossSum {
 /** No losses. */
 export function noLosses(): LossSums {
   const pauses = (): Record<Pause, number> => ({ 'under 5': 0, '5 to 60': 0, 'over 60': 0 })
-  const none = (): LossSum => ({ count: 0, tokens: 0, cost: 0 })
-  return { ...none(), after: { prompt: pauses(), results: pauses() }, byCause: { expired: none(), model: none(), unknown: none() } }
+  return { ...noLoss(), after: { prompt: pauses(), results: pauses() }, byCause: { expired: noLoss(), model: noLoss(), unknown: noLoss() } }
 }
 
 /** Adds losses to sums. */
 export function addLosses(sums: LossSums, losses: readonly Loss[]): void {
   for (const { after, pauseMs, tokens, cost, cause } of losses) {
-    for (const sum of [sums, sums.byCause[cause]]) {
-      sum.count += 1
-      sum.tokens += tokens
-      sum.cost += cost
-    }
+    for (const sum of [sums, sums.byCause[cause]]) addLoss(sum, { tokens, cost })
     sums.after[after][pauseOf(pauseMs)] += 1
   }
-}
-
-/** The kind of a pause. */
-export function pauseOf(ms: number): Pause {
-  if (ms < 5 * 60_000) return 'under 5'
-  return ms <= 60 * 60_000 ? '5 to 60' : 'over 60'
 }
 
 /** The losses as a sentence, given how an amount is written; undefined for none. */
