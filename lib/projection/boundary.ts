@@ -23,14 +23,14 @@ export class CallBoundary {
 
   /**
    * Returns how many units are in the record. If the record diverges from the conversation, it is restored to the last
-   * common point; a conversation that has nothing in common with it continues after it.
+   * common point; a conversation that has nothing in common with it continues after it. `known` is the record, if it was read.
    *
    * Throws `INVALID_ARGUMENT` if the conversation is one that another has followed in the record.
    */
-  async of(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
+  async of(units: readonly Unit[], seen: ReadonlyMap<Unit, number>, known?: readonly TurnMessage[]): Promise<number> {
     const grouped = await inPieces(units, (unit, index) => turnMessages(unit).map((one) => ({ ...one, index })))
     const messages = grouped.flat()
-    const record = remembering(await recordOf(this.#manager), messages)
+    const record = remembering(known ?? (await recordOf(this.#manager)), messages)
     const count = recordedOf(record, messages) ?? (await this.#diverged(record, messages))
     let boundary = count === 0 ? 0 : (messages[count - 1]?.index ?? -1) + 1
     const objects = await this.#index()

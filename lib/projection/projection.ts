@@ -10,13 +10,16 @@ import { CallBoundary, unsent } from './boundary.ts'
 import { callOf } from './call.ts'
 import { changedCalls } from './changed.ts'
 import { callsOf, hasSameCalls, Results, withSameCalls } from './results.ts'
+import { sizeIn } from './ends.ts'
+import type { SizeOf } from './ends.ts'
 import { fingerprint, guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
 import { checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import { inPieces } from './pieces.ts'
 import { Reasoning } from './reasoning.ts'
-import { recordedMs } from './recorded.ts'
+import { recordedMs, recordOf } from './recorded.ts'
+import type { TurnMessage } from './recorded.ts'
 import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
@@ -268,11 +271,11 @@ export class Projection {
     else process.emitWarning(warning, { code: 'CONTEXT_PROJECTION' })
   }
 
-  #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
+  #read(messages: readonly object[], from: number, shape: Shape | undefined, sizeOf?: SizeOf): Promise<Unit[]> {
     const isOurs = (message: object): boolean => this.#told.has(message, shape)
     guarded(() => messages.slice(from).forEach(checkWidth))
     this.#reasoning.see(messages, from)
-    const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), isOurs)
+    const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), isOurs, sizeOf)
     return inPieces(units, (unit) => {
       for (const part of unit.parts) part.message = this.#results.named(part.message, this.#model().name ?? '')
       return unit
@@ -307,13 +310,14 @@ export class Projection {
     const old = this.#table
     const isFirst = old.units.length === 0
     const lastMs = isFirst && this.#sentMs === undefined ? await recordedMs(this.#manager) : undefined
-    const { units, seen, same } = await this.#recognize(pass.messages, pass.shape)
+    const record = isFirst ? await recordOf(this.#manager) : []
+    const { units, seen, same } = await this.#recognize(pass.messages, pass.shape, record)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
     const boundary =
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
-      (await this.#boundary.of(units, seen))
+      (await this.#boundary.of(units, seen, isFirst ? record : undefined))
     const changed = this.#results.changed(await changedCalls(this.#manager, units.filter((unit) => !seen.has(unit)), isFirst))
     const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
@@ -337,7 +341,7 @@ export class Projection {
   }
 
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
-  async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
+  async #recognize(messages: readonly object[], shape: Shape | undefined, record: readonly TurnMessage[]): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
     const old = this.#table
     const { units: same, next } = withSameCalls(old.follow(messages), old.units, messages)
     const seen = new Map<Unit, number>()
@@ -350,7 +354,7 @@ export class Projection {
     const candidates = await old.byFingerprint(same)
     const used = new Set<Unit>()
     this.#results.goOnAfter(old.units.slice(0, same))
-    await inPieces(await this.#read(messages, next, shape), (unit) => {
+    await inPieces(await this.#read(messages, next, shape, sizeIn(old.units, record, shape)), (unit) => {
       const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
       const found = known?.find((one) => !used.has(one) && isOfSameTools(one, unit) && hasSameCalls(one.parts, unit.parts))
       if (found === undefined) units.push(unit)

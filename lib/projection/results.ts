@@ -157,7 +157,10 @@ export function withSameCalls(match: Match, units: readonly Unit[], messages: re
   const last = units[match.units - 1]
   const at = last === undefined || last.isOurs ? -1 : messages.lastIndexOf(last.raw[0] as object, match.next - 1)
   if (last === undefined || at < 0) return match
-  const now = last.shape.read(messages, at).parts.map((message) => ({ message }))
+  const whole = last.shape.read(messages, at)
+  // The messages after the unit may now be read as a part of it.
+  const { parts } = whole.size === last.raw.length ? whole : last.shape.read(messages.slice(at, at + last.raw.length), 0)
+  const now = parts.map((message) => ({ message }))
   return hasSameCalls(last.parts, now) ? match : { units: match.units - 1, next: at }
 }
 

@@ -6,7 +6,7 @@ import { resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from '../core/index.ts'
 import type { PartEdit } from './driver/edits.ts'
-import type { Shape } from './shape.ts'
+import type { Reading, Shape } from './shape.ts'
 
 /** A part of a message; the engine knows it by its key. */
 export interface Part {
@@ -33,18 +33,22 @@ export interface Unit {
   isOurs: boolean
 }
 
-/** Reads messages into units, starting at `from`. `isOurs` returns whether a message is a notice of ours. */
+/**
+ * Reads messages into units, starting at `from`. `isOurs` returns whether a message is a notice of ours, `sizeOf` how many of the
+ * messages that may be one answer are.
+ */
 export function* read(
   messages: readonly object[],
   from: number,
   shape: Shape,
   key: () => string,
   isOurs: (message: object) => boolean,
+  sizeOf?: (messages: readonly object[]) => number,
 ): Generator<Unit> {
   for (let at = from; at < messages.length; ) {
     const first = messages[at] as object
     const isNotice = isOurs(first)
-    const { size, parts } = isNotice ? { size: 1, parts: [noticeOf(shape, first)] } : shape.read(messages, at)
+    const { size, parts } = isNotice ? { size: 1, parts: [noticeOf(shape, first)] } : reading(shape, messages, at, sizeOf)
     const raw = messages.slice(at, at + size)
     yield {
       shape,
@@ -58,6 +62,12 @@ export function* read(
     }
     at += size
   }
+}
+
+function reading(shape: Shape, messages: readonly object[], at: number, sizeOf?: (messages: readonly object[]) => number): Reading {
+  const whole = shape.read(messages, at)
+  const size = whole.size === 1 || sizeOf === undefined ? whole.size : sizeOf(messages.slice(at, at + whole.size))
+  return size === whole.size ? whole : shape.read(messages.slice(at, at + size), 0)
 }
 
 /** A message with a notice, as the engine gets it: no user has said it. */

@@ -19,6 +19,7 @@ const ANSWERED: ReadonlySet<string> = new Set([...CONTENT, 'audio', 'image'])
 
 export const responses: Shape = {
   name: 'openai-responses',
+  isInMessages: true,
 
   judge(item) {
     const { type, role, content } = item as Fields
