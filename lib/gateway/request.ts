@@ -3,7 +3,7 @@ import { applied, editOf, isEdited, likeness } from '../projection/index.ts'
 import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import type { JsonEdit, EditedItem } from '../projection/index.ts'
-import type { CacheLifetime } from './lifetime/markers.ts'
+import type { CacheLifetime } from '../models/index.ts'
 import { native } from '../native/index.ts'
 import { recallFacts } from './recall-tool.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { applied } from '../../../lib/projection/edit.ts'
 import { spliced } from '../../../lib/projection/splice.ts'
 import { askedIn, lifetimeEdit } from '../../../lib/gateway/lifetime/markers.ts'
-import type { Choice } from '../../../lib/gateway/lifetime/markers.ts'
+import type { Choice } from '../../../lib/models/index.ts'
 import { markerRefusal, markersOf } from '../../../rig/markers.ts'
 import { random } from '../../../rig/random.ts'
 

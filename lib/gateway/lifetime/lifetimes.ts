@@ -5,8 +5,8 @@ import { spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
 import type { ModelRequest } from '../request.ts'
 import { askedIn, lifetimeEdit } from './markers.ts'
-import { ConversationLifetimes } from './rule.ts'
-import type { Chosen, LifetimeOption } from './rule.ts'
+import { ConversationLifetimes, slackOf } from '../../models/index.ts'
+import type { Chosen, LifetimeOption } from '../../models/index.ts'
 
 /** The settings by which a gateway chooses. */
 export interface LifetimesOptions {
@@ -22,10 +22,6 @@ export interface LifetimeOwner {
   readonly id: string
   readonly raw: readonly object[]
 }
-
-/** The amount by which a roll's cost may exceed the savings, in fresh tokens, and as a share of the client's own cost. */
-const SLACK_TOKENS = 5_000
-const SLACK_SHARE = 0.03
 
 /** Chooses the lifetimes of conversations. */
 export class Lifetimes {
@@ -59,7 +55,7 @@ export class Lifetimes {
         isBound: binding === 'drops' || binding === 'refuses',
         systemTokens: request.systemTokens,
         read: input > 0 ? cacheRead / input : 0.1,
-        slackTokens: SLACK_TOKENS + (1 + SLACK_SHARE) * inFresh(costs?.plain) - inFresh(costs?.billed),
+        slackTokens: slackOf({ billed: inFresh(costs?.billed), plain: inFresh(costs?.plain) }),
       },
       request.messages.length,
     )
@@ -92,7 +88,7 @@ export class Lifetimes {
     const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)
     if (own === undefined || own.given !== undefined || usage === undefined || !this.#open.has(request)) return undefined
     const { input, cacheRead, cacheWrite, cacheWriteHour = 0 } = usage
-    own.answered({ fiveMinutes: cacheWrite - cacheWriteHour, hour: cacheWriteHour, prompt: input + cacheRead + cacheWrite })
+    own.answered({ fiveMinutes: cacheWrite - cacheWriteHour, hour: cacheWriteHour, prompt: input + cacheRead + cacheWrite, read: cacheRead })
     if (own.given === undefined) return undefined
     return `the provider keeps its cache for ${own.given === '1h' ? 'an hour' : 'five minutes'}, whatever a request asks for; its lifetime is left to the client`
   }

@@ -5,25 +5,7 @@
 import type { JsonEdit } from '../../projection/index.ts'
 import { isFields, textOf } from '../../core/index.ts'
 import type { Fields } from '../../core/index.ts'
-
-/** The lifetime of a written prefix after its last use: Anthropic's two choices. */
-export type CacheLifetime = '5m' | '1h'
-
-/** The longest lifetime that markers ask for, by their part of a request; undefined without a marker. */
-export interface Asked {
-  /** In tools and system. */
-  head: CacheLifetime | undefined
-  /** In the messages, or for the whole request. */
-  conversation: CacheLifetime | undefined
-}
-
-/** The lifetimes to ask for. */
-export interface Choice {
-  head: CacheLifetime
-  conversation: CacheLifetime
-  /** Markers on this number of first messages keep the hour with which the messages were written. */
-  hourUntil: number
-}
+import type { Asked, CacheLifetime, Choice } from '../../models/index.ts'
 
 /** Returns what a body in Anthropic's format asks for. */
 export function askedIn(body: Fields): Asked {

@@ -5,7 +5,26 @@
  *
  * A lifetime changes only where what it is for is written anew: a prefix that another lifetime has written stays there.
  */
-import type { Asked, Choice, CacheLifetime } from './markers.ts'
+import { HOUR_WRITE } from './prices.ts'
+
+/** The lifetime of a written prefix after its last use: Anthropic's two choices. */
+export type CacheLifetime = '5m' | '1h'
+
+/** The longest lifetime that markers ask for, by their part of a request; undefined without a marker. */
+export interface Asked {
+  /** In tools and system. */
+  head: CacheLifetime | undefined
+  /** In the messages, or for the whole request. */
+  conversation: CacheLifetime | undefined
+}
+
+/** The lifetimes to ask for. */
+export interface Choice {
+  head: CacheLifetime
+  conversation: CacheLifetime
+  /** Markers on this number of first messages keep the hour with which the messages were written. */
+  hourUntil: number
+}
 
 /** `client`: leave the client's markers alone. `auto`: by this rule. The others: the same for all markers. */
 export type LifetimeOption = 'auto' | 'client' | CacheLifetime
@@ -35,6 +54,8 @@ export interface Written {
   fiveMinutes: number
   hour: number
   prompt: number
+  /** Tokens that were read from the cache. */
+  read: number
 }
 
 /** A choice, with a sentence for people. */
@@ -42,14 +63,22 @@ export interface Chosen extends Choice {
   why: string
 }
 
-const FIVE_MINUTES_MS = 5 * 60_000
-const HOUR_MS = 60 * 60_000
+/** The time for which the provider keeps what is written with each lifetime, in milliseconds. */
+export const LIFETIME_MS: Readonly<Record<CacheLifetime, number>> = { '5m': 5 * 60_000, '1h': 60 * 60_000 }
+
+/** The price of a token that is written for each lifetime, in fresh tokens. */
+export const LIFETIME_WRITE: Readonly<Record<CacheLifetime, number>> = { '5m': 1.25, '1h': HOUR_WRITE }
+
+/** The amount by which a roll may cost more than rolls have saved: fresh tokens, and a share of the client's own cost (docs/economics.md). */
+const [SLACK_TOKENS, SLACK_SHARE] = [5_000, 0.03]
+
+const [FIVE_MINUTES_MS, HOUR_MS] = [LIFETIME_MS['5m'], LIFETIME_MS['1h']]
 
 /** The price of writing for an hour above that of five minutes, in fresh tokens. */
-const HOUR_PREMIUM = 0.75
+const HOUR_PREMIUM = LIFETIME_WRITE['1h'] - LIFETIME_WRITE['5m']
 
 /** The price of writing for five minutes, in fresh tokens. */
-const SHORT_WRITE = 1.25
+const SHORT_WRITE = LIFETIME_WRITE['5m']
 
 /** On bound models, a client on an hour stays there until five minutes would have been cheaper by this number of fresh tokens. */
 const LEAD_TOKENS = 20_000
@@ -101,7 +130,7 @@ export class ConversationLifetimes {
   }
 
   /** Takes what an answer says. If the provider gives another lifetime than it was asked for, it is asked no more. */
-  answered({ fiveMinutes, hour, prompt }: Written): void {
+  answered({ fiveMinutes, hour, prompt, read }: Written): void {
     const last = this.#last
     if (last === undefined || this.#given !== undefined) return
     const { choice, systemTokens, isHeadNew } = last
@@ -110,7 +139,9 @@ export class ConversationLifetimes {
     this.#last = { ...last, prompt }
     if (hour > 0 && choice.head === '5m') this.#given = '1h'
     const isAllHour = choice.head === '1h' && choice.conversation === '1h' && choice.hourUntil === 0
-    if (fiveMinutes > 0 && (isAllHour || (isHeadNew && choice.head === '1h' && hour === 0 && fiveMinutes > systemTokens))) this.#given = '5m'
+    // Another conversation may have written the head, for an hour: then it is read.
+    const isHeadShort = isHeadNew && choice.head === '1h' && hour === 0 && fiveMinutes > systemTokens && 2 * read < systemTokens
+    if (fiveMinutes > 0 && (isAllHour || isHeadShort)) this.#given = '5m'
     if (this.#given !== undefined) this.#last = undefined
   }
 
@@ -175,6 +206,11 @@ interface Last {
   isHeadNew: boolean
   /** The client asked for an hour for the conversation. */
   isHour: boolean
+}
+
+/** The amount that the bound leaves over for the next choice, given the costs so far with us and without, in fresh tokens. */
+export function slackOf({ billed, plain }: { billed: number; plain: number }): number {
+  return SLACK_TOKENS + (1 + SLACK_SHARE) * plain - billed
 }
 
 function fixed(lifetime: CacheLifetime): Chosen {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ConversationLifetimes } from '../../../lib/gateway/lifetime/rule.ts'
-import type { LifetimeMoment, LifetimeOption } from '../../../lib/gateway/lifetime/rule.ts'
-import { random } from '../../../rig/random.ts'
+import { ConversationLifetimes } from '../lib/models/index.ts'
+import type { LifetimeMoment, LifetimeOption } from '../lib/models/index.ts'
+import { random } from '../rig/random.ts'
 
 const MINUTE = 60_000
 const HOUR = { head: '1h', conversation: '1h' } as const
@@ -19,7 +19,7 @@ function run(option: LifetimeOption, base: Partial<LifetimeMoment>, steps: reado
     const chosen = own.next(moment, 2 * n + 1)
     prompt += written
     const isShort = (chosen ?? moment.asked).conversation === '5m'
-    own.answered({ fiveMinutes: isShort ? written : 0, hour: (isShort ? 0 : written) + (n === 0 && (chosen ?? moment.asked).head === '1h' ? 3_000 : 0), prompt })
+    own.answered({ fiveMinutes: isShort ? written : 0, hour: (isShort ? 0 : written) + (n === 0 && (chosen ?? moment.asked).head === '1h' ? 3_000 : 0), prompt, read: 0 })
     return chosen === undefined ? 'client' : `${chosen.head} ${chosen.conversation}${chosen.hourUntil > 0 ? ` until ${chosen.hourUntil}` : ''}`
   })
 }
@@ -53,9 +53,26 @@ describe('the rule of lifetimes', () => {
     const own = new ConversationLifetimes('auto')
     const moment = { at: 0, asked, isNew: true, isBound: false, systemTokens: 3_000, read: 0.1, slackTokens: 5_000 }
     expect(own.next(moment, 1)).toBeDefined()
-    own.answered({ ...written, prompt: 20_000 })
+    own.answered({ ...written, prompt: 20_000, read: 0 })
     expect(own.given).toBe(given)
     expect(own.next({ ...moment, at: 1_000, isNew: false }, 3)).toBeUndefined()
+  })
+
+  test.each([
+    ['all of it', 30_000],
+    ['most of it', 20_000],
+  ])('a head that another conversation wrote for an hour says nothing of the lifetime: %s is read', (_, read) => {
+    for (const isAfterPause of [false, true]) {
+      const own = new ConversationLifetimes('auto')
+      const moment = { at: 0, asked: isAfterPause ? SHORT : HOUR, isNew: true, isBound: false, systemTokens: 30_000, read: 0.1, slackTokens: 50_000 }
+      own.next(moment, 1)
+      if (isAfterPause) {
+        own.answered({ fiveMinutes: 40_000, hour: 0, prompt: 40_000, read: 0 })
+        expect(own.next({ ...moment, at: 20 * MINUTE, isNew: false }, 3)).toMatchObject(MIXED)
+      }
+      own.answered({ fiveMinutes: 80_000 - read, hour: 0, prompt: 80_000, read })
+      expect(own.given).toBeUndefined()
+    }
   })
 
   test('a lifetime changes only where its prefix is new, in 2,000 random conversations', () => {
@@ -72,7 +89,7 @@ describe('the rule of lifetimes', () => {
         if (chosen.head === '5m') expect(chosen.conversation).toBe('5m')
         before = { at: minutes, head: chosen.head, conversation: chosen.conversation }
         const written = next(30_000)
-        own.answered({ fiveMinutes: chosen.conversation === '5m' ? written : 0, hour: chosen.head === '1h' ? 1 : 0, prompt: 40_000 + written })
+        own.answered({ fiveMinutes: chosen.conversation === '5m' ? written : 0, hour: chosen.head === '1h' ? 1 : 0, prompt: 40_000 + written, read: 40_000 })
       }
     }
   })
