@@ -22,7 +22,7 @@ for (const { sessions, baseline } of sets) {
   const gate = save ? ['--save-baseline', baseline] : ['--check', baseline]
   const names = readdirSync(sessions).filter((name) => name.endsWith('.jsonl'))
   const files = names.sort().map((name) => join(sessions, name))
-  const args = [path('dist/cli/main.js'), 'replay', ...files, '--policies', 'recorded,pi,pi-context-manager', '--quiet', ...gate]
+  const args = [path('dist/cli/main.js'), 'replay', ...files, '--policies', 'recorded,pi,pi-context-manager,chosen-lifetime', '--quiet', ...gate]
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
   if (status !== 0) process.exitCode = status ?? 1
 }

@@ -25,10 +25,13 @@ What to read
 
 What to compare
   --policies NAMES      recorded, append, pi, mask, clear, sections,
-                        pi-context-manager, bound, with commas between them, or
-                        all (default: recorded,pi,pi-context-manager).
-                        "recorded" is what was sent, "pi" is plain Pi, "bound"
-                        the lowest cost any policy can reach. "sections" is slow
+                        pi-context-manager, chosen-lifetime, bound, with commas
+                        between them, or all (default: recorded, pi,
+                        pi-context-manager and chosen-lifetime).
+                        "recorded" is what was sent, "pi" is plain Pi,
+                        "chosen-lifetime" also chooses how long Anthropic
+                        keeps what it caches, "bound" is the lowest cost any
+                        policy can reach. "sections" is slow
                         on long sessions.
 
 What to show
@@ -150,7 +153,7 @@ export function optionsOf(values: Values): ReplayOptions {
 const OVERHEAD_TOKENS = 600
 
 function policiesOf(text: string | undefined): PolicyName[] {
-  if (text === undefined) return ['recorded', 'pi', 'pi-context-manager']
+  if (text === undefined) return ['recorded', 'pi', 'pi-context-manager', 'chosen-lifetime']
   if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))

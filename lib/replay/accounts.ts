@@ -22,6 +22,8 @@ export interface Account {
   /** The cost without the context manager and with it, on the same cache and window; NaN if a policy was left out. */
   plain: number
   own: number
+  /** The same with the lifetime of the cache chosen, where there is a choice; absent where no session has one. */
+  chosen?: number
   /** `plain` is what plain Pi would have cost, also where another program ran. */
   isPlainPi?: true
   /** When the first and the last message came, in milliseconds since the epoch. */
@@ -56,7 +58,11 @@ export class Accounts {
     sum.uncounted += paid?.uncounted ?? 0
     sum.plain += plainCostOf(report)
     if (policies.recorded === undefined) sum.isPlainPi = true
-    sum.own += policies['pi-context-manager']?.cost ?? Number.NaN
+    const own = policies['pi-context-manager']?.cost ?? Number.NaN
+    const chosen = policies['chosen-lifetime']?.cost
+    // The sessions without a choice stay as they are.
+    if (chosen !== undefined || sum.chosen !== undefined) sum.chosen = (sum.chosen ?? sum.own) + (chosen ?? own)
+    sum.own += own
     extend(sum, from, to)
   }
 }

@@ -24,6 +24,8 @@ export type BaselineFigures = Pick<TallyFigures, 'costVsPi' | 'cacheHit' | 'peak
     recordedVsPaid?: number
     /** The number of losses of the provider's cache. Not checked. */
     losses?: number
+    /** The cost with the lifetime of the cache chosen, over what the session cost without the context manager. Absent where none can be chosen. */
+    chosenVsPlain?: number
   }
 
 /** The parts of a session's report that a baseline keeps. */
@@ -52,11 +54,12 @@ export function baselineOf(reports: readonly HeldSession[], options: string): Ba
   for (const { file, policies, paid, regime } of reports) {
     const own = policies['pi-context-manager']
     if (own === undefined) continue
-    const { recorded } = policies
+    const { recorded, 'chosen-lifetime': chosen } = policies
     const { peakTokens, compactions } = own
     sessions[basename(file)] = {
       costVsPi: rounded(own.costVsPi),
       ...(own.costVsPlain !== undefined && { costVsPlain: rounded(own.costVsPlain) }),
+      ...(chosen?.costVsPlain !== undefined && { chosenVsPlain: rounded(chosen.costVsPlain) }),
       ...(paid !== undefined && { paid: rounded(paid.cost) }),
       ...(paid !== undefined && paid.cost > 0 && recorded !== undefined && { recordedVsPaid: rounded(recorded.cost / paid.cost) }),
       losses: regime.losses.length,
@@ -110,6 +113,10 @@ export function compare(
       const value = now[field] ?? Number.NaN
       if (limit === undefined || value <= limit * (1 + TOLERANCE) + ROUNDING) continue
       worse.push(`${name}: ${words} ${value.toFixed(3)}, was ${limit.toFixed(3)}`)
+    }
+    const chosen = policies['chosen-lifetime']?.costVsPlain
+    if (before.chosenVsPlain !== undefined && chosen !== undefined && !(chosen <= before.chosenVsPlain * (1 + TOLERANCE) + ROUNDING)) {
+      worse.push(`${name}: cost relative to what it cost without the context manager, with the lifetime chosen, ${chosen.toFixed(3)}, was ${before.chosenVsPlain.toFixed(3)}`)
     }
     if (now.compactions > before.compactions) {
       worse.push(`${name}: ${now.compactions} compactions, was ${before.compactions}`)

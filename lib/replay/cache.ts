@@ -33,6 +33,12 @@ export interface CacheRules {
   write?: number
 }
 
+/** For how long a request asks to keep what it writes: the blocks of the system part, and all others. */
+export interface KeptFor {
+  head: { ms: number; blocks: number }
+  restMs: number
+}
+
 const MINUTE_MS = 60_000
 const [ANTHROPIC, OPENAI, PREFIX] = [cacheNamed('anthropic-older'), cacheNamed('openai'), cacheNamed('prefix')]
 
@@ -58,8 +64,14 @@ export const CACHES = {
 /** A request that the provider may still know. */
 interface Known {
   blocks: readonly ReplayBlock[]
-  /** Ends of stored prefixes in blocks, with the time until which each is kept. */
-  ends: Map<number, number>
+  /** Ends of stored prefixes in blocks. */
+  ends: Map<number, Kept>
+}
+
+/** The time for which a prefix stays after a use, in milliseconds, and until when that is now. */
+interface Kept {
+  ms: number
+  until: number
 }
 
 /** The most requests that are kept, whatever their lifetime: older ones are prefixes of newer ones, or lost. */
@@ -79,20 +91,24 @@ export class PromptCache {
 
   /**
    * Sends a request and returns how many of its tokens were in the cache. `fixedBlocks` is the number of blocks in the
-   * system part, which has its own breakpoint.
+   * system part, which has its own breakpoint. `kept`: for how long the request asks, instead of the lifetime in the rules.
    */
-  send(blocks: readonly ReplayBlock[], fixedBlocks: number, model: string, at: number): number {
+  send(blocks: readonly ReplayBlock[], fixedBlocks: number, model: string, at: number, kept?: KeptFor): number {
     if (model !== this.#model) this.#known = []
     this.#model = model
     this.#known = this.#known.filter((known) => {
-      for (const [end, until] of known.ends) if (until < at) known.ends.delete(end)
+      for (const [end, { until }] of known.ends) if (until < at) known.ends.delete(end)
       return known.ends.size > 0
     })
-    const { kind, lookback } = this.#rules
+    const { kind, lookback, lifetimeMs } = this.#rules
     if (kind === 'prefix' || lookback === undefined) return this.#sendPlain(blocks, at)
+    const mark = (end: number): readonly [number, Kept] => {
+      const ms = kept === undefined ? lifetimeMs : end <= kept.head.blocks ? kept.head.ms : kept.restMs
+      return [end, { ms, until: at + ms }]
+    }
     return kind === 'endings'
-      ? this.#sendMarked(blocks, [blocks.length], this.#endings(blocks, lookback), at)
-      : this.#sendMarked(blocks, [fixedBlocks, blocks.length], this.#near(blocks, [fixedBlocks, blocks.length], lookback), at)
+      ? this.#sendMarked(blocks, [mark(blocks.length)], this.#endings(blocks, lookback), at)
+      : this.#sendMarked(blocks, [mark(fixedBlocks), mark(blocks.length)], this.#near(blocks, [fixedBlocks, blocks.length], lookback), at)
   }
 
   #sendPlain(blocks: readonly ReplayBlock[], at: number): number {
@@ -105,30 +121,32 @@ export class PromptCache {
       if (common === known.blocks.length) extended = known
     }
     if (extended !== undefined) this.#known = this.#known.filter((known) => known !== extended)
-    this.#keep({ blocks: [...blocks], ends: new Map([[blocks.length, at + this.#rules.lifetimeMs]]) })
-    const { granularity } = this.#rules
+    const { granularity, lifetimeMs } = this.#rules
+    this.#keep({ blocks: [...blocks], ends: new Map([[blocks.length, { ms: lifetimeMs, until: at + lifetimeMs }]]) })
     return this.#enough(Math.floor(best / this.#unitsPerToken / granularity) * granularity)
   }
 
-  /** Stores the prefixes that end at `marks`, and returns the longest one of an earlier request that `finds` an end. */
-  #sendMarked(blocks: readonly ReplayBlock[], marks: readonly number[], finds: (end: number) => boolean, at: number): number {
-    const until = at + this.#rules.lifetimeMs
+  /**
+   * Stores the prefixes that end at `marks`, and returns the longest one of an earlier request that `finds` an end. A prefix that is
+   * used stays for as long as it was written for, whatever the request asks.
+   */
+  #sendMarked(blocks: readonly ReplayBlock[], marks: readonly (readonly [number, Kept])[], finds: (end: number) => boolean, at: number): number {
     let best = 0
     let extended: Known | undefined
     for (const known of this.#known) {
       const common = commonBlocks(known.blocks, blocks)
-      for (const end of known.ends.keys()) {
+      for (const [end, kept] of known.ends) {
         if (end > common || !finds(end)) continue
-        known.ends.set(end, until)
+        kept.until = at + kept.ms
         if (end > best) best = end
       }
       if (common < known.blocks.length) continue
       extended = known
-      if (this.#rules.findsAll === true) best = Math.max(best, common)
+      if (this.#rules.findsAll === true) best = Math.max(best, ...known.ends.keys())
     }
-    const ends = new Map(marks.map((mark) => [mark, until]))
+    const ends = new Map(marks)
     if (extended !== undefined) {
-      for (const [end, kept] of extended.ends) if (!ends.has(end)) ends.set(end, kept)
+      for (const [end, kept] of extended.ends) ends.set(end, end === best ? { ...kept, until: at + kept.ms } : kept)
       this.#known = this.#known.filter((known) => known !== extended)
     }
     this.#keep({ blocks: [...blocks], ends })

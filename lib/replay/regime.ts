@@ -4,6 +4,7 @@
  */
 import { HOUR_WRITE, readName, rulesOf, UNKNOWN_PRICES } from '../models/index.ts'
 import { CACHES } from './cache.ts'
+import { ChosenLifetimes } from './chosen.ts'
 import type { CacheRules } from './cache.ts'
 import { knownPrices, ratioPrices } from '../recordings/index.ts'
 import type { Prices } from '../recordings/index.ts'
@@ -14,6 +15,9 @@ import type { Survey } from './survey.ts'
 
 /** Prices assumed for an unknown model: a fresh input token costs 1. */
 const UNKNOWN = ratioPrices(UNKNOWN_PRICES.cacheRead, UNKNOWN_PRICES.cacheWrite)
+
+/** The name of a model at Anthropic itself; other providers have their own names, or their own words in it. */
+const OWN_NAME = /^(?:anthropic\/)?claude-[\w.-]+$/
 
 const FIVE_MINUTES_MS = 5 * 60_000
 
@@ -52,6 +56,13 @@ export class Regime {
     const { sizes, unitsPerToken, isScaled } = survey
     this.sized = use !== undefined && isScaled !== true ? sizes.sized(unitsPerToken) : { factors: new Map(), systemTokens: undefined, clearings: new Map() }
     this.#hourShare = record.lifetimeMs !== undefined && record.lifetimeMs > FIVE_MINUTES_MS ? 1 : 0
+  }
+
+  /** Choices of the cache's lifetime, where the provider has any: Anthropic itself, whose models have their plain names there. */
+  chosenLifetimes(): ChosenLifetimes | undefined {
+    const { record, models } = this.#survey
+    const isOffered = models.every((model) => OWN_NAME.test(model)) && (!this.isKept || record.lifetime !== undefined)
+    return isOffered ? ChosenLifetimes.of(this.cache, this.isKept) : undefined
   }
 
   /** The prices of the next call, the cache's lifetime in the price of a written token. */

@@ -73,6 +73,8 @@ export interface SessionReport {
   crossing?: Crossing
   /** Beginnings of the session that cost more than the bound on rolls allows. */
   bound?: AboveBound
+  /** The lifetimes of the cache that `chosen-lifetime` asked for and why, with the number of calls; absent where none can be chosen. */
+  chosen?: { why: string; calls: number }[]
   /** For the picture. */
   details: Details
 }

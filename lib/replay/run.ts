@@ -4,13 +4,14 @@ import { ASKING_TOKENS, lookAgain, needsOf, readAgain, searchAgain, seen } from 
 import type { Need } from './again.ts'
 import { callsOf, Files, isCall, isSent, modelOf, promptCost, textBlock, unitsOf } from '../recordings/index.ts'
 import type { BranchStep, EditStep, FileEvent, Message, Problem, RecordedEntry, Recording, ReplayBlock, Step } from '../recordings/index.ts'
+import { choicesIn, costOf, momentIn, openLanes, plainCost } from './lanes.ts'
+import type { Lane } from './lanes.ts'
 import { Meter } from './missed/meter.ts'
 import type { Missed, Sent } from './missed/meter.ts'
 import { Managed } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
 import { Append } from './policies/conversation.ts'
 import { Recorded } from './policies/recorded.ts'
-import { openPolicy } from './policies/open.ts'
 import type { PolicyMoment, Policy, PolicyName, PolicyRequest, Setting } from './policies/policy.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import type { Before } from './record.ts'
@@ -18,7 +19,7 @@ import { aboveBound, crossingOf } from './prefixes.ts'
 import { Regime } from './regime.ts'
 import type { Details, ReplayOptions, SessionReport } from './report.ts'
 import type { Survey } from './survey.ts'
-import { Bound, Tally } from './tally.ts'
+import { Bound } from './tally.ts'
 import type { TallyFigures, OwnFigures } from './tally.ts'
 
 export type { ReplayOptions, SessionReport } from './report.ts'
@@ -55,11 +56,6 @@ export async function replaySession(
   } finally {
     await run.close()
   }
-}
-
-interface Lane {
-  policy: Policy
-  tally: Tally
 }
 
 class Run {
@@ -112,17 +108,13 @@ class Run {
       ...(options.store !== undefined && { store: options.store }),
     }
     const cache = new BlockCache(regime.sized.factors)
-    const policies: Policy[] = []
-    for (const name of options.policies) {
-      const policy = await openPolicy(name, setting, cache)
-      if (policy !== undefined) policies.push(policy)
-    }
+    const lanes = await openLanes(options.policies, regime, setting, cache)
     const { vocabulary, unitsPerToken } = survey
     const meter =
       options.onlyCosts === true
         ? undefined
         : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
-    return new Run(survey, options, regime, setting, cache, policies, meter)
+    return new Run(survey, options, regime, setting, cache, lanes, meter)
   }
 
   private constructor(
@@ -131,7 +123,7 @@ class Run {
     regime: Regime,
     setting: Setting,
     cache: BlockCache,
-    policies: Policy[],
+    lanes: Lane[],
     meter: Meter | undefined,
   ) {
     this.#survey = survey
@@ -139,11 +131,12 @@ class Run {
     this.#regime = regime
     this.#setting = setting
     this.#cache = cache
-    this.#lanes = policies.map((policy) => ({ policy, tally: new Tally(policy.name, setting) }))
+    this.#lanes = lanes
     this.#plain = new Append(setting, cache)
     this.#sent = new Recorded(setting, cache)
     this.#bound = new Bound(setting.systemTokens)
-    this.#managed = policies.find((policy) => policy instanceof Managed)
+    const managed = lanes.find(({ policy }) => policy.name === 'pi-context-manager')?.policy
+    this.#managed = managed instanceof Managed ? managed : undefined
     this.#meter = meter
   }
 
@@ -208,11 +201,11 @@ class Run {
     const figures: Partial<Record<PolicyName, TallyFigures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
-    const piCost = this.#lanes.find(({ policy }) => policy.name === 'pi')?.tally.figures().cost
-    const plain = this.#plainCost()
+    const piCost = costOf(this.#lanes, 'pi')
+    const plain = plainCost(this.#lanes, this.#survey.isManaged)
     const versus = (cost: number): number => (piCost === undefined || piCost === 0 ? Number.NaN : cost / piCost)
     for (const { policy, tally } of this.#lanes) {
-      const own = tally.figures(policy === this.#managed ? this.#managed.answeredReads : 0)
+      const own = tally.figures(policy instanceof Managed ? policy.answeredReads : 0)
       figures[policy.name] = this.#complete(own, this.#meter?.missed(policy.name), versus, plain)
       series[policy.name] = tally.series
       byLabel[policy.name] = tally.byLabel
@@ -222,6 +215,7 @@ class Run {
       figures.bound = this.#complete(own, undefined, versus, plain)
       series.bound = this.#bound.series
     }
+    const chosen = choicesIn(this.#lanes)
     const [crossing, bound] = [crossingOf(series), aboveBound(series, this.#price)]
     return {
       file,
@@ -254,6 +248,7 @@ class Run {
       policies: figures,
       ...(crossing !== undefined && { crossing }),
       ...(bound !== undefined && { bound }),
+      ...(chosen !== undefined && { chosen }),
       details: {
         series,
         byLabel,
@@ -261,12 +256,6 @@ class Run {
         lifetimes: [...(this.#managed?.lifetimes.values() ?? [])],
       },
     }
-  }
-
-  /** The cost without the context manager. */
-  #plainCost(): number {
-    const cost = (name: PolicyName): number | undefined => this.#lanes.find(({ policy }) => policy.name === name)?.tally.figures().cost
-    return (this.#survey.isManaged ? undefined : cost('recorded')) ?? cost('pi') ?? Number.NaN
   }
 
   #complete(own: OwnFigures, missed: Missed | undefined, versus: (cost: number) => number, plain: number): TallyFigures {
@@ -305,13 +294,15 @@ class Run {
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
     const sent: Sent[] = []
     const requests: PolicyRequest[] = []
+    const plainSoFar = plainCost(this.#lanes, this.#survey.isManaged)
     for (const lane of this.#lanes) {
-      const request = await lane.policy.request(moment)
-      lane.tally.send(request, moment)
+      const own = momentIn(lane, moment, this.#setting, plainSoFar)
+      const request = await lane.policy.request(own)
+      lane.tally.send(request, own)
       requests.push({ name: lane.policy.name, blocks: request.blocks })
       let { blocks } = request
-      for (const need of needs) blocks = (await this.#fetch(lane, need, plain, request.blocks, moment)) ?? blocks
-      sent.push({ name: lane.policy.name, blocks, prices: moment.prices })
+      for (const need of needs) blocks = (await this.#fetch(lane, need, plain, request.blocks, own)) ?? blocks
+      sent.push({ name: lane.policy.name, blocks, prices: own.prices })
     }
     if (!isRepeated) this.#meter?.answer(message, sent)
     this.#options.onCall?.(message, requests)

@@ -71,6 +71,8 @@ export class ReplaySums {
   readonly #period: { from?: number; to?: number } = {}
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
+  /** The lifetime of the cache could be chosen in one of the sessions. */
+  #hasChoice = false
   readonly #accounts = new Accounts()
   readonly #losses = noLosses()
   readonly #crossings = new CrossingSums()
@@ -96,7 +98,10 @@ export class ReplaySums {
     this.#share(report)
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
-      const one = report.policies[name]
+      const isChosen = name === 'chosen-lifetime'
+      if (isChosen && report.policies[name] !== undefined) this.#hasChoice = true
+      // A session without a choice of the lifetime stays as it is.
+      const one = report.policies[name] ?? (isChosen ? report.policies['pi-context-manager'] : undefined)
       if (one === undefined) continue
       const cached = one.cacheHit * one.tokensSent
       const sum = this.#policies.get(name)
@@ -145,6 +150,7 @@ export class ReplaySums {
     const worst: Summary['worst'] = {}
     const rate = (uses: number): number => (100 * uses) / this.#calls
     for (const [name, { cached, piCost, plainCost, worst: most, uses, costVsPlain: _, ...figures }] of this.#policies) {
+      if (name === 'chosen-lifetime' && !this.#hasChoice) continue
       const versus = (cost: number): number => (piCost === 0 ? Number.NaN : cost / piCost)
       const measured = figures.missedUses !== undefined
       policies[name] = {

@@ -44,12 +44,14 @@ export interface Row {
   /** `paid` is what the session would have cost on an assumed cache, or without the context manager. */
   isAssumed?: true
   own: number
+  /** The same with the lifetime of the cache chosen; absent where none can be chosen. */
+  chosen?: number
   unit: SessionReport['unit']
 }
 
 /** A session as a row; undefined if Pi or the context manager was left out. */
 export function rowOf(report: SessionReport): Row | undefined {
-  const own = report.policies['pi-context-manager']
+  const { 'pi-context-manager': own, 'chosen-lifetime': chosen } = report.policies
   const plain = plainCostOf(report)
   if (own === undefined || Number.isNaN(plain)) return undefined
   const paid = kindOf(report) === 'paid' ? report.paid?.cost : undefined
@@ -63,6 +65,7 @@ export function rowOf(report: SessionReport): Row | undefined {
     paid: paid ?? plain,
     ...(paid === undefined && { isAssumed: true as const }),
     own: own.cost,
+    ...(chosen !== undefined && { chosen: chosen.cost }),
     unit: report.unit,
   }
 }
@@ -82,6 +85,7 @@ export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_
 function programTable(program: Format, rows: readonly Row[], paint: Paint, width: number): string {
   const sorted = [...rows].sort((left, right) => right.paid - right.own - (left.paid - left.own))
   const room = Math.min(NAME_CHARS.most, Math.max(NAME_CHARS.least, NAME_CHARS.least + width - USUAL_WIDTH))
+  const hasChoice = rows.some(({ chosen }) => chosen !== undefined)
   const ids = shortened(rows.flatMap(({ id }) => id ?? []))
   const cells = sorted.map((row) => [
     row.day,
@@ -91,10 +95,11 @@ function programTable(program: Format, rows: readonly Row[], paint: Paint, width
     String(row.calls),
     `${row.isAssumed === true ? '~' : ''}${money(row.paid, row.unit)}`,
     money(row.own, row.unit),
+    ...(hasChoice ? [row.chosen === undefined ? '' : money(row.chosen, row.unit)] : []),
     savingCell(row.paid - row.own, (amount) => money(amount, row.unit)),
     row.paid === 0 ? '-' : shareCell(row.own / row.paid),
   ])
-  const heads = ['date', 'project', 'session', 'answers', 'paid', 'ours', 'saved', 'share']
+  const heads = ['date', 'project', 'session', 'answers', 'paid', 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
   const [head = '', ...body] = columns([heads, ...cells], { left: 3 }).map((line) => `${INDENT}${line}`)
   return [`Sessions of ${programTitle(program)}, by what they save`, paint.dim(head), ...body].join('\n')
 }

@@ -1,9 +1,10 @@
 /** The sums over the requests of one policy. */
 import type { RollReceipt } from '../../index.js'
-import { factorAt } from '../models/index.ts'
+import { factorAt, LIFETIME_WRITE } from '../models/index.ts'
 import { unitsOf } from '../recordings/index.ts'
 import type { ReplayBlock } from '../recordings/index.ts'
 import { BoundReasoning } from './bound-reasoning.ts'
+import type { ChosenLifetimes } from './chosen.ts'
 import type { RecordedCall } from './record.ts'
 import { PromptCache } from './cache.ts'
 import type { MissedUses } from './missed/uses.ts'
@@ -91,6 +92,7 @@ export class Tally {
   rereads = 0
   readonly #setting: Setting
   readonly #cache: PromptCache
+  readonly #chosen: ChosenLifetimes | undefined
   readonly #reasoning = new BoundReasoning()
   #cost = 0
   #cached = 0
@@ -103,11 +105,18 @@ export class Tally {
   /** Tokens of the latest request that were written to the cache or read from it, where the others were not. */
   #written = Infinity
 
-  constructor(name: PolicyName, setting: Setting) {
+  /** `chosen`: the lifetimes for which the policy's requests are written; if undefined, what the moments say. */
+  constructor(name: PolicyName, setting: Setting, chosen?: ChosenLifetimes) {
     this.name = name
+    this.#chosen = chosen
     this.#setting = setting
     const { cache, isKept } = setting
     this.#cache = new PromptCache(isKept === true ? { ...cache, lifetimeMs: Infinity, granularity: 1, findsAll: true } : cache, setting.unitsPerToken)
+  }
+
+  /** The costs so far. */
+  get cost(): number {
+    return this.#cost
   }
 
   /** A call of the recording. */
@@ -170,17 +179,19 @@ export class Tally {
   #prompt({ blocks, fixed }: Request, { at, model, prices, isRepeated, record }: PolicyMoment, again = false): void {
     const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
     const system = unitsOf(blocks.slice(0, fixed)) / this.#setting.unitsPerToken
-    const found = this.#cache.send(blocks, fixed, model, at)
+    const found = this.#cache.send(blocks, fixed, model, at, this.#chosen?.kept(fixed))
     // A call that is not in the recording comes right after one that is, so nothing was lost before it.
     const own = again ? undefined : record
-    const cached = Math.min(tokens, own === undefined ? found : foundBy(own, Math.min(found, this.#written), system))
+    const spared = own === undefined ? 0 : (this.#chosen?.spared(own, found, system) ?? 0)
+    const cached = Math.min(tokens, own === undefined ? found : Math.max(spared, foundBy(own, Math.min(found, this.#written), system)))
     // Tokens behind the last breakpoint of the recorded request were not written. A provider that writes all by itself counts none.
     const unwritten = Math.min(tokens - cached, own?.input ?? 0)
     this.#written = unwritten > 0 && (own?.written ?? 0) > 0 ? tokens - unwritten : Infinity
     if (isRepeated === true) return
     this.#reasoning.send(blocks)
     const factor = factorAt(prices.steps, tokens)
-    const paid = perToken(prices.cacheRead) * cached + perToken(prices.input) * unwritten + perToken(prices.cacheWrite) * (tokens - cached - unwritten)
+    const written = tokens - cached - unwritten
+    const paid = perToken(prices.cacheRead) * cached + perToken(prices.input) * unwritten + perToken(this.#writing(prices, cached, written, system))
     this.#cost += factor * paid
     this.#sent += tokens
     this.#cached += cached
@@ -188,6 +199,14 @@ export class Tally {
     if (tokens > this.#setting.window) this.#overWindow += 1
     if (!again) this.series.tokens.push(Math.round(tokens))
     this.#label(blocks)
+  }
+
+  /** The price of writing tokens, of which `cached` come before. */
+  #writing({ input, cacheWrite }: PolicyMoment['prices'], cached: number, written: number, systemTokens: number): number {
+    if (this.#chosen === undefined) return cacheWrite * written
+    const hour = this.#chosen.hourOf(cached, written, systemTokens)
+    this.#chosen.answered({ fiveMinutes: written - hour, hour, prompt: cached + written, read: cached })
+    return input * (LIFETIME_WRITE['1h'] * hour + LIFETIME_WRITE['5m'] * (written - hour))
   }
 
   #label(blocks: readonly ReplayBlock[]): void {

@@ -65,7 +65,7 @@ function sentenceOf(account: Account, unit: SessionReport['unit']): string {
   const about = extent(account, isPi ? '' : ` of ${programs}`)
   switch (kind) {
     case 'managed': {
-      const setting = `With the settings of this replay it would have been ${price(own, unit)}.`
+      const setting = `With the settings of this replay it would have been ${price(own, unit)}${chosenWords(account, plain, unit)}.`
       if (Number.isNaN(paid))
         return `Plain Pi would have cost ${price(plain, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
       return `You paid ${price(paid, unit)} with pi-context-manager, where plain Pi would have cost ${money(plain, unit)} (${difference(paid / plain)}) for the prompts of ${about}. ${setting}`
@@ -75,16 +75,22 @@ function sentenceOf(account: Account, unit: SessionReport['unit']): string {
       const way = wayOf([account])
       // Users do not pay in a benchmark's agent.
       const [where, whose] = isPi || way === GATEWAY ? [` in ${programs}`, ''] : ['', ` of ${programs}`]
-      return `You paid ${price(paid, unit)}${where} for the prompts of ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window.`
+      return `You paid ${price(paid, unit)}${where} for the prompts of ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window${chosenWords(account, paid, unit)}.`
     }
     case 'assumed': {
       const would = `${price(own, unit)} instead of ${money(plain, unit)} (${difference(own / plain)})`
-      if (isPi) return `You would have paid ${would} for the prompts of ${about}.`
+      const chosen = chosenWords(account, plain, unit)
+      if (isPi) return `You would have paid ${would} for the prompts of ${about}${chosen}.`
       const bill = Number.isNaN(paid) ? '' : ` In ${programs} they cost ${price(paid, unit)}.`
-      const with_ = `would have cost ${price(own, unit)} with pi-context-manager and ${money(plain, unit)} without it (${difference(own / plain)})`
+      const with_ = `would have cost ${price(own, unit)} with pi-context-manager and ${money(plain, unit)} without it (${difference(own / plain)})${chosen}`
       return `${account.isPlainPi === true ? 'In Pi' : 'On an assumed cache'}, the prompts of ${about} ${with_}.${bill}`
     }
   }
+}
+
+/** The cost with the lifetime of the cache chosen, too, as the beginning of a next sentence; nothing where none can be chosen. */
+function chosenWords({ chosen }: Account, before: number, unit: SessionReport['unit']): string {
+  return chosen === undefined || !(before > 0) ? '' : `. With the cache's lifetime chosen as well, it would be about ${price(chosen, unit)} (${difference(chosen / before)})`
 }
 
 const GATEWAY = 'through the gateway'

@@ -26,6 +26,7 @@ const MEANING: Readonly<Record<PolicyName, string>> = {
   clear: 'above 100k tokens, only the last three tool results are kept',
   sections: 'four sections, each written anew for each call',
   'pi-context-manager': 'this context manager',
+  'chosen-lifetime': 'the same, which also chooses how long the provider keeps what it caches',
   bound: 'the lowest cost any policy can reach: each token written once, only prose read again',
 }
 

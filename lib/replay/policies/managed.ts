@@ -13,7 +13,7 @@ import { compact, Compactions } from './compaction.ts'
 import type { BlockCache } from './block-cache.ts'
 import { openManager } from './engine.ts'
 import { bindingOf, modelCall } from './model-call.ts'
-import type { Compaction, PolicyMoment, Policy, Request, Setting } from './policy.ts'
+import type { Compaction, PolicyMoment, Policy, PolicyName, Request, Setting } from './policy.ts'
 
 /** The start of the line that replaces an output. */
 const REFERENCE = 'toolcall_ref '
@@ -49,9 +49,9 @@ export interface Lifetime {
   rolled?: number
 }
 
-/** The policy `pi-context-manager`. */
+/** The policies `pi-context-manager` and `chosen-lifetime`, which differ in the moments they are given. */
 export class Managed implements Policy {
-  readonly name = 'pi-context-manager'
+  readonly name: PolicyName
   /** Tool results from their first call to the roll that replaced them. */
   readonly lifetimes = new Map<string, Lifetime>()
   readonly #manager: ContextManager
@@ -93,11 +93,12 @@ export class Managed implements Policy {
   /** Reads that were answered without the file's lines. */
   answeredReads = 0
 
-  static async open(setting: Setting, cache: BlockCache): Promise<Managed> {
-    return new Managed(await openManager(setting), setting, cache)
+  static async open(setting: Setting, cache: BlockCache, name: PolicyName = 'pi-context-manager'): Promise<Managed> {
+    return new Managed(name, await openManager(setting), setting, cache)
   }
 
-  private constructor(manager: ContextManager, setting: Setting, cache: BlockCache) {
+  private constructor(name: PolicyName, manager: ContextManager, setting: Setting, cache: BlockCache) {
+    this.name = name
     this.#manager = manager
     this.#setting = setting
     this.#cache = cache
@@ -206,10 +207,10 @@ export class Managed implements Policy {
   }
 
   /** Counts whether the call found its cache when it was recorded. */
-  #answered({ at, model, record }: PolicyMoment, isChanged: boolean): void {
+  #answered({ at, model, record, lifetimeMs = this.#setting.cache.lifetimeMs }: PolicyMoment, isChanged: boolean): void {
     const isPrompt = this.#visible.at(-1)?.entry.message.role !== 'toolResult'
     const [prompt, cached] = [this.#sent, (record?.lost ?? 0) > 0 ? 0 : this.#sent]
-    this.#odds.answered({ at, isPrompt, model, prompt, cached, written: prompt - cached, systemTokens: this.#setting.systemTokens, isChanged, lifetimeMs: this.#setting.cache.lifetimeMs })
+    this.#odds.answered({ at, isPrompt, model, prompt, cached, written: prompt - cached, systemTokens: this.#setting.systemTokens, isChanged, lifetimeMs })
   }
 
   /** Returns the request to send now. */

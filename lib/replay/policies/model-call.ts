@@ -37,7 +37,7 @@ export function modelCall(setting: Setting, moment: PolicyMoment | undefined, { 
     ...(kind === 'breakpoints' && lookback !== undefined ? { lookbackBlocks: lookback } : {}),
     ...(kind === 'endings' && lookback !== undefined ? { lookbackEndings: lookback } : {}),
     contextWindow: window,
-    cacheTtlMs: cache.lifetimeMs,
+    cacheTtlMs: moment?.lifetimeMs ?? cache.lifetimeMs,
     cacheKept,
     nowMs: at,
     systemTokens: Math.ceil(systemUnits / 4),

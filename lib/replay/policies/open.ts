@@ -23,6 +23,11 @@ export async function openPolicy(name: PolicyName, setting: Setting, cache: Bloc
       return Sections.open(setting)
     case 'pi-context-manager':
       return Managed.open(setting, cache)
+    case 'chosen-lifetime': {
+      // The store that is kept is that of the other one.
+      const { store: _, ...own } = setting
+      return Managed.open(own, cache, name)
+    }
     case 'bound':
       return undefined
   }

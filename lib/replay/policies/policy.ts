@@ -7,7 +7,7 @@ import type { Binding } from '../../models/index.ts'
 import type { RecordedCall } from '../record.ts'
 
 /** The policies, in the order of the report. */
-export const POLICY_NAMES = ['recorded', 'append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'] as const
+export const POLICY_NAMES = ['recorded', 'append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'chosen-lifetime', 'bound'] as const
 
 /** A policy's name. */
 export type PolicyName = (typeof POLICY_NAMES)[number]
@@ -55,6 +55,8 @@ export interface PolicyMoment {
   prices: Prices
   /** The call was counted with another session that also has it: it is made again, but costs nothing here. */
   isRepeated?: true
+  /** For how long the request writes its conversation, in milliseconds, where that is chosen. */
+  lifetimeMs?: number
   /** The provider's cache at this call when it was recorded; absent where the cache is simulated alone. */
   record?: RecordedCall
 }
