@@ -4,12 +4,15 @@ import { handed, invalid, recordable } from '../core/index.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { objectFor, standingOf } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
-import { isPrefix, lastCommon, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
+import { isPrefix, lastCommon, longestRun, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
 import type { Part, Unit } from './unit.ts'
 
 /** The number of objects that are fetched at once. */
 const AT_ONCE = 64
+
+/** The share that a run of recorded messages has of those from its beginning on, where it says what is recorded. */
+const SHARE = 1 / 3
 
 /** The boundary in a conversation between what is in the session's record and what is not. */
 export class CallBoundary {
@@ -89,6 +92,8 @@ export class CallBoundary {
   /** The number of a conversation's messages in the record, after the record was made to agree with it. */
   async #diverged(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Promise<number> {
     const manager = this.#manager
+    const rest = await this.#atRun(record, messages)
+    if (rest !== undefined) return rest
     const point = await lastCommon(manager, messages)
     const common = (await recordOf(manager, point)).length
     // Another conversation does not continue after an emptied record: each restart would make the record longer.
@@ -107,6 +112,23 @@ export class CallBoundary {
     if (isPrefix(left, messages)) return left.length
     await manager.restore(manager.sessionId, 0)
     return 0
+  }
+
+  /**
+   * The same for a host that has removed the newest messages and changed others: the record ends where it last was as the
+   * conversation is. Undefined if too little of it is.
+   */
+  async #atRun(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Promise<number | undefined> {
+    const manager = this.#manager
+    const run = longestRun(record, messages)
+    const start = run.record - run.length
+    // Single messages, and a few among many others, are the same by chance.
+    if (run.length < 2 || run.length < SHARE * (messages.length - run.messages + run.length) || this.#starts.some((one) => start < one)) return undefined
+    const point = await lastCommon(manager, record.slice(0, run.record))
+    const { length } = await recordOf(manager, point)
+    if (length < start + 2) return undefined
+    await manager.goBack(point)
+    return run.messages - (run.record - length)
   }
 
   /** True if a unit that consists of results only is in the record. */

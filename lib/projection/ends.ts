@@ -50,7 +50,7 @@ class Ends {
   sizeOf(messages: readonly (readonly unknown[])[]): number {
     if (this.#known.size === 0 || messages.length < 2) return messages.length
     const names = messages.map((pieces) => pieces.map(fingerprint))
-    // What stands before a known answer is another one.
+    // Messages before a known answer are another one.
     for (let from = 0; from < names.length; from += 1) {
       const size = this.#longestAt(names, from)
       if (size > 0) return from === 0 ? size : from

@@ -1,7 +1,7 @@
 /** Finds out how much of a conversation is in the session's record, by comparing messages. */
 import type { ContextManager } from '../../index.js'
 import { callsOf } from './results.ts'
-import { isEqual } from './identity.ts'
+import { fingerprint, isEqual } from './identity.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { isFields, wellFormed } from '../core/index.ts'
 import { inPieces } from './pieces.ts'
@@ -108,6 +108,45 @@ export function recordedOf(record: readonly TurnMessage[], messages: readonly Tu
   if (length >= 2) return best
   // A single prompt can match by chance, and so can an answer after a common beginning.
   return length === 1 && messages[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
+}
+
+/** The number of equal messages of the record that are looked at for one of the conversation. */
+const MOST_EQUAL = 64
+
+/** A part of the record that is a part of the conversation: the ends of both, and its length. */
+export interface Run {
+  record: number
+  messages: number
+  length: number
+}
+
+/** The longest of them behind their common beginning; the latest if there are several. */
+export function longestRun(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Run {
+  const alike = commonOf(record, messages)
+  const places = new Map<string, number[]>()
+  for (let place = alike; place < record.length; place += 1) {
+    const name = nameOf(record[place] as TurnMessage)
+    const same = places.get(name)
+    if (same === undefined) places.set(name, [place])
+    else same.push(place)
+  }
+  let longest: Run = { record: 0, messages: 0, length: 0 }
+  /** The lengths of the runs that end with the message before, by their last place in the record. */
+  let before = new Map<number, number>()
+  for (let at = alike; at < messages.length; at += 1) {
+    const runs = new Map<number, number>()
+    for (const place of places.get(nameOf(messages[at] as TurnMessage))?.slice(-MOST_EQUAL) ?? []) {
+      const length = (before.get(place - 1) ?? 0) + 1
+      runs.set(place, length)
+      if (length >= longest.length) longest = { record: place + 1, messages: at + 1, length }
+    }
+    before = runs
+  }
+  return longest
+}
+
+function nameOf({ role, words }: TurnMessage): string {
+  return fingerprint([role, words])
 }
 
 /** True if the second list starts with the first one. */
