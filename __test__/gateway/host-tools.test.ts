@@ -27,6 +27,13 @@ describe('a shell command that shows a file', () => {
     expect(outputAlone(`Exit code: 0\nWall time: 0 seconds\nOutput:\n${text}`)).toBe(text)
     expect(outputAlone(text)).toBe(text)
   })
+
+  test("of Cline's list of results, the one in it; a failed one, several, and other JSON stay", () => {
+    const one = { query: 'cat a', result: 'x\n"y"\n', success: true }
+    expect(outputAlone(JSON.stringify([one]))).toBe(one.result)
+    for (const list of [[one, one], [{ ...one, success: false }], [{ ...one, result: 7 }], [{ query: 'x' }], [null]]) expect(outputAlone(JSON.stringify(list))).toBe(JSON.stringify(list))
+    expect(outputAlone('[{"query":')).toBe('[{"query":')
+  })
 })
 
 describe('engineCall', () => {
@@ -42,6 +49,13 @@ describe('engineCall', () => {
     ['exec_command', { cmd: 'ls' }, { tool: 'bash', args: { command: 'ls' } }],
     ['shell', { command: ['bash', '-lc', 'ls | wc'] }, { tool: 'bash', args: { command: 'ls | wc' } }],
     ['shell', { command: ['git', 'log'] }, { tool: 'bash', args: { command: 'git log' } }],
+    ['run_commands', { commands: ['git log'] }, { tool: 'bash', args: { command: 'git log' } }],
+    ['run_commands', { commands: ['bash -c x', 'ls'] }, { tool: 'run_commands', args: { commands: ['bash -c x', 'ls'] } }],
+    ['run_commands', { commands: [] }, { tool: 'run_commands', args: { commands: [] } }],
+    ['editor', { path: '/a', old_text: 'x', new_text: 'y' }, { tool: 'edit', args: { path: '/a', oldText: 'x', newText: 'y' }, writes: ['/a'] }],
+    ['editor', { path: '/a', old_text: null, new_text: 'y' }, { tool: 'edit', args: { path: '/a', oldText: null, newText: 'y' }, writes: ['/a'] }],
+    ['view', { path: '/a', view_range: [2, 3] }, { tool: 'read', args: { path: '/a', view_range: [2, 3] }, reads: '/a' }],
+    ['create', { path: '/a', file_text: 'x' }, { tool: 'write', args: { path: '/a', content: 'x' }, writes: ['/a'] }],
     ['Glob', { pattern: '*.ts' }, { tool: 'find', args: { pattern: '*.ts' } }],
     ['list_dir', { dir_path: '/a' }, { tool: 'ls', args: { path: '/a' } }],
     ['mcp__context__activate', { id: 'x' }, { tool: 'mcp__context__activate', args: { id: 'x' } }],
@@ -87,6 +101,10 @@ describe('hostArguments', () => {
     ['MultiEdit', { file_path: '/a', edits: [{ old_string: 'x', new_string: 'y' }] }, { path: '/a', edits: [{ oldText: '[m]', newText: 'y' }] }, { file_path: '/a', edits: [{ old_string: '[m]', new_string: 'y' }] }],
     ['exec_command', { cmd: 'long', workdir: '/' }, { command: '[m]', workdir: '/' }, { cmd: '[m]', workdir: '/' }],
     ['shell', { command: ['bash', '-lc', 'long'] }, { command: '[m]' }, { command: ['bash', '-lc', '[m]'] }],
+    ['run_commands', { commands: ['long'] }, { command: '[m]' }, { commands: ['[m]'] }],
+    ['run_commands', { commands: ['one', 'two'] }, { commands: ['one', '[m]'] }, { commands: ['one', '[m]'] }],
+    ['editor', { path: '/w/a', old_text: 'x', new_text: 'y' }, { path: 'a', oldText: 'x', newText: '[m]' }, { path: '/w/a', old_text: 'x', new_text: '[m]' }],
+    ['create', { path: '/w/a', file_text: 'long' }, { path: 'a', content: '[m]' }, { path: '/w/a', file_text: '[m]' }],
     ['Other', { a: 1 }, { a: 2 }, { a: 2 }],
   ])('%s', (name, args, edited, wanted) => {
     expect(hostArguments(name, args, edited)).toEqual(wanted)
@@ -133,6 +151,9 @@ test('hosts are recognized by their own names', () => {
   expect(hostNamed('claude-cli/2.1.331 (external, sdk-cli)')).toBe('claude-code')
   expect(hostNamed('codex_exec/0.169.0 (Debian 12.0.0; x86_64)')).toBe('codex')
   expect(hostNamed('QwenCode/0.24.4 (linux; x64)')).toBe('qwen-code')
+  expect(hostNamed('Kilo-Code/7.7.9 ai-sdk/provider-utils/4.0.27 runtime/bun/1.3.14')).toBe('kilo')
+  expect(hostNamed('kimi-code-cli/2.1.0')).toBe('kimi')
+  expect(hostNamed('GitHubCopilotChat/0.31')).toBe('agent')
   expect(hostNamed('OpenAI/JS 5.0')).toBe('agent')
   expect(hostOfSession('claude-code:9cae')).toBe('claude-code')
   expect(hostOfSession('01a20e93-fb24')).toBe('pi')

@@ -20,6 +20,7 @@ describe('a declared tool', () => {
     named('mcp__context__activate'),
     chat('context_activate'),
     chat('context__activate'),
+    chat('context-activate'),
     chat('mcp_context_activate'),
     spaced('mcp__context', 'activate'),
     spaced('mcp__context__', 'activate'),
@@ -34,7 +35,7 @@ describe('a declared tool', () => {
   })
 
   test.each([
-    ...['mcp__browser__tab_activate', 'conda-activate', 'license.activate', 'deactivate', 'reactivate', 'Activate', 'activate_tab', 'mcp__context7__activate', 'mcp__my_context__activate', 'mcp__context__tab_activate', 'mcp__context__reactivate', 'context7_activate', 'my_context_activate', 'x.activate', '-activate', '_activate', 'mcp__context__search', 'search', ' activate', 'activate\n'].flatMap((name) => [named(name), chat(name)]),
+    ...['mcp__browser__tab_activate', 'conda-activate', 'my-context-activate', 'context-tab-activate', 'context7-activate', 'license.activate', 'deactivate', 'reactivate', 'Activate', 'activate_tab', 'mcp__context7__activate', 'mcp__my_context__activate', 'mcp__context__tab_activate', 'mcp__context__reactivate', 'context7_activate', 'my_context_activate', 'x.activate', '-activate', '_activate', 'mcp__context__search', 'search', ' activate', 'activate\n'].flatMap((name) => [named(name), chat(name)]),
     ...['browser', 'context7', 'mcp__context7', 'my_context', 'mcp__my_context', 'contexts', 'mcp__contextual__', 'Context'].map((name) => spaced(name, 'activate')),
     spaced('mcp__context', 'tab_activate'),
     { name: 'activate', description: 'Activate a license.', input_schema: { type: 'object', properties: { id: {}, key: {} } } },

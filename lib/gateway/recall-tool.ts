@@ -10,8 +10,8 @@ import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/ind
 /** The name under which hosts know our MCP server. */
 export const SERVER_NAME = 'context'
 
-/** Hosts that write a server's tools under one name: Claude Code and Qwen Code; Gemini CLI and Crush; Goose; OpenCode. */
-const PREFIXES = [`mcp__${SERVER_NAME}__`, `mcp_${SERVER_NAME}_`, `${SERVER_NAME}__`, `${SERVER_NAME}_`]
+/** Hosts that write a server's tools under one name: Claude Code, Qwen Code and Kimi; Gemini CLI and Crush; Goose and Cline; OpenCode and Kilo; Copilot. */
+const PREFIXES = [`mcp__${SERVER_NAME}__`, `mcp_${SERVER_NAME}_`, `${SERVER_NAME}__`, `${SERVER_NAME}_`, `${SERVER_NAME}-`]
 
 const QUALIFIED: ReadonlySet<string> = new Set(PREFIXES.map((prefix) => `${prefix}${RECALL}`))
 

@@ -76,8 +76,8 @@ export function callOf(name: string, args: object, namespace = '', isPlainRecall
 /** Names that the engine has for tools of ours. */
 const CONTROLS: ReadonlySet<string> = new Set([RECALL, 'deactivate', 'pin', 'unpin', 'search_context'])
 
-/** The shell of Codex, which has no other tool to read files. */
-const READS_BY_SHELL: ReadonlySet<string> = new Set(['shell', 'shell_command', 'exec_command', 'container.exec', 'local_shell'])
+/** The shells of Codex, which has no other tool to read files, and of Cline, whose other tool reads lists of files. */
+const READS_BY_SHELL: ReadonlySet<string> = new Set(['shell', 'shell_command', 'exec_command', 'container.exec', 'local_shell', 'run_commands'])
 
 /** A command that only shows a file, as a read of it. */
 function readBy({ args }: EngineCall): EngineCall | undefined {

@@ -1,7 +1,7 @@
 /** The agents whose conversations are recorded, and how they are recognized. */
 
 /** A host: a coding agent. Session IDs begin with its name and a colon; those of Pi have no such beginning. */
-export type HostName = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'qwen-code' | 'gemini-cli' | 'cline' | 'continue' | 'crush' | 'goose' | 'agent'
+export type HostName = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'qwen-code' | 'gemini-cli' | 'cline' | 'continue' | 'crush' | 'goose' | 'kilo' | 'kimi' | 'copilot' | 'agent'
 
 /** Names for people. */
 const TITLES: Readonly<Record<HostName, string>> = {
@@ -15,6 +15,9 @@ const TITLES: Readonly<Record<HostName, string>> = {
   continue: 'Continue',
   crush: 'Crush',
   goose: 'Goose',
+  kilo: 'Kilo',
+  kimi: 'Kimi Code',
+  copilot: 'Copilot CLI',
   agent: 'an agent',
 }
 
@@ -44,6 +47,9 @@ const AGENTS: readonly [pattern: RegExp, host: HostName][] = [
   [/\bcontinue\b/i, 'continue'],
   [/\bcrush\b/i, 'crush'],
   [/\bgoose\b/i, 'goose'],
+  [/\bkilo-?code\b/i, 'kilo'],
+  [/\bkimi-?(?:code|cli)\b/i, 'kimi'],
+  [/\bcopilot-cli\b|@github[\\/]copilot\b/i, 'copilot'],
 ]
 
 /** The host that a `User-Agent` header, the like of it, or a program's name names; `agent` if it is none of the known ones. */

@@ -29,9 +29,19 @@ export function shownBy(command: string): Shown | undefined {
 /** The lines about a command that Codex puts before its output. */
 const HEAD = /^(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Total output lines|Original token count)\b[^\n]*\n)+Output:\n/
 
-/** An output without what its host says before it. */
+/** An output without what its host says before it; of Cline's list of results, the one in it. */
 export function outputAlone(text: string): string {
-  return text.replace(HEAD, '')
+  return listed(text) ?? text.replace(HEAD, '')
+}
+
+function listed(text: string): string | undefined {
+  if (!text.startsWith('[{"query":')) return undefined
+  try {
+    const [one, ...others] = JSON.parse(text) as { query?: unknown; result?: unknown; success?: unknown }[]
+    return others.length === 0 && one?.success === true && typeof one.result === 'string' ? one.result : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** True if an output is exactly the lines of a text that were asked for; its host may have left some out. */

@@ -70,12 +70,22 @@ const TOOLS: ReadonlyMap<string, Tool> = new Map([
   ...named(['run_shell_command'], BASH),
   ...named(['grep_search', 'search_file_content'], GREP),
   ...named(['list_directory'], LIST),
+  // The Copilot CLI
+  ...named(['view'], READ),
+  ...named(['create'], WRITE),
   // Cline and its relatives
   ...named(['write_to_file'], WRITE),
   ...named(['execute_command'], BASH),
   ...named(['search_files'], GREP),
   ...named(['list_files'], LIST),
+  ...named(['editor'], { tool: 'edit', names: { old_text: 'oldText', new_text: 'newText' } }),
 ])
+
+/** A tool of a host. Cline's takes a list of commands; one alone is what others call a command. */
+function toolOf(name: string, args: Fields): Tool | undefined {
+  const { commands } = args
+  return name === 'run_commands' && Array.isArray(commands) && commands.length === 1 ? { tool: 'bash', names: { commands: 'command' } } : TOOLS.get(name)
+}
 
 function named(names: readonly string[], tool: Tool): [string, Tool][] {
   return names.map((name) => [name, tool])
@@ -87,7 +97,7 @@ const PATCHES: ReadonlySet<string> = new Set(['apply_patch', 'exec'])
 /** A call of a host under the engine's names. A tool that the engine does not know keeps its name and arguments. */
 export function engineCall(name: string, args: Fields): EngineCall {
   if (PATCHES.has(name)) return patchCall(name, args)
-  const known = TOOLS.get(name)
+  const known = toolOf(name, args)
   if (known === undefined) return { tool: name, args }
   const own = renamed(args, known)
   if (known.tool === 'bash') own['command'] = commandOf(own['command'])
@@ -103,7 +113,7 @@ export function engineCall(name: string, args: Fields): EngineCall {
  * that was not replaced stays as the host has it. Paths stay as well: some hosts accept only absolute ones.
  */
 export function hostArguments(name: string, args: Fields, edited: Fields): Fields {
-  const known = TOOLS.get(name)
+  const known = toolOf(name, args)
   if (known === undefined) return edited
   const given = engineCall(name, args).args
   const back = (own: Fields, was: Fields, now: Fields, names: Readonly<Record<string, string>>): Fields =>
