@@ -11,11 +11,12 @@ import { fileURLToPath } from 'node:url'
 import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../../rig/cleanup.ts'
 import type { ModelRequest, ScriptedCall } from '../../rig/exchange.ts'
-import type { Addresses } from '../../lib/gateway/programs.ts'
+import type { Addresses } from '../../lib/gateway/program-settings.ts'
 import { programOf } from '../../lib/gateway/programs.ts'
 import { gemini } from './gemini-cli.ts'
 import { installed } from './installed.ts'
 import type { Installed, ProgramName } from './installed.ts'
+import { cline, copilot, isAsked, kilo, kimi } from './newer-agents.ts'
 
 /** An agent. */
 export interface Agent {
@@ -24,6 +25,8 @@ export interface Agent {
   program: Installed
   /** Number of times that the host itself changes earlier messages: Qwen Code and Gemini CLI clear old outputs. */
   ownBreaks: number
+  /** It writes the same history in another form in a new process, which costs the provider's cache with the gateway and without it. */
+  rewrites?: true
   /** True if it sends the same history in a new process. Qwen Code sends outputs again that it had cleared. */
   repeats: boolean
   /** Lines of an output that the host shows whole. */
@@ -204,14 +207,7 @@ function continued(program: Installed): Agent {
   }
 }
 
-/** The first message to a subagent; its host adds nothing. */
-export const ASKED = 'Bring back what the other one has seen:'
-
-function isAsked({ messages }: ModelRequest): boolean {
-  return messages.slice(0, 3).some(({ role, json }) => role === 'user' && json.includes(ASKED))
-}
-
-const AGENTS = { claude, codex, opencode, qwen, gemini, continue: continued } as const
+const AGENTS = { claude, codex, opencode, qwen, gemini, continue: continued, kilo, copilot, cline, kimi } as const
 
 /** The agent of this name; undefined where its program can't be had. */
 export function agentNamed(name: ProgramName): Agent | undefined {

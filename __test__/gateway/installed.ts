@@ -25,9 +25,13 @@ export interface Installed {
 /** Packages and, below `node_modules`, the files to run: binaries, or scripts for Node. */
 const PROGRAMS = {
   claude: { name: '@anthropic-ai/claude-code', file: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude` },
+  cline: { name: 'cline', file: `@cline/cli-${process.platform}-${process.arch}/bin/cline` },
   codex: { name: '@openai/codex', file: `@openai/codex-${process.platform}-${process.arch}/vendor/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-unknown-linux-musl/bin/codex` },
   continue: { name: '@continuedev/cli', file: '@continuedev/cli/dist/cn.js' },
+  copilot: { name: '@github/copilot', file: `@github/copilot-${process.platform}-${process.arch}/copilot` },
   gemini: { name: '@google/gemini-cli', file: '@google/gemini-cli/bundle/gemini.js' },
+  kilo: { name: `@kilocode/cli-${process.platform}-${process.arch}`, file: `@kilocode/cli-${process.platform}-${process.arch}/bin/kilo` },
+  kimi: { name: '@moonshot-ai/kimi-code', file: '@moonshot-ai/kimi-code/dist/main.mjs' },
   qwen: { name: '@qwen-code/qwen-code', file: '@qwen-code/qwen-code/cli.js' },
 } as const
 
@@ -50,7 +54,7 @@ export function installed(name: ProgramName): Installed | undefined {
     if (!existsSync(path)) return skip(name, `the package has no ${file} for this machine`)
   }
   const version = versionIn(join(folder, 'node_modules', package_))
-  return path.endsWith('.js') ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
+  return /\.m?js$/.test(path) ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
 }
 
 /** Installs a package of the registry into its own folder, without running its scripts. */

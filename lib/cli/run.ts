@@ -17,11 +17,11 @@ import { out, plain, tell, UsageError } from '../ui/index.ts'
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
 Runs a coding agent so that old tool outputs collapse to references in what
-its model is sent: claude, codex, opencode, gemini, qwen, or any program that
-reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a gateway
-on this machine, and its model gets a tool to bring outputs back. Nothing is
-written into its configuration. Terminal, signals and exit code are those of
-the program.
+its model is sent: claude, codex, opencode, gemini, qwen, kilo, cline, copilot,
+or any program that reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go
+through a gateway on this machine, and its model gets a tool to bring outputs
+back. Nothing is written into its configuration. Terminal, signals and exit
+code are those of the program.
 
   --print               only show what would be set
 ${SHARED_HELP}

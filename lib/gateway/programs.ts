@@ -7,46 +7,13 @@ import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { hostNamed } from '../host-tools/index.ts'
 import type { HostName } from '../host-tools/index.ts'
-import { isFields, textOf } from '../core/index.ts'
-import type { Fields } from '../core/index.ts'
-import { SERVER_NAME } from './recall-tool.ts'
-import type { Upstreams } from './routes.ts'
+import { textOf } from '../core/index.ts'
 import type { Environment } from '../core/index.ts'
-
-/** A running gateway, as far as a program has to know of it. */
-export interface Addresses {
-  url: string
-  mcpUrl: string
-  secret: string
-}
-
-/** The arguments, environment and files that a program is started with. */
-export interface Launch {
-  args: string[]
-  /** Added to the environment. */
-  env: Record<string, string>
-  /** Files to write, readable only by the user, and to delete at the end: name and content. */
-  files: Record<string, string>
-  /** Notes for the user: the program can't be served in full. */
-  notes: string[]
-}
-
-/** A program to start: its host's name, where its requests went so far, and how it is started with a gateway. */
-export interface Program {
-  host: HostName
-  upstreams: Partial<Upstreams>
-  /** `folder` is where the {@link Launch.files} will be. */
-  launch(gateway: Addresses, folder: string): Launch
-}
-
-/** The place from which a program reads its configuration. */
-export interface Place {
-  cwd: string
-  env: Environment
-}
-
-/** The variable in which a program finds the gateway's secret. */
-const SECRET = 'PI_CONTEXT_SECRET'
+import { cline, copilot } from './keyed-programs.ts'
+import { kilo, opencode } from './opencode-program.ts'
+import { fieldsOf, jsonIn, SECRET, tomlText } from './program-settings.ts'
+import type { Addresses, Launch, Place, Program } from './program-settings.ts'
+import { SERVER_NAME } from './recall-tool.ts'
 
 /** Reads what a command line starts. */
 export function programOf(command: string, args: readonly string[], place: Place): Program {
@@ -89,6 +56,12 @@ function directly(command: string, args: readonly string[], place: Place): Progr
       return codex(args, place)
     case 'opencode':
       return opencode(args, place)
+    case 'kilo':
+      return kilo(args, place)
+    case 'copilot':
+      return copilot(args, place)
+    case 'cline':
+      return cline(args, place)
     case 'qwen-code':
       return qwen(args, place)
     case 'gemini-cli':
@@ -104,6 +77,9 @@ function hostOfCommand(command: string): HostName {
   if (name === 'codex') return 'codex'
   if (name === 'qwen') return 'qwen-code'
   if (name === 'gemini') return 'gemini-cli'
+  if (name === 'kilo' || name === 'kilocode') return 'kilo'
+  if (name === 'kimi') return 'kimi'
+  if (name === 'copilot') return 'copilot'
   return name === 'cn' ? 'continue' : hostNamed(/[\\/]/.test(command) ? command : name)
 }
 
@@ -169,31 +145,6 @@ function codex(args: readonly string[], { env }: Place): Program {
       const pairs = [base, [`mcp_servers.${SERVER_NAME}.url`, mcpUrl], [`mcp_servers.${SERVER_NAME}.bearer_token_env_var`, SECRET]]
       const own = pairs.flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
       return { args: [...own, ...args], env: { [SECRET]: secret }, files: {}, notes: [] }
-    },
-  }
-}
-
-function opencode(args: readonly string[], { cwd, env }: Place): Program {
-  const home = join(env['XDG_CONFIG_HOME'] ?? join(env['HOME'] ?? homedir(), '.config'), 'opencode')
-  const files = [join(home, 'config.json'), join(home, 'opencode.json'), env['OPENCODE_CONFIG'] ?? '', join(cwd, 'opencode.json')]
-  const bases = new Map<string, string>()
-  for (const file of files) {
-    for (const [name, provider] of Object.entries(fieldsOf(jsonIn(file)['provider']))) {
-      const base = fieldsOf(fieldsOf(provider)['options'])['baseURL']
-      if (typeof base === 'string' && /^https?:/.test(base)) bases.set(name, base)
-    }
-  }
-  return {
-    host: 'opencode',
-    upstreams: {},
-    launch({ url, mcpUrl, secret }) {
-      const known: [string, string][] = [['anthropic', `${url}/anthropic/v1`], ['openai', `${url}/openai`]]
-      const named = [...bases].map(([name, base]): [string, string] => [name, `${url}/${base}`])
-      const provider = Object.fromEntries([...known, ...named].map(([name, baseURL]) => [name, { options: { baseURL } }]))
-      const mcp = { [SERVER_NAME]: { type: 'remote', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, oauth: false, enabled: true } }
-      const given = parsed(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')
-      const config = { ...given, provider: { ...fieldsOf(given['provider']), ...provider }, mcp: { ...fieldsOf(given['mcp']), ...mcp } }
-      return { args: [...args], env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) }, files: {}, notes: [] }
     },
   }
 }
@@ -270,36 +221,4 @@ function other(args: readonly string[], { env }: Place): Program {
       }
     },
   }
-}
-
-function jsonIn(file: string): Fields {
-  try {
-    return parsed(readFileSync(file, 'utf8'))
-  } catch {
-    return {}
-  }
-}
-
-function parsed(json: string): Fields {
-  try {
-    return fieldsOf(JSON.parse(json))
-  } catch {
-    return {}
-  }
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {}
-}
-
-/** A text value in a table of a TOML file; the table '' is the beginning of the file. */
-function tomlText(toml: string, table: string, name: string): string | undefined {
-  let current = ''
-  for (const line of toml.split('\n')) {
-    const header = /^\s*\[([^[\]]+)\]\s*(?:#.*)?$/.exec(line)?.[1]
-    if (header !== undefined) current = header.replaceAll(/["'\s]/g, '')
-    const [, key, double, single] = /^\s*([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')/.exec(line) ?? []
-    if (current === table && key === name) return single ?? double
-  }
-  return undefined
 }

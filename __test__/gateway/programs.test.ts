@@ -1,0 +1,142 @@
+/** How `run` starts Kilo, OpenCode, the Copilot CLI and Cline: what it reads of their configuration, and what it sets. */
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { programOf } from '../../lib/gateway/programs.ts'
+import type { Launch, Program } from '../../lib/gateway/program-settings.ts'
+import { folder } from '../core/setup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+const gateway = { url: 'http://127.0.0.1:1/T', mcpUrl: 'http://127.0.0.1:1/T/_context/mcp', secret: 'S' }
+
+/** What a command is started with, where these files and variables are. The project is the folder `a/b` of the home. */
+function launch(command: string, files: Record<string, string> = {}, env: Record<string, string> = {}): Program & Launch {
+  const home = folder()
+  const cwd = join(home, 'a', 'b')
+  mkdirSync(cwd, { recursive: true })
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(home, name)), { recursive: true })
+    writeFileSync(join(home, name), content)
+  }
+  const own = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replace('HOME', home)]))
+  const [program = '', ...args] = command.split(' ')
+  const found = programOf(program, args, { cwd, env: { HOME: home, ...own } })
+  const seen = readdirSync(home, { recursive: true }).length
+  const launched = found.launch(gateway, '/tmp/F')
+  expect(readdirSync(home, { recursive: true }).length).toBe(seen)
+  return { ...found, ...launched }
+}
+
+describe.each([
+  ['opencode', 'opencode', 'OPENCODE'],
+  ['kilo', 'kilo', 'KILO'],
+  ['kilocode', 'kilo', 'KILO'],
+  ['/usr/lib/node_modules/@kilocode/cli/bin/kilo', 'kilo', 'KILO'],
+])('%s', (command, name, variables) => {
+  const config = (base: string): string => `{\n  // a comment with "quotes" and {braces\n  "provider": { "corp": { "options": { "baseURL": "${base}", }, }, }, /* the end */\n}`
+  const basesOf = ({ env }: Launch): Record<string, string> =>
+    Object.fromEntries(Object.entries(JSON.parse(env[`${variables}_CONFIG_CONTENT`]!).provider as Record<string, { options: { baseURL: string } }>).map(([key, { options }]) => [key, options.baseURL]))
+
+  test.each([
+    ['the home', `.config/${name}/${name}.jsonc`, {}],
+    ['the project', `a/b/${name}.json`, {}],
+    ['a folder above the project', `a/${name}.jsonc`, {}],
+    ["the project's own folder", `a/b/.${name}/${name}.jsonc`, {}],
+    ['OpenCode, which Kilo reads too', 'a/b/opencode.json', {}],
+    ['a named file', 'x.json', { [`${variables}_CONFIG`]: 'HOME/x.json' }],
+    ['a named folder', `x/${name}.json`, { [`${variables}_CONFIG_DIR`]: 'HOME/x' }],
+    ["the user's own variable", 'none', { [`${variables}_CONFIG_CONTENT`]: '{"provider":{"corp":{"options":{"baseURL":"https://corp.example/v1"}}}}' }],
+  ])('an address in the configuration of %s leads through the gateway', (_, file, env) => {
+    const found = launch(command, { [file]: config('https://corp.example/v1') }, env as Record<string, string>)
+    expect(found.host).toBe(name)
+    expect(basesOf(found)).toEqual({ anthropic: `${gateway.url}/anthropic/v1`, openai: `${gateway.url}/openai`, corp: `${gateway.url}/https://corp.example/v1` })
+  })
+
+  test('the configuration nearer to the project wins, and other fields of the variable stay', () => {
+    const given = '{"model":"m","mcp":{"own":{"type":"local"}},"provider":{"anthropic":{"options":{"apiKey":"k"}}}}'
+    const found = launch(command, { [`.config/${name}/${name}.json`]: config('https://far.example'), [`a/b/${name}.json`]: config('https://near.example') }, { [`${variables}_CONFIG_CONTENT`]: given })
+    expect(basesOf(found)['corp']).toBe(`${gateway.url}/https://near.example`)
+    const { model, mcp, provider } = JSON.parse(found.env[`${variables}_CONFIG_CONTENT`]!) as { model: string; mcp: object; provider: { anthropic: object } }
+    expect([model, Object.keys(mcp), provider.anthropic]).toEqual(['m', ['own', 'context'], { options: { apiKey: 'k', baseURL: `${gateway.url}/anthropic/v1` } }])
+  })
+
+  test('a damaged file and an address that names a variable are left out', () => {
+    const files = { [`a/b/${name}.json`]: '{"provider":', [`a/${name}.json`]: config('{env:BASE}') }
+    expect(Object.keys(basesOf(launch(command, files)))).toEqual(['anthropic', 'openai'])
+  })
+})
+
+describe('the Copilot CLI', () => {
+  const OWN = { COPILOT_PROVIDER_BASE_URL: 'https://corp.example/v1' }
+
+  test('a provider of the user leads through the gateway', () => {
+    const found = launch('copilot -p x', {}, OWN)
+    expect(found).toMatchObject({ host: 'copilot', env: { COPILOT_PROVIDER_BASE_URL: `${gateway.url}/https://corp.example/v1` }, notes: [] })
+    expect(found.args).toEqual(['--additional-mcp-config=@/tmp/F/mcp.json', '--allow-tool=context(activate)', '--allow-tool=context(search)', '-p', 'x'])
+    expect(JSON.parse(found.files['mcp.json']!)).toEqual({ mcpServers: { context: { type: 'http', url: gateway.mcpUrl, headers: { Authorization: 'Bearer S' }, tools: ['*'] } } })
+    expect(launch('npx @github/copilot -p x', {}, OWN)).toMatchObject({ host: 'copilot', args: expect.arrayContaining(['@github/copilot', '-p']) as string[] })
+  })
+
+  test.each(['', 'unset'])('with the address %j, requests go to GitHub, and one note says so', (base) => {
+    const found = launch('copilot -p x', {}, base === '' ? { COPILOT_PROVIDER_BASE_URL: '' } : {})
+    expect(found).toMatchObject({ args: ['-p', 'x'], env: {}, files: {}, notes: [expect.stringContaining('past the gateway')] })
+  })
+
+  test('a command without a conversation, WebSockets, a proxy for HTTPS', () => {
+    expect(launch('copilot mcp list', {}, OWN)).toMatchObject({ args: ['mcp', 'list'], env: {}, notes: [] })
+    const { env } = launch('copilot', {}, { ...OWN, COPILOT_PROVIDER_TRANSPORT: 'websockets', HTTPS_PROXY: 'http://p:1', NO_PROXY: 'corp' })
+    expect([env['COPILOT_PROVIDER_TRANSPORT'], env['NO_PROXY'], env['no_proxy']]).toEqual(['http', 'corp,127.0.0.1,localhost', 'corp,127.0.0.1,localhost'])
+  })
+})
+
+describe('Cline', () => {
+  const entry = (settings: object): object => ({ settings: { provider: 'p', model: 'm', ...settings }, updatedAt: 'then', tokenSource: 'manual' })
+  const PROVIDERS = {
+    version: 1,
+    lastUsedProvider: 'openai-compatible',
+    providers: {
+      'openai-compatible': entry({ apiKey: 'k', baseUrl: 'https://corp.example/v1' }),
+      anthropic: entry({ apiKey: 'k' }),
+      'openai-native': entry({ apiKey: 'k' }),
+      cline: entry({ auth: { refreshToken: 'r' }, baseUrl: 'https://api.example' }),
+      zai: entry({ apiKey: 'k' }),
+    },
+  }
+  const file = (used = PROVIDERS.lastUsedProvider): string => JSON.stringify({ ...PROVIDERS, lastUsedProvider: used })
+  const USUAL = '.cline/data/settings/providers.json'
+
+  test.each([
+    ['cline x', USUAL, {}],
+    ['cline x', 'c/data/settings/providers.json', { CLINE_DIR: 'HOME/c' }],
+    ['cline x', 'd/settings/providers.json', { CLINE_DATA_DIR: 'HOME/d' }],
+    ['cline x', 'p.json', { CLINE_PROVIDER_SETTINGS_PATH: 'HOME/p.json' }],
+  ])('%s with %s: addresses in the copy lead through the gateway', (command, path, env) => {
+    const found = launch(command, { [path]: file() }, env as Record<string, string>)
+    expect(found).toMatchObject({ host: 'cline', args: ['x'], env: { CLINE_PROVIDER_SETTINGS_PATH: '/tmp/F/providers.json', CLINE_MCP_SETTINGS_PATH: '/tmp/F/mcp.json', CLINE_SESSION_BACKEND_MODE: 'local' } })
+    const { providers, ...rest } = JSON.parse(found.files['providers.json']!) as { providers: Record<string, { settings: { baseUrl?: string; apiKey?: string } }> }
+    expect(rest).toEqual({ version: 1, lastUsedProvider: 'openai-compatible' })
+    const bases = Object.fromEntries(Object.entries(providers).map(([name, { settings }]) => [name, settings.baseUrl]))
+    expect(bases).toEqual({ 'openai-compatible': `${gateway.url}/https://corp.example/v1`, anthropic: `${gateway.url}/anthropic/v1`, 'openai-native': `${gateway.url}/openai`, cline: 'https://api.example', zai: undefined })
+    expect(providers['anthropic']!.settings.apiKey).toBe('k')
+  })
+
+  test('MCP servers of the user stay, and ours comes to them', () => {
+    const own = '{"mcpServers":{"mine":{"command":"x"}}}'
+    const found = launch('cline x', { [USUAL]: file(), '.cline/data/settings/cline_mcp_settings.json': own })
+    const transport = { type: 'streamableHttp', url: gateway.mcpUrl, headers: { Authorization: 'Bearer S' } }
+    expect(JSON.parse(found.files['mcp.json']!)).toEqual({ mcpServers: { mine: { command: 'x' }, context: { transport } } })
+  })
+
+  test.each([
+    ['cline x', file('cline'), 'cline'],
+    ['cline x', file('zai'), 'zai'],
+    ['cline x', '', 'cline'],
+    ['cline -P cline x', file(), 'cline'],
+    ['cline --provider=zai x', file(), 'zai'],
+  ])('%s: a login, and a provider without a known address, go past the gateway', (command, content, name) => {
+    const found = launch(command, content === '' ? {} : { [USUAL]: content })
+    expect(found).toMatchObject({ args: command.split(' ').slice(1), env: {}, files: {}, notes: [expect.stringContaining(`"${name}" past the gateway`)] })
+  })
+})

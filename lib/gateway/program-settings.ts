@@ -1,0 +1,82 @@
+/** What a program is started with, and the files in which it keeps its own settings. */
+import { readFileSync } from 'node:fs'
+import { isFields } from '../core/index.ts'
+import type { Environment, Fields } from '../core/index.ts'
+import type { HostName } from '../host-tools/index.ts'
+import type { Upstreams } from './routes.ts'
+
+/** A running gateway, as far as a program has to know of it. */
+export interface Addresses {
+  url: string
+  mcpUrl: string
+  secret: string
+}
+
+/** The arguments, environment and files that a program is started with. */
+export interface Launch {
+  args: string[]
+  /** Added to the environment. */
+  env: Record<string, string>
+  /** Files to write, readable only by the user, and to delete at the end: name and content. */
+  files: Record<string, string>
+  /** Notes for the user: the program can't be served in full. */
+  notes: string[]
+}
+
+/** A program to start: its host's name, where its requests went so far, and how it is started with a gateway. */
+export interface Program {
+  host: HostName
+  upstreams: Partial<Upstreams>
+  /** `folder` is where the {@link Launch.files} will be. */
+  launch(gateway: Addresses, folder: string): Launch
+}
+
+/** The place from which a program reads its configuration. */
+export interface Place {
+  cwd: string
+  env: Environment
+}
+
+/** The variable in which a program finds the gateway's secret. */
+export const SECRET = 'PI_CONTEXT_SECRET'
+
+/** The fields of a JSON file, with comments or without; none if it is missing or damaged. */
+export function jsonIn(file: string): Fields {
+  try {
+    return parsed(withoutComments(readFileSync(file, 'utf8')))
+  } catch {
+    return {}
+  }
+}
+
+/** A text without the comments and last commas that some programs allow in JSON. Strings stay as they are. */
+function withoutComments(text: string): string {
+  const bare = text.replace(/("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[^]*?\*\//g, (_, string: string | undefined) => string ?? ' ')
+  return bare.replace(/("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])/g, (_, string: string | undefined) => string ?? '')
+}
+
+/** The fields of a JSON text; none if it is damaged. */
+export function parsed(json: string): Fields {
+  try {
+    return fieldsOf(JSON.parse(json))
+  } catch {
+    return {}
+  }
+}
+
+/** A value as fields; none if it is anything else. */
+export function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {}
+}
+
+/** A text value in a table of a TOML file; the table '' is the beginning of the file. */
+export function tomlText(toml: string, table: string, name: string): string | undefined {
+  let current = ''
+  for (const line of toml.split('\n')) {
+    const header = /^\s*\[([^[\]]+)\]\s*(?:#.*)?$/.exec(line)?.[1]
+    if (header !== undefined) current = header.replaceAll(/["'\s]/g, '')
+    const [, key, double, single] = /^\s*([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')/.exec(line) ?? []
+    if (current === table && key === name) return single ?? double
+  }
+  return undefined
+}
