@@ -220,7 +220,7 @@ export class Boundary {
     if (message.role !== 'assistant') return
     this.circumstances.answered(message.usage)
     if (this.inSections) return
-    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx), this.circumstances.compaction(ctx))
+    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx, message.usage), this.circumstances.compaction(ctx))
   }
 
   /** Updates the figures after the user changed the sets. Nothing collapses. */

@@ -6,7 +6,8 @@ import { CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } f
 import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
-import { lastAnswer, physicalModel } from './provider.ts'
+import { lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
+import type { Usage } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
 import { DEFAULTS } from './settings.ts'
@@ -121,11 +122,15 @@ export class Circumstances {
     return (binding === 'drops' || binding === 'refuses') && !appendsTools(ctx.model)
   }
 
-  /** The prices of the model that answers. */
-  prices(ctx: ExtensionContext): PromptPrices {
-    const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
+  /** The prices of the model that answers, as far as its provider charges what the catalogue says. `usage` is that of the answer, else the last one counts. */
+  prices(ctx: ExtensionContext, usage?: Partial<Pick<Usage, 'cost'>>): PromptPrices {
+    const last = lastAnswer(ctx.sessionManager)
+    const model = physicalModel(ctx, last)
     const cost = model?.cost as CataloguePrices | undefined
-    return { ...this.#prices(model), output: cost?.output ?? 0, ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => ratesAt(cost, tokens).output }) }
+    const charged = usage === undefined ? (last?.perCatalogueDollar ?? 1) : perCatalogueDollar(usage)
+    const { input, cacheRead, cacheWrite, ...steps } = this.#prices(model)
+    const prices = { ...steps, input: charged * input, cacheRead: charged * cacheRead, cacheWrite: charged * cacheWrite, output: charged * (cost?.output ?? 0) }
+    return { ...prices, ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }) }
   }
 
   /** The rule by which plain Pi compacts in the model's window. */

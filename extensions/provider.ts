@@ -13,7 +13,7 @@ interface UsageEntry {
 }
 
 /** The tokens and costs that a provider reports for a request. */
-interface Usage {
+export interface Usage {
   input: number
   output: number
   cacheRead: number
@@ -28,6 +28,8 @@ interface LastAnswer {
   model: string
   /** When it was requested, in milliseconds since the epoch. */
   atMs: number
+  /** Dollars charged per dollar of the catalogue price, if the provider reports what it charges; otherwise 1. */
+  perCatalogueDollar: number
   /** When Pi last refreshed its prompt in the provider's cache since then; undefined if it did not. */
   warmedMs: number | undefined
 }
@@ -40,8 +42,8 @@ export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
     if (entry === undefined) return undefined
     if (isUsage(entry) && entry.kind === 'cache_warm') warmedMs ??= Date.parse(entry.timestamp)
     if (entry.type === 'message' && entry.message.role === 'assistant') {
-      const { provider, model, timestamp, stopReason } = entry.message
-      if (stopReason !== 'error' && stopReason !== 'aborted') return { provider, model, atMs: timestamp, warmedMs }
+      const { provider, model, timestamp, stopReason, usage } = entry.message
+      if (stopReason !== 'error' && stopReason !== 'aborted') return { provider, model, atMs: timestamp, perCatalogueDollar: perCatalogueDollar(usage as Partial<Usage> | undefined), warmedMs }
     }
     id = entry.parentId
   }
@@ -56,6 +58,20 @@ export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefine
   const { model } = ctx
   if (model === undefined || (model.api as string) !== VIRTUAL_API || last === undefined) return model
   return ctx.modelRegistry.find(last.provider, last.model) ?? model
+}
+
+/** True if the model is paid by a plan at a flat rate, so that tokens count and not dollars. */
+export function isOnPlan({ modelRegistry }: Pick<ExtensionContext, 'modelRegistry'>, model: ExtensionContext['model']): boolean {
+  // Earlier versions of Pi do not tell.
+  return model !== undefined && (modelRegistry as Partial<typeof modelRegistry> | undefined)?.isUsingOAuth?.(model) === true
+}
+
+/** Dollars charged for an answer per dollar of the catalogue price, if its provider reports what it charges; otherwise 1. */
+export function perCatalogueDollar(usage: Partial<Pick<Usage, 'cost'>> | undefined): number {
+  if (usage?.cost?.totalFromProvider !== true) return 1
+  const { total, input, output, cacheRead, cacheWrite } = usage.cost
+  const listed = input + output + cacheRead + cacheWrite
+  return listed > 0 ? total / listed : 1
 }
 
 /** The cost of a branch. */

@@ -8,7 +8,7 @@ import { nameOfObject } from './names.ts'
 import { inPlace, isInWindow, learnName } from './outputs.ts'
 import type { BranchLook, Output, Share } from './outputs.ts'
 import { bytesOf, sizeHint, storeLine } from './place.ts'
-import { billOf, lastAnswer, physicalModel } from './provider.ts'
+import { billOf, isOnPlan, lastAnswer, physicalModel } from './provider.ts'
 
 /** The report. */
 export interface Report {
@@ -28,13 +28,15 @@ export interface Report {
   cachedShare: number | undefined
   /** The cost of the session so far, in dollars. */
   cost: number
+  /** The model is paid by a plan at a flat rate: what counts is tokens and room in the window. */
+  isPlan: boolean
   /** Every figure in `cost` was reported by a provider as charged. */
   isBilled: boolean
   /** Dollars for a fresh input token of the next call, written to the cache if the provider charges for that; 0 if unknown. */
   tokenPrice: number
   /** The same for one that is not written to the cache, in which the cost of a roll is counted. */
   inputPrice: number
-  /** The saving against plain Pi, in dollars; undefined if the model has no prices. */
+  /** The saving against plain Pi, in dollars; undefined if the model has no prices, or on a plan. */
   saved: number | undefined
   /** The same in fresh input tokens. */
   savedTokens: number
@@ -76,7 +78,9 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const { figures } = boundary
   const { perCatalogueDollar, cachedShare, cost, isBilled } = billOf(ctx.sessionManager.getBranch())
   const last = lastAnswer(ctx.sessionManager)
-  const prices = physicalModel(ctx, last)?.cost
+  const model = physicalModel(ctx, last)
+  const prices = model?.cost
+  const isPlan = isOnPlan(ctx, model)
   const { saved, dollars } = figures.ledger
   const isCounted = last === undefined || cachedShare !== undefined
   return {
@@ -95,9 +99,10 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     cachedShare,
     cost,
     isBilled,
-    inputPrice: ((prices?.input ?? 0) * perCatalogueDollar) / 1e6,
-    tokenPrice: (Math.max(prices?.input ?? 0, prices?.cacheWrite ?? 0) * perCatalogueDollar) / 1e6,
-    saved: dollars !== 0 || (prices?.input ?? 0) > 0 ? dollars * perCatalogueDollar : undefined,
+    isPlan,
+    inputPrice: isPlan ? 0 : ((prices?.input ?? 0) * perCatalogueDollar) / 1e6,
+    tokenPrice: isPlan ? 0 : (Math.max(prices?.input ?? 0, prices?.cacheWrite ?? 0) * perCatalogueDollar) / 1e6,
+    saved: !isPlan && (dollars !== 0 || (prices?.input ?? 0) > 0) ? dollars : undefined,
     savedTokens: saved,
     uncounted: boundary.inSections ? 'the layout "sections" keeps no account' : isCounted ? undefined : 'the provider reports no token counts',
     receipts,

@@ -6,6 +6,7 @@ import { heldStatus, heldText, paidText, savingText, shareText } from '../lib/ui
 import type { Held, Savings } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
+import { isOnPlan } from './provider.ts'
 import { isInWindow } from './outputs.ts'
 import type { Report } from './report.ts'
 import { money, percentParts, short, shortParts } from './shares.ts'
@@ -24,8 +25,11 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
   try {
     const state = await boundary.manager.storeState()
     const parts: string[] = []
-    const saved = savings(boundary.figures.ledger)
+    const isPlan = isOnPlan(ctx, ctx.model)
+    const saved = savings(boundary.figures.ledger, isPlan)
     if (saved !== undefined) parts.push(saved)
+    const room = isPlan ? roomIn(ctx) : undefined
+    if (saved !== undefined && room !== undefined) parts.push(room)
     if (boundary.off) parts.push('off')
     const held = await boundary.heldBack(ctx)
     const waits = held === undefined ? undefined : heldStatus(held)
@@ -100,10 +104,11 @@ export function heldLine(held: Held): string {
  * the first answer.
  */
 export function costLine(report: Report): string | undefined {
-  const { cachedShare, cost } = report
+  const { cachedShare, cost, isPlan, contextTokens, contextWindow } = report
   const account = accountOf(report)
   const parts: string[] = []
-  if (cost > 0) parts.push(account === undefined ? `Paid ${money(cost)}` : capital(paidText(account, money)))
+  if (isPlan && contextWindow > 0) parts.push(`On a plan at a flat rate: ${roomText(contextTokens, contextWindow)}`)
+  else if (cost > 0 && !isPlan) parts.push(account === undefined ? `Paid ${money(cost)}` : capital(paidText(account, money)))
   if (cachedShare !== undefined) {
     const why = cachedShare < LOW_SHARE ? ' (/context why)' : ''
     parts.push(`${parts.length === 0 ? 'Last' : 'last'} call ${percent(cachedShare)} from the cache${why}`)
@@ -130,9 +135,20 @@ export function rollHint({ removedTokens, cost }: RollReceipt, price: number): s
   return `roll ${short(removedTokens)}, ${once}`
 }
 
-/** Returns what was saved or cost more, in dollars if prices are known; undefined if it is not worth mentioning. */
-function savings({ saved, dollars }: SavingLedger): string | undefined {
-  if (dollars === 0) return Math.abs(saved) >= 1000 ? savingText(saved, (some) => `${short(some)} tokens`) : undefined
+/** Returns the room that is left in the window, which says more than dollars on a plan at a flat rate; undefined if it is not known. */
+function roomIn(ctx: ExtensionContext): string | undefined {
+  const tokens = ctx.getContextUsage()?.tokens
+  const window = ctx.model?.contextWindow ?? 0
+  return tokens === undefined || tokens === null || window === 0 ? undefined : roomText(tokens, window)
+}
+
+function roomText(tokens: number, window: number): string {
+  return `room for ${short(Math.max(0, window - tokens))} tokens`
+}
+
+/** Returns what was saved or cost more, in dollars if prices are known and paid; undefined if it is not worth mentioning. */
+function savings({ saved, dollars }: SavingLedger, isPlan: boolean): string | undefined {
+  if (dollars === 0 || isPlan) return Math.abs(saved) >= 1000 ? savingText(saved, (some) => `${short(some)} tokens`) : undefined
   return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
 }
 

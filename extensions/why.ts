@@ -2,6 +2,7 @@
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
 import { widthOf, wrapped } from '../lib/ui/index.ts'
+import { isOnPlan } from './provider.ts'
 import { brokenTokens, callsBack, isSame, originsOf, readReport, replacedSentences } from '../lib/models/index.ts'
 import type { CachedCall, EditOrigin, ReplacedMessage } from '../lib/models/index.ts'
 import type { Made } from './boundary.ts'
@@ -28,6 +29,8 @@ interface Evidence {
   lookback?: number | undefined
   /** Sizes above which the whole prompt costs more. */
   steps?: readonly PriceStep[] | undefined
+  /** The model is paid by a plan at a flat rate: nothing is told in dollars. */
+  isPlan?: boolean
 }
 
 /** The answer to `/context why`, for the user. */
@@ -44,6 +47,7 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
     reasoningLost: receipts.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
     lookback: call?.lookbackBlocks,
     steps: call?.prices.tiers,
+    isPlan: isOnPlan(ctx, ctx.model),
   })
   // Pi leaves a column free on either side.
   const width = widthOf(process.stdout) - 2
@@ -100,7 +104,7 @@ function breaksOf(branch: readonly SessionEntry[], calls: readonly Call[], evide
       const callsAgo = calls.length - 2 - index
       // Only the last two requests are kept.
       const known = callsAgo === 0 ? evidence : { ...evidence, difference: undefined }
-      return [{ callsAgo, lost, cost: lost * call.tokenPrice, causes: causesOf(branch, before, call, known) }]
+      return [{ callsAgo, lost, cost: evidence.isPlan === true ? 0 : lost * call.tokenPrice, causes: causesOf(branch, before, call, known) }]
     })
     .reverse()
 }

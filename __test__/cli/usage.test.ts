@@ -125,7 +125,7 @@ describe('usage', () => {
       const lines = stdout.trimEnd().split('\n')
       expect(lines).toHaveLength(4)
       for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
-      expect(lines.at(-1)).toMatch(/^total +2 +4 +3\.6M +56 % +\$1\.80 +\$0\.36 +17 %$/)
+      expect(lines.at(-1)).toMatch(by === 'session' ? /^total +4 +3\.6M +56 % +\$1\.80 +\$2\.16 +\$0\.36 +17 %$/ : /^total +2 +4 +3\.6M +56 % +\$1\.80 +\$2\.16 +\$0\.36 +17 %$/)
       expect(lines[1]).toMatch(/█+░*$/)
       expect(stderr).toBe('1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\nleft out: 1 call that another file has, too ($1.00); each call counts once\n')
     }
@@ -166,7 +166,7 @@ describe('usage', () => {
     }
     expect((await cli(['usage', '--store', store], env)).stderr).toContain('1 session of the store is not in these files')
     const { stdout } = await cli(['sessions', '--store', store], env)
-    expect(stdout).toMatch(/ 0199aaaa {2}Pi {14}1 turn {3}\$1\.80, saved \$0\.36/)
+    expect(stdout).toMatch(/ 0199aaaa {2}Pi {14}1 turn {3}paid \$1\.80, saved \$0\.36/)
     expect(stdout).toMatch(/ of-a-hos {2}Pi {14}1 turn /)
     const list = JSON.parse((await cli(['sessions', '--store', store, '--json'], env)).stdout)
     expect(list.find(({ id }: { id: string }) => id === '0199aaaa-1')).toMatchObject({ cost: expect.closeTo(1.8003), saved: expect.closeTo(0.36) })

@@ -1,6 +1,9 @@
 /** Plans at a flat rate: tokens and room in the window everywhere, and no dollars. */
-import { expect, test } from 'vitest'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
 import { summaryOf } from '../../lib/cli/gateway-summary.ts'
+import { billsFile } from '../../lib/gateway/bills.ts'
 import { senderOf } from '../../lib/gateway/identity.ts'
 import type { Sender } from '../../lib/gateway/identity.ts'
 import { BillLedger } from '../../lib/gateway/ledger.ts'
@@ -9,6 +12,11 @@ import { draw } from '../../lib/gateway/page/draw.ts'
 import type { Look } from '../../lib/gateway/page/look.ts'
 import type { ModelRequest } from '../../lib/gateway/request.ts'
 import { accountLine } from '../../lib/gateway/saving.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { emptyHome } from '../cli/home.ts'
+import { cli } from '../replay/support.ts'
+
+afterEach(cleanUp)
 
 test.each<[what: string, headers: Record<string, string>, isPlan: boolean]>([
   ['a login with Claude', { authorization: 'Bearer sk-ant-oat01-x', 'anthropic-beta': 'claude-code-20250219,oauth-2025-04-20' }, true],
@@ -56,4 +64,21 @@ test.each([[[false]], [[true, false]], [[false, true]]])('a session with calls t
   const ledger = ledgerOf(plans)
   expect(accountLine(ledger.sessions)).toMatch(/^saved \$/)
   expect(draw(ledger.sessions, ledger.sessions[0], LOOK).regions['figures']).toContain('paid; without pi-context-manager $')
+})
+
+test.each<[what: string, plans: readonly boolean[], last: RegExp, told: RegExp]>([
+  ['all calls on a plan', [true, true], /^total +1 +2 +10k +80 % +plan +20k +10k +50 %$/m, /^These calls were made on a plan at a flat rate, and count in tokens: saved 10k\s+tokens \(50 %\): sent 10k tokens, without pi-context-manager 20k tokens$/m],
+  ['some of them', [true, false], /^total +1 +2 +10k +80 % +\$0\.01 +\$0\.01 /m, /^1 of 2 calls were made on a plan/m],
+  ['none of them', [false, false], /^total +1 +2 +10k +80 % +\$0\.01 +\$0\.01 /m, /^(?![^]*on a plan)/],
+])('usage with %s', async (_what, plans, last, told) => {
+  const { env, file } = emptyHome()
+  const bills = billsFile({ kind: 'sqlite', path: file('.local/share/pi-context-manager/context.db') })
+  mkdirSync(dirname(bills), { recursive: true })
+  const billed = { input: 1000, cacheRead: 4000, cacheWrite: 0, output: 50 }
+  const call = { session: 'claude-code:s', folder: '/w', model: 'claude-opus-5-5', billed, plain: { ...billed, cacheRead: 9000 }, isHeldOut: false }
+  writeFileSync(bills, plans.map((isPlan, n) => `${JSON.stringify({ ...call, at: Date.now() + n, ...(isPlan && { isPlan }) })}\n`).join(''))
+  const { stdout, stderr } = await cli(['usage'], env)
+  expect([stdout, stderr]).toEqual([expect.stringMatching(last), ''])
+  expect(stdout).toMatch(told)
+  if (plans.every(Boolean)) expect(stdout).not.toContain('$')
 })

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
 import type { SessionTree } from '../../extensions/messages.ts'
-import { billOf, lastAnswer, physicalModel } from '../../extensions/provider.ts'
+import { billOf, isOnPlan, lastAnswer, physicalModel } from '../../extensions/provider.ts'
 import { appendsTools, objectIn } from '../../extensions/recall.ts'
 import { isReference, readHeader } from '../../lib/models/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
@@ -262,6 +262,16 @@ describe('the provider', () => {
     getEntry: (id) => entries.find((one) => one.id === id),
   })
 
+  test.each<[what: string, registry: object | undefined, isPlan: boolean]>([
+    ['a login', { isUsingOAuth: () => true }, true],
+    ['a key', { isUsingOAuth: () => false }, false],
+    ['an earlier Pi, which does not tell', {}, false],
+    ['no registry', undefined, false],
+  ])('a model with %s is on a plan: %3$s', (_what, modelRegistry, isPlan) => {
+    expect(isOnPlan({ modelRegistry } as never, {} as never)).toBe(isPlan)
+    expect(isOnPlan({ modelRegistry } as never, undefined)).toBe(false)
+  })
+
   test('the billed amounts win over a catalogue, and all requests count', () => {
     expect(billOf([])).toEqual({ cost: 0, isBilled: false, perCatalogueDollar: 1, cachedShare: undefined })
     expect(billOf([answer('a', null, estimate), warm])).toEqual({
@@ -271,6 +281,8 @@ describe('the provider', () => {
       cachedShare: 0.75,
     })
     expect(billOf([answer('a', null, charged)])).toMatchObject({ cost: 3, isBilled: true, perCatalogueDollar: 0.5 })
+    // The ledger counts savings at the price that this provider charges.
+    expect([lastAnswer(branch([answer('a', null, charged)])), lastAnswer(branch([answer('a', null, estimate)]))]).toMatchObject([{ perCatalogueDollar: 0.5 }, { perCatalogueDollar: 1 }])
     expect(billOf([answer('a', null, charged), warm])).toMatchObject({ cost: 9, isBilled: false, perCatalogueDollar: 0.5 })
   })
 
@@ -278,7 +290,7 @@ describe('the provider', () => {
     const failed = answer('e', 'w', estimate, { stopReason: 'error' })
     expect(lastAnswer(branch([]))).toBeUndefined()
     const first = answer('a', null, estimate)
-    expect(lastAnswer(branch([first]))).toEqual({ provider: 'p', model: 'm', atMs: 1000, warmedMs: undefined })
+    expect(lastAnswer(branch([first]))).toEqual({ provider: 'p', model: 'm', atMs: 1000, perCatalogueDollar: 1, warmedMs: undefined })
     expect(lastAnswer(branch([first, warm, failed]))?.warmedMs).toBe(Date.parse(warm.timestamp))
     expect(lastAnswer(branch([first, warm, answer('b', 'w', estimate)]))?.warmedMs).toBeUndefined()
   })

@@ -51,6 +51,7 @@ const report: Report = {
   cachedShare: 0.94,
   cost: 0.46,
   isBilled: false,
+  isPlan: false,
   tokenPrice: 3.75e-6,
   saved: 0.59,
   uncounted: undefined,

@@ -110,6 +110,7 @@ describe('texts for the person', () => {
     cachedShare: 0.943,
     cost: 1.16,
     isBilled: false,
+    isPlan: false,
     tokenPrice: 0,
     saved: 0.84,
     savedTokens: 280_000,
@@ -162,6 +163,13 @@ describe('texts for the person', () => {
     ['less than a cent', { saved: -0.002, savedTokens: -664 }, 'Cost 664 input tokens more'],
   ])('savings: %s', (_name, some, line) => {
     expect(savedLine({ ...report, ...some })).toBe(line)
+  })
+
+  test('on a plan at a flat rate, tokens and room in the window stand in place of dollars', () => {
+    const text = reportLines({ ...report, isPlan: true, saved: undefined }).join('\n')
+    expect(text).not.toContain('$')
+    expect(text).toContain('Saved 280k input tokens')
+    expect(text).toContain('On a plan at a flat rate: room for 159k tokens · last call 94 % from the cache')
   })
 
   test('a low share from the cache points to the explanation', () => {

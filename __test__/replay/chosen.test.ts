@@ -105,14 +105,16 @@ test('the cost is the third that the verdict, the table, the JSON and the baseli
   const sums = new ReplaySums()
   for (const each of [without, report, without]) sums.add(each)
   const own = without.policies['pi-context-manager']!.cost
+  // The verdict has the answers in it, as the bill has.
+  const answers = report.paid!.answers + 2 * without.paid!.answers
   const cost = report.policies['chosen-lifetime']!.cost
   expect(sums.summary().policies['chosen-lifetime']!.cost).toBeCloseTo(cost + 2 * own, 9)
-  expect(sums.summary().accounts![0]!.chosen).toBeCloseTo(cost + 2 * own, 9)
-  expect(verdictOf(sums.summary())!.cost).toContain(`. With the cache's lifetime chosen as well, it would be about $${(cost + 2 * own).toFixed(2)} (`)
+  expect(sums.summary().accounts![0]!.chosen).toBeCloseTo(cost + 2 * own + answers, 9)
+  expect(verdictOf(sums.summary())!.cost).toContain(`. With the cache's lifetime chosen as well, it would be about $${(cost + 2 * own + answers).toFixed(2)} (`)
 
   const { stdout } = await cli(['replay', one])
   expect(stdout).toMatch(/recorded +pi-context-manager\n[^]* chosen-lifetime\n/)
-  expect(stdout).toMatch(new RegExp(`on the same cache and window\\. With the cache's lifetime chosen as well, it would be about \\$${cost.toFixed(2)} \\(\\d+ % less\\)\\.`))
+  expect(stdout).toMatch(new RegExp(`on the same cache and window\\. With the cache's lifetime chosen as well, it would be about \\$${(cost + report.paid!.answers).toFixed(2)} \\(\\d+ % less\\)\\.`))
   const both = await cli(['replay', one, other])
   expect(both.stdout).toMatch(/paid +ours +chosen +saved +share\n/)
   const json = JSON.parse((await cli(['replay', one, '--json'])).stdout)

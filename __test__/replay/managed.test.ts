@@ -57,7 +57,7 @@ describe('a session of the real Pi', () => {
     expect(Math.abs(claimed / plain.cost - 1)).toBeLessThan(0.04)
     const sums = new ReplaySums()
     sums.add(report)
-    expect(verdictOf(sums.summary())?.cost).toMatch(/^You paid \S+ fresh input tokens with pi-context-manager, where plain Pi would have cost \S+ \(\d+ % less\)/)
+    expect(verdictOf(sums.summary())?.cost).toMatch(/^Saved \S+ fresh input tokens \(\d+ %\): paid \S+ fresh input tokens, without pi-context-manager \S+ fresh input tokens, for one session with .* by its own account\./)
     sums.add(other)
     expect(verdictOf(sums.summary())?.cost).toMatch(/ You would have paid \S+ fresh input tokens instead of \S+ \(\d+ % less\)/)
   }, 120_000)
@@ -113,7 +113,7 @@ describe('a session file about the context manager', () => {
     const sums = new ReplaySums()
     sums.add(await replayed(file))
     expect(verdictOf(sums.summary())?.cost).toMatch(
-      /^In Pi, the prompts of one session of Claude Code with \d+ answers on \S+ would have cost \S+ fresh input tokens with pi-context-manager and \S+ without it \(\d+ % (?:less|more)\)\. In Claude Code they cost \S+ fresh input tokens\.$/,
+      /^In Pi, one session of Claude Code with \d+ answers on \S+ would have cost \S+ fresh input tokens with pi-context-manager and \S+ without it \(\d+ % (?:less|more)\)\. In Claude Code they cost \S+ fresh input tokens\.$/,
     )
   })
 })

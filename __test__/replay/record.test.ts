@@ -123,7 +123,7 @@ describe('every policy has the cache that the session had', () => {
     expect(report.policies).toEqual(plain.policies)
     const { stdout } = await cli(['replay', file])
     expect(stdout).toContain('on an assumed cache (plain, 5 minutes), window of 200k')
-    expect(stdout).toMatch(/On an assumed cache, the prompts of one session of Claude Code with 40 answers on 2026-07-01 would have cost \$\d+\.\d\d with pi-context-manager and \$\d+\.\d\d without it \(/)
+    expect(stdout).toMatch(/On an assumed cache, one session of Claude Code with 40 answers on 2026-07-01 would have cost \$\d+\.\d\d with pi-context-manager and \$\d+\.\d\d without it \(/)
   })
 })
 
@@ -131,26 +131,29 @@ describe('the verdict answers the questions of the user', () => {
   test('shows the paid price, and the price through the gateway, on one screen without contradiction', async () => {
     const { file, bill } = transcript({ calls: 60, losses: [30], output: () => 6000 })
     const { stdout } = await cli(['replay', file])
-    const verdict = new RegExp(`You paid \\$${bill.toFixed(2)} in Claude Code for the prompts of one session with 60 answers on 2026-07-01\\. Through the gateway they would have cost about \\$(\\d+\\.\\d\\d) \\((\\d+) % less\\), on the same cache and window\\.`)
-    const [, own, share] = verdict.exec(stdout) ?? []
-    expect(stdout).toMatch(verdict)
-    expect(Number(share)).toBe(Math.round(100 * (1 - Number(own) / bill)))
+    const verdict = /You paid \$(\d+\.\d\d) in Claude Code for one session with 60 answers on 2026-07-01\. Through the gateway they would have cost about \$(\d+\.\d\d) \((\d+) % less\), on the same cache and window\./
+    const [, paid, own, share] = verdict.exec(stdout) ?? []
+    // As "usage" says.
+    const { total } = JSON.parse((await cli(['usage', file, '--json'])).stdout)
+    expect([paid, total.cost > bill]).toEqual([total.cost.toFixed(2), true])
+    expect(Number(share)).toBe(Math.round(100 * (1 - Number(own) / Number(paid))))
+    expect(stdout).toMatch(new RegExp(`cost, answers included +\\$${paid} +\\$${own}\n +cost of the prompts +\\$${bill.toFixed(2)} `))
     expect(stdout).toMatch(/recorded +pi-context-manager\n/)
     expect(stdout).not.toMatch(/Pi\b.*\$|vs Pi/)
     expect(stdout).toMatch(/the provider lost the cached conversation once/i)
     const listed = await cli(['replay', file, transcript({ hasCounts: false }).file])
     expect(listed.stdout).toMatch(/date +project +session +answers +paid +ours +chosen +saved +share\n/)
-    expect(listed.stdout).toMatch(new RegExp(`course-\\d+ +60 +\\$${bill.toFixed(2)} `))
+    expect(listed.stdout).toMatch(new RegExp(`course-\\d+ +60 +\\$${paid} `))
     expect(listed.stdout).toMatch(/course-\d+ +40 +~\$/)
   })
 
-  test('a session that ran with the context manager is compared with the row of plain Pi', () => {
+  test('a session that ran with the context manager has the figures that it counted itself', () => {
     const sums = new ReplaySums()
     const figures = (cost: number) => ({ ...NOTHING, cost, costVsPi: cost / 3.49, missedUses: noUses() })
-    sums.add({ ...REPORT, isManaged: true, recordedSaved: 3.74, paid: { cost: 2.51, uncounted: 0 }, recordedCost: 2.51, policies: { recorded: figures(2.5), pi: figures(3.49), 'pi-context-manager': figures(2.4) } })
+    sums.add({ ...REPORT, isManaged: true, recordedSaved: 3.74, paid: { cost: 2.01, answers: 0.5, uncounted: 0 }, recordedCost: 2.51, policies: { recorded: figures(2.5), pi: figures(3.49), 'pi-context-manager': figures(2.4) } })
     const { cost, headline } = verdictOf(sums.summary())!
-    expect(headline).toBe('You paid $2.51 instead of $3.49, 28 % less')
-    expect(cost).toContain('where plain Pi would have cost $3.49 (28 % less)')
+    expect(headline).toBe('Saved $3.74 (60 %): paid $2.51, without pi-context-manager $6.25')
+    expect(cost).toMatch(/^Saved \$3\.74 \(60 %\): paid \$2\.51, without pi-context-manager \$6\.25, for one session with .* by its own account\. With the settings of this replay it would have been \$2\.90\.$/)
   })
 })
 

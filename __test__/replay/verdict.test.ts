@@ -30,28 +30,28 @@ function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: 
   return { sessions: 2, calls: 100, unit: 'USD', policies, worst: {}, ...changes }
 }
 
-const row = (name: string, paid: number, own: number): Row => ({
-  ...{ day: '2026-01-02', program: 'pi', project: 'shop', name, calls: 10, paid, own, unit: 'USD' },
+const row = (name: string, without: number, own: number): Row => ({
+  ...{ day: '2026-01-02', program: 'pi', project: 'shop', name, calls: 10, without, own, unit: 'USD' },
 })
 
 const noon = (day: string): number => new Date(`${day}T12:00:00`).getTime()
 
 describe('the verdict', () => {
   test.each<[Summary, string]>([
-    [summary(60.14, 24.71), 'You would have paid $24.71 instead of $60.14 (59 % less) for the prompts of 2 sessions with 100 answers.'],
-    [summary(1, 1.04), 'You would have paid $1.04 instead of $1.00 (4 % more) for the prompts of 2 sessions with 100 answers.'],
-    [summary(1, 1), 'You would have paid $1.00 instead of $1.00 (the same) for the prompts of 2 sessions with 100 answers.'],
+    [summary(60.14, 24.71), 'You would have paid $24.71 instead of $60.14 (59 % less) for 2 sessions with 100 answers.'],
+    [summary(1, 1.04), 'You would have paid $1.04 instead of $1.00 (4 % more) for 2 sessions with 100 answers.'],
+    [summary(1, 1), 'You would have paid $1.00 instead of $1.00 (the same) for 2 sessions with 100 answers.'],
     [
       summary(2e6, 1e6, { unit: 'input tokens', sessions: 1, calls: 1234 }),
-      'You would have paid 1.0M fresh input tokens instead of 2.0M (50 % less) for the prompts of one session with 1,234 answers.',
+      'You would have paid 1.0M fresh input tokens instead of 2.0M (50 % less) for one session with 1,234 answers.',
     ],
     [
       summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-02-03') }),
-      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers from 2026-01-02 to 2026-02-03.',
+      'You would have paid $1.00 instead of $2.00 (50 % less) for 2 sessions with 100 answers from 2026-01-02 to 2026-02-03.',
     ],
     [
       summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-01-02') + 1000 }),
-      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers on 2026-01-02.',
+      'You would have paid $1.00 instead of $2.00 (50 % less) for 2 sessions with 100 answers on 2026-01-02.',
     ],
   ])('%#', (about, sentence) => {
     expect(verdictOf(about)?.cost).toBe(sentence)
@@ -62,7 +62,7 @@ describe('the verdict', () => {
     const headline = (changes: Partial<Summary>, own = 1): string | undefined => verdictOf(summary(2, own, changes))?.headline
     expect(headline({})).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
     expect(headline({}, 2.1)).toBe('With pi-context-manager: $2.10 instead of $2.00, 5 % more')
-    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe('You paid $0.46 instead of $2.00, 77 % less')
+    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe('Saved $0.52 (53 %): paid $0.46, without pi-context-manager $0.98')
     expect(headline({ bySource: { managed: share({}) } })).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
     expect(headline({ unit: 'input tokens' })).toMatch(/^With pi-context-manager: \S+ fresh input tokens instead of \S+, 50 % less$/)
   })
@@ -150,7 +150,7 @@ describe('a run', () => {
     expect(order).toEqual([...order].sort((left, right) => left - right))
     expect(order.every((at) => at >= 0)).toBe(true)
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
-      expect.stringMatching(/^You paid \$\d+\.\d\d in Pi for the prompts of one session with 39 answers.* With pi-context-manager they would have cost about \$\d+\.\d\d .* You paid \$\d+\.\d\d in Claude Code for the prompts of one session with 39 answers.* Through the gateway they would have cost about \$/),
+      expect.stringMatching(/^You paid \$\d+\.\d\d in Pi for one session with 39 answers.* With pi-context-manager they would have cost about \$\d+\.\d\d .* You paid \$\d+\.\d\d in Claude Code for one session with 39 answers.* Through the gateway they would have cost about \$/),
       expect.stringMatching(/of 100 answers would have had to fetch something again|No answer/),
     ])
     expect(stdout).not.toMatch(/\x1b/)
@@ -167,8 +167,8 @@ describe('a run', () => {
     const html = readFileSync(page, 'utf8')
     expect(html).toMatch(/<section class="all"><h1>You paid \$\d+\.\d\d in Claude Code and Pi; with pi-context-manager about \$/)
     const orders = [...html.matchAll(/<details class="session" style="order:(-?\d+)">/g)].map(([, order]) => Number(order))
-    const saved = (JSON.parse(many.stdout).sessions as { paid: { cost: number }; policies: Record<'pi-context-manager', { cost: number }> }[]).map(
-      ({ paid, policies }) => paid.cost - policies['pi-context-manager'].cost,
+    const saved = (JSON.parse(many.stdout).sessions as { paid: { cost: number; answers: number }; policies: Record<'pi-context-manager', { cost: number }> }[]).map(
+      ({ paid, policies }) => paid.cost + paid.answers - (policies['pi-context-manager'].cost + paid.answers),
     )
     expect(orders).toEqual(saved.map((dollars) => -Math.round(dollars * 10_000)))
     await cli(['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', page])

@@ -3,8 +3,8 @@ import { statSync } from 'node:fs'
 import { allSessionFiles, callIn, costOf, openAny, openRecording, Recording } from '../recordings/index.ts'
 import type { Charged, Problem, Step } from '../recordings/index.ts'
 import { replaySession, survey } from '../replay/index.ts'
-import { chargesOf, gatewayCharges, NotedCalls } from '../usage/index.ts'
-import type { AgentFolder, Charge } from '../usage/index.ts'
+import { chargesOf, notedCalls } from '../usage/index.ts'
+import type { AgentFolder, Charge, NotedCalls } from '../usage/index.ts'
 import { optionsOf, parse } from './replay-options.ts'
 
 /** One agent's sessions, as far as they were read. */
@@ -67,25 +67,15 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
   }
   files.sort((left, right) => right.written - left.written)
   found.files = files.length
-  await readCosts(files, await notedBy(gatewayFile), found, limits)
+  await readCosts(files, await notedCalls(gatewayFile), found, limits)
   await replaySample(files, limits)
   return found
-}
-
-async function notedBy(gatewayFile: string | undefined): Promise<Map<string, Charge[]> & { calls: NotedCalls }> {
-  const noted = Object.assign(new Map<string, Charge[]>(), { calls: new NotedCalls() })
-  if (gatewayFile === undefined) return noted
-  for await (const charge of gatewayCharges(gatewayFile)) {
-    noted.calls.add(charge)
-    noted.set(charge.session, [...(noted.get(charge.session) ?? []), charge])
-  }
-  return noted
 }
 
 /** The share of the work that goes into the sums. */
 const READING = 0.6
 
-async function readCosts(files: readonly File[], noted: Awaited<ReturnType<typeof notedBy>>, found: Found, limits: Limits): Promise<void> {
+async function readCosts(files: readonly File[], noted: NotedCalls, found: Found, limits: Limits): Promise<void> {
   const charged: Charged = new Set()
   const sessions = new Map<AgentSessions, Set<string>>()
   const all = files.reduce((sum, { bytes }) => sum + bytes, 1)
@@ -97,10 +87,11 @@ async function readCosts(files: readonly File[], noted: Awaited<ReturnType<typeo
     try {
       for await (const charge of chargesOf(await openAny(file.path), charged)) {
         if (limits.isReadingOver()) break
-        isManaged ||= charge.isManaged || noted.calls.take(charge)
+        const passed = noted.take(charge)
+        isManaged ||= charge.isManaged || passed?.isManaged === true
         const own = sessions.get(agent) ?? new Set()
         sessions.set(agent, own.add(charge.session))
-        addCharge(agent, charge, isManaged)
+        addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved }, isManaged)
         file.paid += charge.cost ?? 0
         limits.progress((READING * done) / all, file.path)
       }

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { asStored, inStore, native } from '../native/index.ts'
 import { hostOfSession, hostTitle } from '../host-tools/index.ts'
-import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, UsageError, when } from '../ui/index.ts'
+import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, tokens, UsageError, when } from '../ui/index.ts'
 import type { Sum } from '../usage/index.ts'
 import { Bills } from './bills.ts'
 import { DONE, exitHelp } from './exit.ts'
@@ -14,14 +14,14 @@ import { paged, shownWhole } from './pager.ts'
 import type { Paint } from './pager.ts'
 import { canChoose, chooseSession } from './session-list.ts'
 import type { ListedSession } from './session-screen.ts'
-import { reading, STORE_HELP } from './store.ts'
+import { billsBeside, reading, STORE_HELP } from './store.ts'
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
 Lists the sessions of a store, newest first: when it was last written, its ID,
-its agent, its turns and its folder, then the first prompt. Of Pi's sessions it
-also says what they cost and what the context manager saved. In a terminal it is
-a list to choose from, with a filter; what is chosen is printed.
+its agent, its turns and its folder, then the first prompt. Of sessions of Pi and
+of the gateway it also says what was paid and what the context manager saved. In
+a terminal it is a list to choose from, with a filter; what is chosen is printed.
 
 ${STORE_HELP}
   --project DIR         only sessions that worked in this folder or below it
@@ -78,7 +78,7 @@ export async function sessions(args: string[]): Promise<number> {
     const below = values.project === undefined ? undefined : asStored(resolve(values.project))
     const listed = await inStore(options, (store) => store.sessions())
     const all = listed.filter(({ folder }) => isBelow(folder && asStored(folder), below))
-    const bills = await Bills.find()
+    const bills = await Bills.find(billsBeside(values.store))
     if (values.json !== true && values.lines !== true && all.length > 0 && canChoose()) return chosenOf(all, shortened(listed.map(({ id }) => id)), bills)
     await paged(async (write, paint) => {
       if (values.json === true) return write(shown(JSON.stringify(await withBills(all, bills), null, 2)))
@@ -124,9 +124,15 @@ function sessionLines(
   paint: Paint,
 ): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
-  const paid = bill === undefined || bill.unpricedCalls + bill.unbilledCalls === bill.calls ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, ${savingText(bill.saved, dollars)}`}`
+  const paid = bill === undefined || bill.unpricedCalls + bill.unbilledCalls === bill.calls ? '' : `  ${paidOf(bill)}`
   const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(hostOfSession(id)).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
+}
+
+/** The payment for a session, and its saving: in dollars, or in tokens on a plan at a flat rate. */
+function paidOf({ calls, cost, saved, plan }: Sum): string {
+  if (plan.calls === calls) return `on a plan, ${savingText(plan.without - plan.sent, (count) => `${tokens(count)} tokens`)}`
+  return `paid ${dollars(cost)}${saved === 0 ? '' : `, ${savingText(saved, dollars)}`}`
 }
 
 /** The width of most agents' names. */

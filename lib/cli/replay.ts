@@ -23,9 +23,10 @@ import {
 } from '../replay/index.ts'
 import type { HeldSession, JsonReport, ReplayOptions, Row, SessionReport, Summary } from '../replay/index.ts'
 import { allSessionFiles, LeftOut, NotReplayable, openRecording } from '../recordings/index.ts'
-import type { Charged, Problem } from '../recordings/index.ts'
-import { chargesOf, folderNames, usedFolders } from '../usage/index.ts'
+import type { Charged, PaidCall, Problem, Saved } from '../recordings/index.ts'
+import { chargesOf, folderNames, notedCalls, NotedCalls, usedFolders } from '../usage/index.ts'
 import { DONE, NONE } from './exit.ts'
+import { billsBeside } from './store.ts'
 import { described, optionsOf, parse, scaleOf } from './replay-options.ts'
 import type { Scale } from './replay-options.ts'
 
@@ -72,6 +73,8 @@ class Run {
   readonly #leftOut: JsonReport['leftOut'] = []
   /** Names of the calls so far. */
   readonly #charged: Charged = new Set()
+  /** The gateway's notes of its calls. */
+  #noted = new NotedCalls()
   readonly #sums = new ReplaySums()
   readonly #rows: Row[] = []
   /** The report of the only session. */
@@ -101,6 +104,8 @@ class Run {
   /** Replays files, and hands each report on. */
   async replay(files: readonly string[], sinks: readonly (Sink | undefined)[]): Promise<void> {
     const work = new Work(files)
+    // A baseline depends on its files alone.
+    if (!this.#holds) this.#noted = await notedCalls(billsBeside(undefined))
     const progress = new Progress()
     if (files.length > 1)
       this.#options.phrases = await phrasesOf(files, (index) => progress.show(work.learned(index), 'learning'))
@@ -155,7 +160,7 @@ class Run {
       const recording = await openRecording(file)
       // A baseline is compared file by file, whatever else is replayed.
       const charged = this.#holds ? new Set<string>() : this.#charged
-      const found = await survey(recording, (problem) => this.problems.push(problem), charged)
+      const found = await survey(recording, (problem) => this.problems.push(problem), charged, (call) => this.#throughGateway(call))
       if (found.calls === 0) {
         const isCopy = found.repeated.size > 0
         const message = isCopy ? 'all of its model calls are in other files, too' : 'no model call, nothing to replay'
@@ -172,6 +177,12 @@ class Run {
       else this.problems.push({ file, message: reason(error), fatal: true })
       return undefined
     }
+  }
+
+  /** The saving of a call by the gateway's notes; undefined for one that did not go through, or unedited. */
+  #throughGateway({ usage, at }: PaidCall): Saved | undefined {
+    const noted = usage === undefined ? undefined : this.#noted.take({ tokens: usage, at })
+    return noted?.isManaged === true ? { tokens: noted.savedTokens, dollars: noted.saved } : undefined
   }
 
   #take(report: SessionReport): void {

@@ -14,6 +14,7 @@ import {
   savingCell,
   savingText,
   shareCell,
+  shareText,
   shortened,
   shown,
   suggestion,
@@ -21,6 +22,7 @@ import {
   tokens,
   UsageError,
   widthOf,
+  wrapped,
 } from '../ui/index.ts'
 import { allSessionFiles, openAny } from '../recordings/index.ts'
 import { doubtsLine, repeatedLine } from '../replay/index.ts'
@@ -57,8 +59,9 @@ ${STORE_HELP}. The gateway's
 If some sessions were left plain (the setting "holdout", or the gateway's
 --holdout), both kinds are compared by what a call cost.
 
-"share" is what was saved, as a share of what the same would have cost without
-the context manager. The bar shows what was paid (█) and saved (░).
+"without" is what the same would have cost without the context manager, with the
+agent's own summaries; "share" is the saved share of that. The bar shows what
+was paid (█) and saved (░). Calls on a plan at a flat rate count in tokens.
 
 ${exitHelp('there is nothing to show')}`
 
@@ -99,7 +102,7 @@ export async function usage(args: string[]): Promise<number> {
   }
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, charged, repeated, (charge) => noted.take(charge) || add({ ...charge, session: noted.nameOf(charge.session) }))
+    await addFile(file, charged, repeated, (charge) => noted.take(charge) !== undefined || add({ ...charge, session: noted.nameOf(charge.session) }))
   }
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
@@ -111,7 +114,7 @@ export async function usage(args: string[]): Promise<number> {
       return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, sessionsWithoutBill: unbilled, repeated }, null, 2)))
     }
     for (const line of tableOf(group, rows, total, paint)) await write(line)
-    for (const line of comparedLines(compared)) await write(line)
+    for (const line of [...planLines(total), ...comparedLines(compared)]) await write(line)
   })
   if (values.json !== true) tellNotes(total, unbilled, repeated)
   return total.calls === 0 ? NONE : DONE
@@ -175,6 +178,14 @@ function tellNotes({ calls, unpricedCalls, unbilledCalls, doubtfulCalls, savedTo
     tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
 }
 
+/** The account of the calls made with a plan, as a line; none without such calls. */
+function planLines({ calls, plan: { calls: some, sent, without } }: Sum): string[] {
+  if (some === 0) return []
+  const written = (count: number): string => `${tokens(count)} tokens`
+  const account = `${shareText({ paid: sent, without }, written)}: sent ${written(sent)}, without pi-context-manager ${written(without)}`
+  return ['', ...wrapped(`${some === calls ? 'These calls were' : `${some} of ${calls} calls were`} made on a plan at a flat rate, and count in tokens: ${account}`, Math.max(80, widthOf(process.stdout)))]
+}
+
 /** The comparison with the sessions that were left plain, as a sentence in lines of at most 80 columns. */
 function comparedLines(compared: Comparison | undefined): string[] {
   if (compared === undefined) return []
@@ -199,7 +210,7 @@ const HEADS: Readonly<Record<Group, string>> = { day: 'day', project: 'project',
 const LONGEST_KEY = 28
 
 /** The least and the most width of a bar, in characters. */
-const BAR = { least: 8, most: 40 }
+const BAR = { least: 5, most: 40 }
 
 function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): string[] {
   if (rows.length === 0) return []
@@ -210,8 +221,8 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
     if (session !== undefined) return plain(`${session} ${middleCut(basename(folder), Math.max(LEAST_FOLDER, LONGEST_KEY - session.length - 1))}`)
     return plain(middleCut(group === 'project' ? basename(key) || key : key, LONGEST_KEY))
   }
-  const heads = [HEADS[group], 'sessions', 'calls', 'sent', 'cached', 'cost', 'saved', 'share']
-  const cells = columns([heads, ...rows.map((row) => cellsOf(nameOf(row), row)), cellsOf('total', total)])
+  const heads = [HEADS[group], ...(group === 'session' ? [] : ['sessions']), 'calls', 'sent', 'cached', 'paid', 'without', 'saved', 'share']
+  const cells = columns([heads, ...rows.map((row) => cellsOf(nameOf(row), row, group)), cellsOf('total', total, group)])
   const width = Math.max(...cells.map((line) => line.length))
   const room = Math.min(BAR.most, widthOf(process.stdout) - width - 2)
   const most = Math.max(...rows.map(({ cost, plainCost }) => Math.max(cost, plainCost)))
@@ -223,18 +234,22 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
   })
 }
 
-function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, plainCost }: Sum): string[] {
+function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, plainCost, plan }: Sum, group: Group): string[] {
   const prompt = used.input + used.cacheRead + used.cacheWrite
   return [
     name,
-    String(sessions),
+    ...(group === 'session' ? [] : [String(sessions)]),
     calls.toLocaleString('en-US'),
     tokens(prompt),
     prompt === 0 ? '-' : `${Math.round((100 * used.cacheRead) / prompt)} %`,
-    dollars(cost),
-    saved === 0 ? '-' : savingCell(saved, dollars),
-    saved === 0 || plainCost <= 0 ? '-' : shareCell(cost / plainCost),
+    ...(plan.calls > 0 && plan.calls === calls ? planCells(plan) : [dollars(cost), dollars(plainCost), saved === 0 ? '-' : savingCell(saved, dollars), saved === 0 || plainCost <= 0 ? '-' : shareCell(cost / plainCost)]),
   ]
+}
+
+/** The last cells where all calls were made on a plan: tokens, which stand in `sent`, too. */
+function planCells({ sent, without }: Sum['plan']): string[] {
+  const saved = without - sent
+  return ['plan', tokens(without), Math.round(saved) === 0 ? '-' : savingCell(saved, tokens), without <= 0 || Math.round(saved) === 0 ? '-' : shareCell(sent / without)]
 }
 
 function barOf({ cost, saved }: Sum, scale: number, paint: Paint): string {

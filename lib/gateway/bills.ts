@@ -25,6 +25,8 @@ export interface BilledCall {
   /** Estimate of the request for a summary that the host itself would have made before this call; absent: none. */
   summary?: Usage
   isHeldOut: boolean
+  /** The call was made with a plan at a flat rate: what counts is tokens. */
+  isPlan?: true
   /** The part that the provider had read before and had to read again, with the reason; undefined if nothing. */
   broken?: GatewayBreak
 }

@@ -1,7 +1,7 @@
 /** The model calls in a recording that were paid for, each under the names by which copies of the session are recognized. */
 import { callCost, pricesOf, readName } from '../models/index.ts'
 import { isCall, modelOf } from './recording.ts'
-import type { SideCall, Step } from './recording.ts'
+import type { Saved, SideCall, Step } from './recording.ts'
 
 /** Names of what was charged already: forks, resumed sessions and copies repeat the calls of the session they come from. */
 export type Charged = Set<string>
@@ -23,6 +23,20 @@ export function callIn(step: Step, file: string): PaidCall | undefined {
   const { message, key, at, names } = step.entry
   // Entries of Pi have short names of their own; with their times they are unique.
   return { names: names ?? [at > 0 ? `${key} ${at}` : `${file} ${key}`], model: modelOf(message), usage: message.usage, at }
+}
+
+/** The context manager's own account of its savings, step by step: on each branch it counts from where that one begins. */
+export class SavedSteps {
+  #here: Saved = { tokens: 0, dollars: 0 }
+
+  /** Returns what a step adds to the savings; undefined if it tells of none, or if a copy of the session has told of it. */
+  take(step: Step, charged: Charged): Saved | undefined {
+    if (step.kind === 'branch') this.#here = step.saved ?? { tokens: 0, dollars: 0 }
+    if (step.kind !== 'managed') return undefined
+    const { tokens, dollars } = this.#here
+    this.#here = step.saved
+    return isFirst(charged, [`saved ${step.at} ${step.saved.tokens}`]) ? { tokens: step.saved.tokens - tokens, dollars: step.saved.dollars - dollars } : undefined
+  }
 }
 
 /** Dollars for a call: the recorder's own figure if it has one, else by the model's known prices. */

@@ -1,6 +1,7 @@
 /** Sums over the sessions of one kind: what can be said about a session depends on what it ran with and on what is recorded. */
 import type { Format } from '../recordings/index.ts'
 import type { SessionReport } from './report.ts'
+import type { Savings } from '../ui/index.ts'
 
 /**
  * A kind of sessions: `managed` ran with the context manager; of `paid` the provider's counts are known, so that they are
@@ -8,18 +9,23 @@ import type { SessionReport } from './report.ts'
  */
 export type AccountKind = 'managed' | 'paid' | 'assumed'
 
-/** The sums over the sessions of one kind, of Pi or of other programs. */
+/** The sums over the sessions of one kind, of Pi or of other programs. Costs have the answers in them, which are the same with and without us. */
 export interface Account {
   kind: AccountKind
   /** The programs that recorded them. */
   programs: Format[]
   sessions: number
   calls: number
-  /** The paid cost of the prompts; NaN where nothing is known. */
+  /** The amount paid; NaN where nothing is known. */
   paid: number
   /** Answers without a count, which are not in `paid`. */
   uncounted: number
-  /** The cost without the context manager and with it, on the same cache and window; NaN if a policy was left out. */
+  /** The cost of the answers that are in the other sums. */
+  answers: number
+  /**
+   * The cost without the context manager and with it, on the same cache and window; NaN if a policy was left out. Where it ran and
+   * its bill is known, the first is by its own account.
+   */
   plain: number
   own: number
   /** The same with the lifetime of the cache chosen, where there is a choice; absent where no session has one. */
@@ -48,23 +54,39 @@ export class Accounts {
     const key = `${kind} ${format === 'pi'}`
     let sum = this.#accounts.get(key)
     if (sum === undefined) {
-      sum = { kind, programs: [], sessions: 0, calls: 0, paid: 0, uncounted: 0, plain: 0, own: 0 }
+      sum = { kind, programs: [], sessions: 0, calls: 0, paid: 0, uncounted: 0, answers: 0, plain: 0, own: 0 }
       this.#accounts.set(key, sum)
     }
     if (!sum.programs.includes(format)) sum.programs.push(format)
     sum.sessions += 1
     sum.calls += calls
-    sum.paid += paid?.cost ?? Number.NaN
+    const answers = paid?.answers ?? 0
+    const own = billOf(report)
+    sum.paid += own?.paid ?? Number.NaN
     sum.uncounted += paid?.uncounted ?? 0
-    sum.plain += plainCostOf(report)
+    sum.answers += answers
+    sum.plain += kind === 'managed' && own !== undefined ? own.without : plainCostOf(report) + answers
     if (policies.recorded === undefined) sum.isPlainPi = true
-    const own = policies['pi-context-manager']?.cost ?? Number.NaN
+    const ours = (policies['pi-context-manager']?.cost ?? Number.NaN) + answers
     const chosen = policies['chosen-lifetime']?.cost
     // The sessions without a choice stay as they are.
-    if (chosen !== undefined || sum.chosen !== undefined) sum.chosen = (sum.chosen ?? sum.own) + (chosen ?? own)
-    sum.own += own
+    if (chosen !== undefined || sum.chosen !== undefined) sum.chosen = (sum.chosen ?? sum.own) + (chosen === undefined ? ours : chosen + answers)
+    sum.own += ours
     extend(sum, from, to)
   }
+}
+
+/**
+ * What was paid for a session, as `usage` sums it up, and what would have been paid without the context manager: the same where it
+ * did not run, else by its own account. Undefined where nothing is known.
+ */
+export function billOf({ paid, isManaged, recordedSaved = 0, side, unit }: Pick<SessionReport, 'paid' | 'isManaged' | 'recordedSaved' | 'side' | 'unit'>): Savings | undefined {
+  if (paid === undefined) return undefined
+  const all = paid.cost + paid.answers
+  if (!isManaged) return { paid: all, without: all }
+  // Its account is of all calls, such as those of subagents and summaries.
+  const whole = all + (unit === 'USD' ? (side?.cost ?? 0) : 0)
+  return { paid: whole, without: whole + recordedSaved }
 }
 
 /** The kind of a session. Without the policy `recorded` nothing stands beside what was paid. */

@@ -2,6 +2,7 @@
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
+import type { Summary } from './summary.ts'
 import type { TallyFigures } from './tally.ts'
 import { shareCell, tokens } from '../ui/index.ts'
 import { fetchedRatio, money } from './verdict.ts'
@@ -13,10 +14,13 @@ export interface Measures {
   rows: { label: string; cells: string[] }[]
 }
 
-type Measured = Pick<SessionReport, 'policies' | 'unit' | 'calls'>
+/** A session, or all of them: what its answers cost stands in one place or the other. */
+export type Measured = Pick<SessionReport, 'policies' | 'unit' | 'calls' | 'paid'> | Pick<Summary, 'policies' | 'unit' | 'calls' | 'accounts'>
 
 /** The rows for the policies that were replayed. */
-export function measuresOf({ policies, unit, calls }: Measured): Measures {
+export function measuresOf(measured: Measured): Measures {
+  const { policies, unit, calls } = measured
+  const answers = 'accounts' in measured ? (measured.accounts ?? []).reduce((sum, account) => sum + account.answers, 0) : 'paid' in measured ? (measured.paid?.answers ?? 0) : 0
   const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
   const all = names.map((name) => policies[name] as TallyFigures)
   const rate = (uses: number | undefined): string => (uses === undefined ? '-' : ((100 * uses) / calls).toFixed(1))
@@ -26,8 +30,9 @@ export function measuresOf({ policies, unit, calls }: Measured): Measures {
   const lost = all.some(({ reasoningLost }) => reasoningLost > 0)
   const lostOf = ({ reasoningLost, reasoningLostRunning }: TallyFigures): string => `${reasoningLost} (${reasoningLostRunning})`
   const rows = [
+    ...(answers > 0 ? [row('cost, answers included', ({ cost }) => money(cost + answers, unit))] : []),
     row('cost of the prompts', ({ cost }) => money(cost, unit)),
-    row('saved, as a share of what it cost without us', (figures) => saved(figures.costVsPlain ?? figures.costVsPi)),
+    row('saved of what the prompts cost without us', (figures) => saved(figures.costVsPlain ?? figures.costVsPi)),
     row('share of the tokens read from the cache', ({ cacheHit }) => cacheHit.toFixed(3)),
     row('tokens sent', ({ tokensSent }) => tokens(tokensSent)),
     row('tokens of the largest request', ({ peakTokens }) => tokens(peakTokens)),

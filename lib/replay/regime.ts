@@ -6,8 +6,8 @@ import { HOUR_WRITE, readName, rulesOf, UNKNOWN_PRICES } from '../models/index.t
 import { CACHES } from './cache.ts'
 import { ChosenLifetimes } from './chosen.ts'
 import type { CacheRules } from './cache.ts'
-import { knownPrices, ratioPrices } from '../recordings/index.ts'
-import type { Prices } from '../recordings/index.ts'
+import { costOf, knownPrices, ratioPrices } from '../recordings/index.ts'
+import type { PaidCall, Prices } from '../recordings/index.ts'
 import type { RecordedCall } from './record.ts'
 import type { ReplayOptions } from './report.ts'
 import type { Sized } from './sizes.ts'
@@ -44,7 +44,8 @@ export class Regime {
     this.#options = options
     this.#survey = survey
     const { record } = survey
-    const use = record.isKnown ? options.record : undefined
+    // The gateway's counts are those of other requests than the agent's own, which its file has.
+    const use = record.isKnown && !survey.isThroughGateway ? options.record : undefined
     const rules = use?.cache === true ? rulesByModel(survey.models[0] ?? '') : options.cache
     this.#isOwnLifetime = use?.lifetime === true
     const lifetimeMs = this.#isOwnLifetime ? (record.lifetimeMs ?? rules.lifetimeMs) : options.cache.lifetimeMs
@@ -85,6 +86,12 @@ export class Regime {
     // Under prices by ratio, every token that is not cached counts as written.
     const input = this.#options.prices === undefined ? call.input : 0
     return { ...call, input, lost: isSaved ? 0 : call.lost }
+  }
+
+  /** The cost of a call with its answer, in `unit`: what was paid, where that is in dollars. `prompt` is the cost without the answer. */
+  billOf(call: Pick<PaidCall, 'usage' | 'model'>, prompt: number, prices: Prices): number {
+    const bill = this.unit === 'USD' ? costOf(call) : undefined
+    return bill ?? prompt + ((call.usage?.output ?? 0) * prices.output) / 1_000_000
   }
 
   /** Dollars, or fresh input tokens where the price of a model is not known. */

@@ -62,11 +62,14 @@ export interface SessionReport {
   recordedCost?: number
   /** The cache and the window that it was replayed with, and what the record tells of them. */
   regime: RegimeReport
-  /** The paid cost of the prompts, in `unit`, and the number of answers without a count, which it leaves out; absent where nothing is known. */
-  paid?: { cost: number; uncounted: number }
-  /** The context manager ran when the session was recorded. */
+  /**
+   * The paid cost of the prompts and of the answers, in `unit`, and the number of answers without a count, which both leave out;
+   * absent where nothing is known.
+   */
+  paid?: { cost: number; answers: number; uncounted: number }
+  /** The context manager ran when the session was recorded, in Pi or in the gateway. */
   isManaged: boolean
-  /** Its savings then against plain Pi by its own account, in `unit`; only if it ran. */
+  /** Its savings then by its own account, in `unit`; only if it ran. */
   recordedSaved?: number
   policies: Partial<Record<PolicyName, TallyFigures>>
   /** The size from which on the session costs more than with rolls; absent if it never does for good. */

@@ -46,7 +46,6 @@ export async function replaySession(
       if (step.kind === 'branch') await run.branch(step)
       else if (step.kind === 'compaction') run.compaction(step)
       else if (step.kind === 'edit') run.edit(step)
-      else if (step.kind === 'managed') run.managed(step.saved.tokens)
       else if (step.kind === 'message') {
         await run.message(step.entry, before)
         if (isCall(step.entry.message)) progress((calls += 1))
@@ -82,11 +81,8 @@ class Run {
   #again = 0
   /** Calls so far. */
   #number = 0
-  /** The cost of the recorded prompts, and how many calls have no count. */
-  readonly #paid = { cost: 0, uncounted: 0 }
-  /** The context manager's savings when the session was recorded: in all, and on this branch in fresh input tokens. */
-  #saved = 0
-  #savedHere = 0
+  /** The cost of the recorded prompts and answers, and how many calls have no count. */
+  readonly #paid = { cost: 0, answers: 0, uncounted: 0 }
   /** The price of a fresh input token of the newest model. */
   #price = 0
   /** The calls of the newest answers, as text. */
@@ -168,7 +164,6 @@ class Run {
     for (const { policy } of this.#lanes) await policy.branch(path, step)
     this.#plain.branch(path, step)
     this.#sent.branch(path, step)
-    this.#savedHere = step.saved?.tokens ?? 0
     const { compaction } = step
     this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
   }
@@ -184,12 +179,6 @@ class Run {
   edit(step: EditStep): void {
     for (const { policy } of this.#lanes) policy.edited?.(step)
     this.#sent.edited(step)
-  }
-
-  /** The context manager's own account of what it had saved on this branch, in fresh input tokens. */
-  managed(saved: number): void {
-    this.#saved += (saved - this.#savedHere) * this.#price
-    this.#savedHere = saved
   }
 
   async close(): Promise<void> {
@@ -244,7 +233,7 @@ class Run {
         losses: record.isKnown ? this.#record.losses : [],
       },
       isManaged: this.#survey.isManaged,
-      ...(this.#survey.isManaged && { recordedSaved: this.#saved }),
+      ...(this.#survey.isManaged && { recordedSaved: this.#regime.unit === 'USD' ? this.#survey.saved.dollars : this.#survey.saved.tokens * this.#price }),
       policies: figures,
       ...(crossing !== undefined && { crossing }),
       ...(bound !== undefined && { bound }),
@@ -290,6 +279,7 @@ class Run {
     this.#price = moment.prices.input / 1_000_000
     if (paid === undefined) this.#paid.uncounted += 1
     this.#paid.cost += paid ?? 0
+    if (!isRepeated && paid !== undefined) this.#paid.answers += this.#regime.billOf({ usage: message.usage, model }, paid, moment.prices) - paid
     const needs = needsOf(message)
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
     const sent: Sent[] = []

@@ -6,11 +6,11 @@
  * requests that were actually sent. Its slope gives the session's characters per token; its intercept gives the size
  * of the system part, which older recordings do not contain.
  */
-import { blocksOf, callIn, Calls, costOf, isCall, isFirst, mended, modelOf, unitsOf } from '../recordings/index.ts'
+import { blocksOf, callIn, Calls, costOf, isCall, isFirst, mended, modelOf, SavedSteps, unitsOf } from '../recordings/index.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
-import type { Charged, Message, Prices, Problem, Recording } from '../recordings/index.ts'
+import type { Charged, Message, PaidCall, Prices, Problem, Recording, Saved } from '../recordings/index.ts'
 import { RecordedRequest } from './sent.ts'
 import { Sizes } from './sizes.ts'
 
@@ -48,6 +48,10 @@ export interface Survey {
   vocabulary: Vocabulary
   /** The context manager ran in the recorded session. */
   isManaged: boolean
+  /** Its savings then, by its own account. */
+  saved: Saved
+  /** It ran in the gateway: the file has the agent's own messages, and counts of what was sent in their place. */
+  isThroughGateway: boolean
 }
 
 /** For a first pass, which asks for no costs. */
@@ -57,8 +61,11 @@ const NO_PRICES = { input: 0, cacheRead: 0, cacheWrite: 0 }
 const DEFAULT_UNITS_PER_TOKEN = 2.8
 const DEFAULT_SYSTEM_TOKENS = 3000
 
+/** Says what the context manager saved with a call by a gateway's notes; undefined for a call that did not go through it. */
+export type ThroughGateway = (call: PaidCall) => Saved | undefined
+
 /** Reads a recording once. Calls under a name in `charged` are repeated ones; the names of the others are added. */
-export async function survey(recording: Recording, report: (problem: Problem) => void, charged: Charged = new Set()): Promise<Survey> {
+export async function survey(recording: Recording, report: (problem: Problem) => void, charged: Charged = new Set(), throughGateway: ThroughGateway = () => undefined): Promise<Survey> {
   const points: Point[] = []
   const prices = new Map<string, Prices>()
   const models = new Map<string, number>()
@@ -73,7 +80,9 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   const record = new CacheRecord()
   const between = new BetweenCalls()
   const sizes = new Sizes(recording.origin.format === 'claude-code')
-  let isManaged = false
+  const savings = new SavedSteps()
+  const saved: Saved = { tokens: 0, dollars: 0 }
+  let [isManaged, isThroughGateway] = [false, false]
   let recordedTokens = 0
   for await (const step of recording.steps(report)) {
     const call = callIn(step, recording.file)
@@ -84,6 +93,11 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     const isNew = call === undefined || isFirst(charged, call.names)
     if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
     if (call?.usage?.isDoubtful === true && isNew) doubtful += 1
+    const passed = call === undefined ? undefined : throughGateway(call)
+    if (passed !== undefined) isManaged = isThroughGateway = true
+    const gained = isNew ? (passed ?? savings.take(step, charged)) : undefined
+    saved.tokens += gained?.tokens ?? 0
+    saved.dollars += gained?.dollars ?? 0
     if (step.kind === 'side') {
       if (isNew) side.calls += 1
       if (isNew) side.cost += costOf(step) ?? 0
@@ -117,7 +131,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count - repeated.size, repeated, record, sizes, repeatedCost, side, doubtful, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged }
+  return { calls: count - repeated.size, repeated, record, sizes, repeatedCost, side, doubtful, ...fit(isThroughGateway ? points.slice(0, 1) : points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged, saved, isThroughGateway }
 }
 
 interface Point {

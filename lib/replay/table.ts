@@ -1,12 +1,12 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
 import { columns, dayOf, middleCut, savingCell, shareCell, shortened, tokens } from '../ui/index.ts'
-import { kindOf, plainCostOf } from './accounts.ts'
+import { billOf, kindOf, plainCostOf } from './accounts.ts'
 import { measuresOf } from './measures.ts'
 import { regimeText, sideNote } from './notes.ts'
 import { programTitle } from '../recordings/index.ts'
 import type { Format } from '../recordings/index.ts'
-import type { Measures } from './measures.ts'
+import type { Measured, Measures } from './measures.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
 import { money, verdictOf } from './verdict.ts'
@@ -39,13 +39,16 @@ export interface Row {
   /** The session's ID, of which the beginning is shown instead: other commands take it. */
   id?: string
   calls: number
-  /** The paid cost, or the cost without the context manager as far as it is known. */
-  paid: number
-  /** `paid` is what the session would have cost on an assumed cache, or without the context manager. */
+  /** The cost without the context manager, answers included: what was paid, unless it ran. */
+  without: number
+  /** `without` is what the session would have cost on an assumed cache. */
   isAssumed?: true
+  /** The cost with the context manager, answers included. */
   own: number
   /** The same with the lifetime of the cache chosen; absent where none can be chosen. */
   chosen?: number
+  /** The context manager ran: `own` is what was paid, and `without` is by its own account. */
+  isManaged?: true
   unit: SessionReport['unit']
 }
 
@@ -54,7 +57,10 @@ export function rowOf(report: SessionReport): Row | undefined {
   const { 'pi-context-manager': own, 'chosen-lifetime': chosen } = report.policies
   const plain = plainCostOf(report)
   if (own === undefined || Number.isNaN(plain)) return undefined
-  const paid = kindOf(report) === 'paid' ? report.paid?.cost : undefined
+  const answers = report.paid?.answers ?? 0
+  const kind = kindOf(report)
+  const bill = kind === 'assumed' ? undefined : billOf(report)
+  const isManaged = kind === 'managed' && bill !== undefined
   return {
     day: report.from === undefined ? '-' : dayOf(report.from),
     program: report.format,
@@ -62,10 +68,11 @@ export function rowOf(report: SessionReport): Row | undefined {
     name: basename(report.file).replace(/\.jsonl?(\.gz)?$/, ''),
     ...(report.id !== 'unknown' && { id: report.id }),
     calls: report.calls,
-    paid: paid ?? plain,
-    ...(paid === undefined && { isAssumed: true as const }),
-    own: own.cost,
-    ...(chosen !== undefined && { chosen: chosen.cost }),
+    without: bill?.without ?? plain + answers,
+    ...(bill === undefined && { isAssumed: true as const }),
+    own: isManaged ? bill.paid : own.cost + answers,
+    ...(chosen !== undefined && { chosen: chosen.cost + answers }),
+    ...(isManaged && { isManaged: true as const }),
     unit: report.unit,
   }
 }
@@ -79,13 +86,17 @@ const PROJECT_CHARS = 10
 /** The sessions of each program, by what they save. */
 export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_WIDTH): string {
   const programs = [...new Set(rows.map(({ program }) => program))].sort()
-  return programs.map((one) => programTable(one, rows.filter(({ program }) => program === one), paint, width)).join('\n\n')
+  const parts = programs.flatMap((one) => [false, true].map((isManaged) => rows.filter((row) => row.program === one && (row.isManaged === true) === isManaged)))
+  return parts.filter(({ length }) => length > 0).map((part) => programTable(part, paint, width)).join('\n\n')
 }
 
-function programTable(program: Format, rows: readonly Row[], paint: Paint, width: number): string {
-  const sorted = [...rows].sort((left, right) => right.paid - right.own - (left.paid - left.own))
+/** The sessions of one program, all of them with the context manager, or all without it. */
+function programTable(rows: readonly Row[], paint: Paint, width: number): string {
+  const [{ program, isManaged }] = rows as [Row]
+  const sorted = [...rows].sort((left, right) => right.without - right.own - (left.without - left.own))
   const room = Math.min(NAME_CHARS.most, Math.max(NAME_CHARS.least, NAME_CHARS.least + width - USUAL_WIDTH))
-  const hasChoice = rows.some(({ chosen }) => chosen !== undefined)
+  // A session with the context manager was paid, whatever a replay would choose.
+  const hasChoice = isManaged !== true && rows.some(({ chosen }) => chosen !== undefined)
   const ids = shortened(rows.flatMap(({ id }) => id ?? []))
   const cells = sorted.map((row) => [
     row.day,
@@ -93,15 +104,14 @@ function programTable(program: Format, rows: readonly Row[], paint: Paint, width
     // An ID stays whole, because commands take it.
     (row.id === undefined ? undefined : ids.get(row.id)) ?? middleCut(row.name, room),
     String(row.calls),
-    `${row.isAssumed === true ? '~' : ''}${money(row.paid, row.unit)}`,
-    money(row.own, row.unit),
+    ...(isManaged === true ? [money(row.own, row.unit), money(row.without, row.unit)] : [`${row.isAssumed === true ? '~' : ''}${money(row.without, row.unit)}`, money(row.own, row.unit)]),
     ...(hasChoice ? [row.chosen === undefined ? '' : money(row.chosen, row.unit)] : []),
-    savingCell(row.paid - row.own, (amount) => money(amount, row.unit)),
-    row.paid === 0 ? '-' : shareCell(row.own / row.paid),
+    savingCell(row.without - row.own, (amount) => money(amount, row.unit)),
+    row.without === 0 ? '-' : shareCell(row.own / row.without),
   ])
-  const heads = ['date', 'project', 'session', 'answers', 'paid', 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
+  const heads = ['date', 'project', 'session', 'answers', 'paid', isManaged === true ? 'without' : 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
   const [head = '', ...body] = columns([heads, ...cells], { left: 3 }).map((line) => `${INDENT}${line}`)
-  return [`Sessions of ${programTitle(program)}, by what they save`, paint.dim(head), ...body].join('\n')
+  return [`Sessions of ${programTitle(program)}${isManaged === true ? ' with pi-context-manager, by what it saved' : ', by what they save'}`, paint.dim(head), ...body].join('\n')
 }
 
 /** Characters of a line where the width is not known. */
@@ -132,7 +142,7 @@ export function verdictLines(summary: Summary, paint: Paint): string | undefined
 }
 
 /** The figures of the policies: as many tables, one below the other, as the width needs. */
-function table(measured: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, paint: Paint, width: number): string {
+function table(measured: Measured, paint: Paint, width: number): string {
   const { names, rows } = measuresOf(measured)
   const label = Math.max(...rows.map((row) => row.label.length))
   const cellWidth = (at: number): number => Math.max(...rows.map(({ cells }) => cells[at]?.length ?? 0), names[at]?.length ?? 0)

@@ -1,5 +1,6 @@
 /** The result of a run in sentences, money and percent first. */
-import { dayOf, difference, tokens } from '../ui/index.ts'
+import { accountText, dayOf, difference, tokens } from '../ui/index.ts'
+import type { Savings } from '../ui/index.ts'
 import type { Account, AccountKind } from './accounts.ts'
 import { lossSentence } from './losses.ts'
 import type { Format } from '../recordings/index.ts'
@@ -34,28 +35,36 @@ export function verdictOf(summary: Summary): Verdict | undefined {
   if (!(plain > 0)) return undefined
   const cost = accounts.map((account) => sentenceOf(account, unit)).join(' ')
   const losses = lossSentence(summary.losses, (amount) => price(amount, unit))
-  return { headline: headlineOf(accounts, plain, own.cost, unit), cost, losses, window: crossingSentence(summary.crossings), fetch: fetched(own, calls), saves: own.cost < plain }
+  const { paid: now, without } = comparedBy(accounts)
+  return { headline: headlineOf(accounts, unit), cost, losses, window: crossingSentence(summary.crossings), fetch: fetched(own, calls, accounts), saves: now < without }
+}
+
+/** The two figures that accounts compare: what was or would have been paid with the context manager, and without it. */
+export function comparedBy(accounts: readonly Account[]): Savings {
+  const of = ({ kind, paid, plain, own }: Account): Savings => (kind === 'managed' ? { paid: Number.isNaN(paid) ? own : paid, without: plain } : { paid: own, without: kind === 'paid' ? paid : plain })
+  return accounts.map(of).reduce((sum, one) => ({ paid: sum.paid + one.paid, without: sum.without + one.without }), { paid: 0, without: 0 })
 }
 
 /** The accounts of a summary that has none, as one of an earlier version. */
 function accountsBySource({ sessions, calls, bySource, from, to }: Summary, plain: number, own: number): Account[] {
   const period = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
-  if (bySource === undefined) return [{ kind: 'assumed', programs: ['pi'], sessions, calls, paid: Number.NaN, uncounted: 0, plain, own, ...period }]
+  if (bySource === undefined) return [{ kind: 'assumed', programs: ['pi'], sessions, calls, paid: Number.NaN, uncounted: 0, answers: 0, plain, own, ...period }]
   const of = (kind: AccountKind, sums: OriginSums | undefined): Account[] =>
-    sums === undefined ? [] : [{ ...sums, kind, paid: sums.recorded, uncounted: 0, plain: sums.pi, isPlainPi: true }]
+    sums === undefined ? [] : [{ ...sums, kind, paid: sums.recorded, uncounted: 0, answers: 0, plain: kind === 'managed' && sums.recorded > 0 ? sums.recorded + sums.saved : sums.pi, isPlainPi: true }]
   return [...of('managed', bySource.managed), ...of('assumed', bySource.pi), ...of('assumed', bySource.other)]
 }
 
 /** Prefers what was paid to what would have been. */
-function headlineOf(accounts: readonly Account[], plain: number, own: number, unit: SessionReport['unit']): string {
+function headlineOf(accounts: readonly Account[], unit: SessionReport['unit']): string {
   const paid = accounts.filter((account) => account.kind === 'paid' && account.paid > 0)
   if (paid.length > 0) {
     const [cost, with_] = [sumOf(paid, (one) => one.paid), sumOf(paid, (one) => one.own)]
     return `You paid ${price(cost, unit)} in ${namesOf(paid)}; ${wayOf(paid)} about ${money(with_, unit)}, ${difference(with_ / cost)}`
   }
-  const managed = accounts.find((account) => account.kind === 'managed' && !Number.isNaN(account.paid))
-  if (managed === undefined) return `With pi-context-manager: ${price(own, unit)} instead of ${money(plain, unit)}, ${difference(own / plain)}`
-  return `You paid ${price(managed.paid, unit)} instead of ${money(managed.plain, unit)}, ${difference(managed.paid / managed.plain)}`
+  const managed = accounts.filter((account) => account.kind === 'managed' && !Number.isNaN(account.paid))
+  if (managed.length > 0) return capitalized(accountText(comparedBy(managed), (amount) => price(amount, unit)))
+  const { paid: with_, without } = comparedBy(accounts)
+  return `With pi-context-manager: ${price(with_, unit)} instead of ${money(without, unit)}, ${difference(with_ / without)}`
 }
 
 function sentenceOf(account: Account, unit: SessionReport['unit']): string {
@@ -67,23 +76,23 @@ function sentenceOf(account: Account, unit: SessionReport['unit']): string {
     case 'managed': {
       const setting = `With the settings of this replay it would have been ${price(own, unit)}${chosenWords(account, plain, unit)}.`
       if (Number.isNaN(paid))
-        return `Plain Pi would have cost ${price(plain, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
-      return `You paid ${price(paid, unit)} with pi-context-manager, where plain Pi would have cost ${money(plain, unit)} (${difference(paid / plain)}) for the prompts of ${about}. ${setting}`
+        return `Plain Pi would have cost ${price(plain, unit)} for ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
+      return `${capitalized(accountText({ paid, without: plain }, (amount) => price(amount, unit)))}, for ${about}, by its own account. ${setting}`
     }
     case 'paid': {
       const without = uncounted === 0 ? '' : ` (${uncounted} of them without a count)`
       const way = wayOf([account])
       // Users do not pay in a benchmark's agent.
       const [where, whose] = isPi || way === GATEWAY ? [` in ${programs}`, ''] : ['', ` of ${programs}`]
-      return `You paid ${price(paid, unit)}${where} for the prompts of ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window${chosenWords(account, paid, unit)}.`
+      return `You paid ${price(paid, unit)}${where} for ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window${chosenWords(account, paid, unit)}.`
     }
     case 'assumed': {
       const would = `${price(own, unit)} instead of ${money(plain, unit)} (${difference(own / plain)})`
       const chosen = chosenWords(account, plain, unit)
-      if (isPi) return `You would have paid ${would} for the prompts of ${about}${chosen}.`
+      if (isPi) return `You would have paid ${would} for ${about}${chosen}.`
       const bill = Number.isNaN(paid) ? '' : ` In ${programs} they cost ${price(paid, unit)}.`
       const with_ = `would have cost ${price(own, unit)} with pi-context-manager and ${money(plain, unit)} without it (${difference(own / plain)})${chosen}`
-      return `${account.isPlainPi === true ? 'In Pi' : 'On an assumed cache'}, the prompts of ${about} ${with_}.${bill}`
+      return `${account.isPlainPi === true ? 'In Pi' : 'On an assumed cache'}, ${about} ${with_}.${bill}`
     }
   }
 }
@@ -139,13 +148,20 @@ function extent({ sessions, calls, from, to }: Pick<Account, 'sessions' | 'calls
   return first === last ? `${what} on ${first}` : `${what} from ${first} to ${last}`
 }
 
-function fetched(own: TallyFigures, calls: number): string {
+function fetched(own: TallyFigures, calls: number, accounts: readonly Account[]): string {
   const strong = (own.missedUses?.toolText.strong ?? 0) + (own.missedUses?.ownWords.strong ?? 0)
   const rate = (count: number): string => String(Math.round((100 * count) / calls))
   if (own.rereads + strong === 0) return 'No answer would have had to fetch anything again.'
   const what = `${rate(own.rereads)} a file for an edit (included in that cost) and ${rate(strong)} other text`
-  const rest = strong === 0 ? '' : ` Including the other text, it would be ${difference(fetchedRatio(own))}.`
+  const rest = strong === 0 ? '' : ` Including the other text, it would be ${difference(withAnswers(fetchedRatio(own), own, accounts))}.`
   return `${rate(own.rereads + strong)} of 100 answers would have had to fetch something again: ${what}.${rest}`
+}
+
+/** The ratio of two costs of the prompts, with the answers in both. */
+function withAnswers(ratio: number, { cost, costVsPlain, costVsPi }: TallyFigures, accounts: readonly Account[]): number {
+  const answers = accounts.reduce((sum, account) => sum + account.answers, 0)
+  const without = cost / (costVsPlain ?? costVsPi)
+  return answers === 0 ? ratio : (ratio * without + answers) / (without + answers)
 }
 
 /** The cost with every strong missed use fetched, over the cost without the context manager. */

@@ -1,7 +1,7 @@
 /** The charges for the model calls of recorded sessions, and the context manager's savings by its own account. */
 import type { CallTokens } from '../models/index.ts'
-import { callIn, costOf, isFirst } from '../recordings/index.ts'
-import type { Charged, RecordedUsage, Recording, Saved } from '../recordings/index.ts'
+import { callIn, costOf, isFirst, SavedSteps } from '../recordings/index.ts'
+import type { Charged, RecordedUsage, Recording } from '../recordings/index.ts'
 
 /** A model call, or what was saved after it. */
 export interface Charge {
@@ -23,6 +23,8 @@ export interface Charge {
   isUnbilled?: true
   /** True for a call with a count that was missing, could not be true, or contradicted another one. */
   isDoubtful?: true
+  /** For a call made with a plan at a flat rate: the tokens of its prompt, and of what would have been sent without us. */
+  plan?: { sent: number; without: number }
   /** Dollars saved against plain Pi since the charge before; below zero if a roll has not paid for itself yet. */
   saved: number
   /** The same in fresh input tokens. */
@@ -48,16 +50,14 @@ export async function* chargesOf(recording: Recording, charged: Charged, repeate
   const { id: session, cwd: folder } = recording.origin
   const place = { session, folder }
   let model = 'unknown/unknown'
-  let saved: Saved = { tokens: 0, dollars: 0 }
+  const savings = new SavedSteps()
   let [isManaged, isHeldOut] = [false, false]
   for await (const step of recording.steps(() => {})) {
+    const gained = savings.take(step, charged)
     if (step.kind === 'heldOut') isHeldOut = true
-    else if (step.kind === 'branch') saved = step.saved ?? { tokens: 0, dollars: 0 }
     else if (step.kind === 'managed') {
-      const gained = { saved: step.saved.dollars - saved.dollars, savedTokens: step.saved.tokens - saved.tokens }
-      ;[saved, isManaged] = [step.saved, true]
-      if (!isFirst(charged, [`saved ${step.at} ${saved.tokens}`])) continue
-      yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, ...gained, isManaged, isHeldOut }
+      isManaged = true
+      if (gained !== undefined) yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, saved: gained.dollars, savedTokens: gained.tokens, isManaged, isHeldOut }
     } else {
       const call = callIn(step, recording.file)
       if (call === undefined) continue

@@ -18,7 +18,7 @@ export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
 }
 
-function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut }: BilledCall): Charge {
+function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
   if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
   const prices = pricesOf(readName(model))
@@ -30,7 +30,12 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOu
     ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
+    ...(isPlan === true && { plan: { sent: promptOf(billed), without: promptOf(isHeldOut ? billed : plain) + (isUsage(summary) ? promptOf(summary as Usage) : 0) } }),
   }
+}
+
+function promptOf({ input, cacheRead, cacheWrite }: Usage): number {
+  return input + cacheRead + cacheWrite
 }
 
 function isBilled(value: unknown): value is BilledCall {

@@ -15,8 +15,10 @@ export interface Sum {
   sessions: number
   calls: number
   tokens: Charge['tokens']
-  /** Dollars that were charged for prompts and answers. */
+  /** Dollars that were charged for prompts and answers; nothing on a plan. */
   cost: number
+  /** Calls made with a plan at a flat rate, with the tokens of their prompts, and of what would have been sent without us. */
+  plan: { calls: number; sent: number; without: number }
   /** Calls of models without known prices; they are not in `cost`. */
   unpricedCalls: number
   /** Calls whose answers did not tell what they were billed; they are not in `tokens` and `cost`. */
@@ -62,7 +64,7 @@ export class Sums {
     return { ...(this.#sums.get(TOTAL) ?? noSum(TOTAL)), key: 'total' }
   }
 
-  #add(key: string, { session, folder, calls, tokens, cost, isUnbilled, isDoubtful, saved, savedTokens, at }: Charge): void {
+  #add(key: string, { session, folder, calls, tokens, cost, isUnbilled, isDoubtful, plan, saved, savedTokens, at }: Charge): void {
     let sum = this.#sums.get(key)
     if (sum === undefined) this.#sums.set(key, (sum = noSum(key)))
     let sessions = this.#sessions.get(key)
@@ -71,10 +73,16 @@ export class Sums {
     sum.calls += calls
     for (const name of ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'output'] as const) sum.tokens[name] += tokens[name]
     if (isUnbilled === true) sum.unbilledCalls += calls
-    else if (cost === undefined) sum.unpricedCalls += calls
+    else if (cost === undefined && plan === undefined) sum.unpricedCalls += calls
     if (isDoubtful === true) sum.doubtfulCalls += calls
-    sum.cost += cost ?? 0
-    sum.saved += saved
+    if (plan === undefined) {
+      sum.cost += cost ?? 0
+      sum.saved += saved
+    } else {
+      sum.plan.calls += calls
+      sum.plan.sent += plan.sent
+      sum.plan.without += plan.without
+    }
     sum.savedTokens += savedTokens
     sum.folder = folder
     sum.plainCost = sum.cost + sum.saved
@@ -90,7 +98,7 @@ const TOTAL = '\0'
 
 function noSum(key: string): Sum {
   const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }
-  return { key, sessions: 0, calls: 0, tokens, cost: 0, unpricedCalls: 0, unbilledCalls: 0, doubtfulCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
+  return { key, sessions: 0, calls: 0, tokens, cost: 0, plan: { calls: 0, sent: 0, without: 0 }, unpricedCalls: 0, unbilledCalls: 0, doubtfulCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
 }
 
 function keyOf({ at, folder, model, session }: Charge, group: Group): string {

@@ -1,15 +1,16 @@
 /** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
-import { bars, compared, dayOf, difference, escape, lineChart, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
+import { accountText, bars, compared, dayOf, difference, escape, lineChart, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
 import type { JsonReport } from '../json.ts'
 import { measuresOf } from '../measures.ts'
+import type { Measured } from '../measures.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import { programTitle } from '../../recordings/index.ts'
 import type { Problem } from '../../recordings/index.ts'
 import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
-import { money, verdictOf } from '../verdict.ts'
+import { comparedBy, money, verdictOf } from '../verdict.ts'
 import { leftOutLines, regimeText, sideNote } from '../notes.ts'
 import { rowOf } from '../table.ts'
 import { missedUses } from './missed.ts'
@@ -74,9 +75,8 @@ function overview(summary: Summary, single: boolean): string {
       : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p>${[verdict.losses, verdict.window].map((sentence) => (sentence === undefined ? '' : `<p>${escape(sentence)}</p>`)).join('')}<p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && before !== undefined) {
-    const ratio = own.costVsPlain ?? own.costVsPi
-    const saved = own.cost / ratio - own.cost
-    tiles.push([money(Math.abs(saved), unit), `${saved < 0 ? 'more to pay' : 'saved'}: ${compared(ratio)} without the context manager`])
+    const { paid, without } = comparedBy(summary.accounts ?? [])
+    if (without > 0) tiles.push([money(Math.abs(without - paid), unit), `${without < paid ? 'more to pay' : 'saved'}: ${compared(paid / without)} without pi-context-manager`])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
     tiles.push([tokens(own.peakTokens), `tokens in the largest request; without: ${tokens(before.peakTokens)}`])
     tiles.push([String(own.compactions), `lossy summaries; without: ${before.compactions}`])
@@ -100,7 +100,7 @@ function overview(summary: Summary, single: boolean): string {
 /** A session's position on the page: those that save most come first. */
 function orderOf(report: SessionReport): number {
   const row = rowOf(report)
-  const saved = row === undefined ? 0 : row.paid - row.own
+  const saved = row === undefined ? 0 : row.without - row.own
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
 }
 
@@ -112,7 +112,9 @@ function titleOf(report: SessionReport): string {
   const saved =
     row === undefined
       ? ''
-      : `, ${money(row.own, unit)} instead of ${row.isAssumed === true ? '' : 'the '}${money(row.paid, unit)}${row.isAssumed === true ? '' : ' paid'}, ${difference(row.own / row.paid)}`
+      : row.isManaged === true
+        ? `, ${accountText({ paid: row.own, without: row.without }, (amount) => money(amount, unit))}`
+        : `, ${money(row.own, unit)} instead of ${row.isAssumed === true ? '' : 'the '}${money(row.without, unit)}${row.isAssumed === true ? '' : ' paid'}, ${difference(row.own / row.without)}`
   return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
 }
 
@@ -144,7 +146,7 @@ function session(report: SessionReport, open: boolean): string {
   return `<details class="session" style="order:${orderOf(report)}"${open ? ' open' : ''}><summary>${titleOf(report)}</summary><p class="dim">${escape(facts)}</p>${table(report)}${missedUses(policies, calls)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
 }
 
-function table(measured: Pick<SessionReport, 'policies' | 'unit' | 'calls'>): string {
+function table(measured: Measured): string {
   const { names, rows } = measuresOf(measured)
   const own = names.indexOf('pi-context-manager')
   const body = rows.map(({ label, cells }) => {

@@ -1,0 +1,245 @@
+/** One session of each agent: paid, without us and saved are the model server's own sums, to the cent, wherever they are shown. */
+import { mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { summaryOf } from '../../lib/cli/gateway-summary.ts'
+import { keepStatus } from '../../lib/cli/status-file.ts'
+import { billsFile } from '../../lib/gateway/bills.ts'
+import { draw } from '../../lib/gateway/page/draw.ts'
+import { callCost, pricesOf, readName } from '../../lib/models/index.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import type { ModelRequest, Usage } from '../../rig/exchange.ts'
+import { PrefixCache } from '../../rig/meter.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { startRpc } from '../../rig/pi.ts'
+import { calls } from '../../rig/reply.ts'
+import { lastOf } from '../../rig/request.ts'
+import { ask, gatewayTo, JSON_TYPE, long } from '../gateway/support.ts'
+import { WIRES } from '../gateway/wires.ts'
+import { command, lines, put, setUp } from '../pi/support.ts'
+import { cli } from '../replay/support.ts'
+import { emptyHome } from './home.ts'
+import type { Home } from './home.ts'
+
+afterEach(cleanUp)
+
+/** The three figures in dollars, and the saved share in percent, as they are shown. */
+interface Figures {
+  paid: string
+  without: string
+  saved: string
+  share: string
+}
+
+/** The account in words, as every surface has it. */
+const ACCOUNT = /[Ss]aved \$(?<saved>[\d.]+) \((?<share>\d+) %\): paid \$(?<paid>[\d.]+), without pi-context-manager \$(?<without>[\d.]+)/
+
+function figuresIn(text: string): Figures | undefined {
+  const { paid = '', without = '', saved = '', share = '' } = ACCOUNT.exec(text)?.groups ?? {}
+  return paid === '' ? undefined : { paid, without, saved, share }
+}
+
+/** The figures belong together: what was charged, and a difference and a share that follow from the two others. */
+function expectSound({ paid, without, saved, share }: Figures, charged: number): void {
+  expect(paid).toBe(charged.toFixed(2))
+  expect(Number(saved)).toBeGreaterThan(0.01)
+  expect(Math.abs(Number(without) - Number(paid) - Number(saved))).toBeLessThan(0.0101)
+  expect(Math.abs(Number(share) - (100 * Number(saved)) / Number(without))).toBeLessThan(0.5 + 1 / Number(without))
+}
+
+/** Every command that tells what the only session has cost tells the same. */
+async function expectCommands({ env, file }: Home, store: string, own: string, figures: Figures): Promise<void> {
+  const { paid, without, saved, share } = figures
+  const usage = await cli(['usage', '--store', store], env)
+  expect(usage.stdout).toMatch(new RegExp(`paid +without +saved +share\\n[^]*total .* \\$${paid} +\\$${without} +\\$${saved} +${share} %`))
+  const { total } = JSON.parse((await cli(['usage', '--json', '--store', store], env)).stdout) as { total: { cost: number; saved: number; plainCost: number } }
+  expect([total.cost.toFixed(2), total.plainCost.toFixed(2), total.saved.toFixed(2)]).toEqual([paid, without, saved])
+
+  expect((await cli(['sessions', '--lines', '--store', store], env)).stdout).toContain(`paid $${paid}, saved $${saved}`)
+  const report = file('report.html')
+  const { stdout } = await cli(['replay', own, '--html', report, '--json'], env)
+  const { sessions } = JSON.parse(stdout) as { sessions: { isManaged: boolean; recordedSaved: number; paid: { cost: number; answers: number } }[] }
+  expect(sessions.map(({ isManaged, recordedSaved, paid: { cost, answers } }) => [isManaged, recordedSaved.toFixed(2), (cost + answers).toFixed(2)])).toEqual([[true, saved, paid]])
+  const page = readFileSync(report, 'utf8')
+  expect(figuresIn(/<h1>(.*?)<\/h1>/.exec(page)?.[1] ?? '')).toEqual(figures)
+  expect(figuresIn(/<summary>(<b>.*?)<\/summary>/.exec(page)?.[1] ?? '')).toEqual(figures)
+  expect(figuresIn((await cli(['replay', own], env)).stdout)).toEqual(figures)
+  // Beside another session it is in the list of those with the context manager.
+  const listed = (await cli(['replay', own, otherSession(file)], env)).stdout
+  expect(listed).toMatch(new RegExp(`with pi-context-manager, by what it saved\\n.* paid +without +saved +share\\n.* \\$${paid} +\\$${without} +\\$${saved} +${share} %`))
+  const { stdout: around } = await cli([], { ...env, PATH: '' })
+  expect(around.replaceAll(/\s+/g, ' ')).toContain(`It ran in sessions that cost $${paid}, and saved $${saved} there by its own account.`)
+}
+
+/** A session that the gateway does not know. */
+function otherSession(file: Home['file']): string {
+  const path = file('other.jsonl')
+  const at = '2026-03-01T11:00:00.000Z'
+  const rows = [
+    { type: 'user', uuid: 'u', parentUuid: null, sessionId: '77777777-1111-4222-8333-444455556666', cwd: '/w', timestamp: at, message: { role: 'user', content: 'hi' } },
+    { type: 'assistant', uuid: 'v', parentUuid: 'u', sessionId: '77777777-1111-4222-8333-444455556666', cwd: '/w', timestamp: at, message: { id: 'msg_o', role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'hello' }], usage: { input_tokens: 31, output_tokens: 2 } } },
+  ]
+  writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+  return path
+}
+
+const ID = '9f3a1b2c-1111-4222-8333-444455556666'
+
+/** An agent behind the gateway: its format on the wire, and the file in which it keeps the same session. */
+interface Agent {
+  wire: keyof typeof WIRES
+  model: string
+  /** True if what was not cached is written to the cache, and billed so. */
+  writes: boolean
+  said(text: string): object
+  called(id: string, name: string): object
+  returned(id: string, name: string, output: string): object
+  answered(text: string): object
+  path: string
+  file(usages: readonly Usage[], at: string): object[]
+}
+
+const AGENTS: Record<string, Agent> = {
+  'Claude Code': {
+    wire: 'anthropic',
+    model: 'claude-sonnet-4-5',
+    writes: true,
+    said: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
+    called: (id, name) => ({ role: 'assistant', content: [{ type: 'tool_use', id, name: 'bash', input: { command: `cat ${name}` } }] }),
+    returned: (id, _, output) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] }),
+    answered: (text) => ({ role: 'assistant', content: [{ type: 'text', text }] }),
+    path: `.claude/projects/-w/${ID}.jsonl`,
+    file: (usages, timestamp) =>
+      usages.map((usage, n) => ({
+        ...{ type: 'assistant', uuid: `a${n}`, parentUuid: n === 0 ? null : `a${n - 1}`, sessionId: ID, cwd: '/w', timestamp },
+        message: { id: `msg_${n}`, role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'ok' }], usage: { input_tokens: usage.input, cache_read_input_tokens: usage.cacheRead, cache_creation_input_tokens: usage.cacheWrite, output_tokens: usage.output } },
+      })),
+  },
+  Codex: {
+    wire: 'openai-responses',
+    model: 'gpt-6-sol',
+    writes: false,
+    said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
+    called: (id, name) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) }),
+    returned: (id, _, output) => ({ type: 'function_call_output', call_id: id, output }),
+    answered: (text) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }),
+    path: `.codex/sessions/2026/03/02/rollout-2026-03-02-${ID}.jsonl`,
+    file: (usages, timestamp) => [
+      { timestamp, type: 'session_meta', payload: { id: ID, cwd: '/w' } },
+      { timestamp, type: 'turn_context', payload: { model: 'gpt-6-sol' } },
+      ...usages.flatMap(({ input, cacheRead, output }, n) => [
+        { timestamp, type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: `ok ${n}` }] } },
+        { timestamp, type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: { input_tokens: 1 + n }, last_token_usage: { input_tokens: input + cacheRead, cached_input_tokens: cacheRead, output_tokens: output } } } },
+      ]),
+    ],
+  },
+  'Gemini CLI': {
+    wire: 'gemini',
+    model: 'gemini-3-pro',
+    writes: false,
+    said: (text) => ({ role: 'user', parts: [{ text }] }),
+    called: (id, name) => ({ role: 'model', parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, thoughtSignature: 'skip_thought_signature_validator' }] }),
+    returned: (id, _, output) => ({ role: 'user', parts: [{ functionResponse: { id, name: 'bash', response: { output } } }] }),
+    answered: (text) => ({ role: 'model', parts: [{ text }] }),
+    path: '.gemini/tmp/shop/chats/session-2026-03-03T10-00-9f3a1b2c.jsonl',
+    file: (usages, timestamp) => [
+      { sessionId: ID, projectHash: 'f' },
+      ...usages.map(({ input, cacheRead, output }, n) => ({ id: `g${n}`, type: 'gemini', timestamp, content: 'ok', model: 'gemini-3-pro', tokens: { input: input + cacheRead, cached: cacheRead, output } })),
+    ],
+  },
+}
+
+/** Prompts of a session, and calls for each. */
+const [PROMPTS, CALLS] = [12, 4]
+
+test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent) => {
+  const cache = new PrefixCache()
+  const server = await startModelServer(({ prompt }) => {
+    const { prompt: size, cached } = cache.add(prompt)
+    const fresh = size - cached
+    return { text: 'ok', usage: { input: agent.writes ? 0 : fresh, cacheRead: cached, cacheWrite: agent.writes ? fresh : 0, output: 40 } }
+  })
+  const home = emptyHome()
+  const store = home.file('.local/share/pi-context-manager/context.db')
+  const bills = billsFile({ kind: 'sqlite', path: store })
+  mkdirSync(dirname(bills), { recursive: true })
+  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath: bills, upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
+  const status = home.file('status.json')
+  const end = keepStatus(gateway, status)
+  const { path, headers, body, list } = WIRES[agent.wire]
+  const messages: object[] = []
+  const send = async (): Promise<void> => {
+    const { status: code, text } = await ask(`${new URL(gateway.url).origin}${path}`, { headers: { ...JSON_TYPE, ...headers(ID) }, body: JSON.stringify({ ...body(messages), [list]: messages }) })
+    expect([code, text]).toEqual([200, expect.any(String)])
+  }
+  for (let turn = 0; turn < PROMPTS; turn += 1) {
+    messages.push(agent.said(`prompt ${turn}`))
+    await send()
+    for (let n = 0; n < CALLS; n += 1) {
+      const name = `n${turn * CALLS + n}`
+      messages.push(agent.called(`call_${name}`, name), agent.returned(`call_${name}`, name, long(name)))
+      await send()
+    }
+    messages.push(agent.answered(`done ${turn}`))
+  }
+  const prices = pricesOf(readName(agent.model))!
+  const usages = server.requests.map(({ usage }: ModelRequest) => usage!)
+  const charged = usages.reduce((sum, usage) => sum + callCost(prices, usage), 0)
+
+  const figures = figuresIn(summaryOf(gateway.ledger).join())!
+  expectSound(figures, charged)
+  const { paid, without, saved, share } = figures
+  const { regions } = draw(gateway.ledger.sessions, gateway.ledger.sessions[0], undefined)
+  expect(figuresIn(regions['totals']!)).toEqual(figures)
+  expect(regions['figures']).toContain(`<b>${share} %</b><span>saved, estimated`)
+  const [, figure = '', would = ''] = /<b>\$([\d.]+)<\/b><span>paid; without pi-context-manager \$([\d.]+)/.exec(regions['figures']!) ?? []
+  // The figure has more digits than the sum: rounding it again could be a cent off.
+  expect([Math.abs(Number(figure) - charged) < 0.005, Math.abs(Number(would) - Number(without)) < 0.0051]).toEqual([true, true])
+
+  await new Promise<void>((resolve) => {
+    const look = (): void => {
+      if (!readFileSync(status, { encoding: 'utf8', flag: 'a+' }).includes(`saved $${saved} (${share} %)`)) return
+      watcher.close()
+      resolve()
+    }
+    const watcher = watch(dirname(status), look)
+    look()
+  })
+  end()
+  await gateway.close()
+
+  const own = home.file(agent.path)
+  mkdirSync(dirname(own), { recursive: true })
+  writeFileSync(own, agent.file(usages, new Date().toISOString()).map((line) => `${JSON.stringify(line)}\n`).join(''))
+  await expectCommands(home, store, own, { paid, without, saved, share })
+})
+
+test('Pi', async () => {
+  const { server, home, store, load } = await setUp(
+    (request, n) => {
+      const name = /read (\w+)$/m.exec(lastOf(request, 'user')!.text)?.[1]
+      return request.messages.at(-1)!.role === 'user' ? calls(['read', { path: `${name}.txt` }, `call_${n}`]) : { text: `answer about ${name}` }
+    },
+    { model: { cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 0 } } },
+  )
+  const rpc = await startRpc(load)
+  for (let n = 0; n < 14; n += 1) {
+    put(home, `f${n}.txt`, lines(`f${n}`, 500))
+    await rpc.prompt(`read f${n}`)
+  }
+  await command(rpc, '/context roll')
+  for (let n = 0; n < 6; n += 1) await rpc.prompt(`read f${n}`)
+  const screen = (await command(rpc, '/context')).join('\n')
+  const { sessionFile } = await rpc.state()
+  const statuses = rpc.events.flatMap((event) => (event.type === 'extension_ui_request' && event['method'] === 'setStatus' ? [String(event['statusText'] ?? '')] : []))
+  await rpc.close()
+  const charged = server.requests.reduce((sum, { usage }) => sum + (3 * usage!.input + 0.3 * usage!.cacheRead + 15 * usage!.output) / 1e6, 0)
+
+  const [, saved = '', share = ''] = /Saved \$([\d.]+) \((\d+) %\)/.exec(screen) ?? []
+  const [, paid = '', without = ''] = /Paid \$([\d.]+), without pi-context-manager \$([\d.]+)/.exec(screen) ?? []
+  const figures = { paid, without, saved, share }
+  expectSound(figures, charged)
+  expect(statuses.at(-1)).toContain(`context: saved $${saved}`)
+  const around = emptyHome()
+  await expectCommands({ ...around, env: { ...around.env, PI_CODING_AGENT_DIR: home.agentDir } }, store, sessionFile, figures)
+})
