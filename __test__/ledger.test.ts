@@ -86,6 +86,26 @@ test('a point of an earlier version, whose plain request exceeds the window, is 
   expect(ledger.summary).toBeDefined()
 })
 
+test.each<[string, number | undefined, boolean, number]>([
+  ['the answer tells no lifetime', undefined, false, 3.75],
+  ['nor does it where an hour was asked', undefined, true, 6],
+  ['all for an hour', 1000, true, 6],
+  ['an hour was asked, and five minutes were given', 0, true, 3.75],
+  ['system and tools for an hour', 400, false, 0.4 * 6 + 0.6 * 3.75],
+  ['the same where the conversation asks for an hour', 400, true, 0.4 * 6 + 0.6 * 3.75],
+  ['more than was written', 5000, false, 6],
+  ['a negative count', -400, false, 3.75],
+  ['not a number', Number.NaN, false, 3.75],
+])('what is written costs what its lifetime costs: %s', (_, cacheWrite1h, asksHour, price) => {
+  const ledger = new SavingLedger()
+  ledger.reset([['a', 4000]], [plainMessage('a', { role: 'toolResult', content: 'x'.repeat(8000) })])
+  ledger.sent({ own: 0, plain: 0 }, false)
+  ledger.answered({ input: 0, cacheRead: 0, cacheWrite: 1000, ...(cacheWrite1h !== undefined && { cacheWrite1h }) }, { ...PRICES, asksHour })
+  const more = ledger.last!.plain - 1000
+  expect(more).toBeGreaterThan(900)
+  expect(ledger.dollars).toBeCloseTo((more * price) / 1e6, 9)
+})
+
 describe('when agents compact', () => {
   test.each([
     ['pi', 200_000, 183_616],

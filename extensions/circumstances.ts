@@ -46,9 +46,11 @@ export class Circumstances {
     this.binding.follow(ctx.sessionManager)
     // If Pi has kept the cache warm, its age counts from the last refresh.
     const keptMs = last?.warmedMs === undefined ? 0 : Math.max(0, last.warmedMs - last.atMs)
+    const prices = this.#prices(model)
+    if (this.#asksHour(model)) prices.cacheWrite = Math.max(prices.cacheWrite, HOUR_WRITE * prices.input)
     const call: ModelCall = {
       model: model === undefined ? '' : `${model.provider}/${model.id}`,
-      prices: this.#prices(model),
+      prices,
       binding: this.binding.of(model),
       contextWindow: model?.contextWindow ?? 0,
       cacheTtlMs: 1000 * this.#cacheSeconds(model) + keptMs,
@@ -102,18 +104,22 @@ export class Circumstances {
     return `${this.#tools.key}\n${this.#tools.characters}\n${ctx.getSystemPrompt()}`
   }
 
-  /** The catalogue's prices and steps. A cache of an hour is dearer to write than the catalogue says. */
+  /** The catalogue's prices and steps. */
   #prices(model: ExtensionContext['model']): ModelCall['prices'] {
     if (model === undefined) return { input: 0, cacheRead: 0, cacheWrite: 0 }
     const { input, cacheRead, cacheWrite } = model.cost
     const tiers = factorsOf(model.cost as Parameters<typeof factorsOf>[0])
-    const isLong = model.api === 'anthropic-messages' && askedSeconds(this.#lastRequest()) === 3600
     return {
       input,
       cacheRead,
-      cacheWrite: isLong ? Math.max(cacheWrite, HOUR_WRITE * input) : cacheWrite,
+      cacheWrite,
       ...(tiers.length === 0 ? {} : { tiers }),
     }
+  }
+
+  /** True if the last request asked a provider to keep the conversation for an hour, which is dearer to write than the catalogue says. */
+  #asksHour(model: ExtensionContext['model']): boolean {
+    return model?.api === 'anthropic-messages' && askedSeconds(this.#lastRequest()) === 3600
   }
 
   /** True if a later change of the tools would cost the model its reasoning. */
@@ -130,7 +136,7 @@ export class Circumstances {
     const charged = usage === undefined ? (last?.perCatalogueDollar ?? 1) : perCatalogueDollar(usage)
     const { input, cacheRead, cacheWrite, ...steps } = this.#prices(model)
     const prices = { ...steps, input: charged * input, cacheRead: charged * cacheRead, cacheWrite: charged * cacheWrite, output: charged * (cost?.output ?? 0) }
-    return { ...prices, ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }) }
+    return { ...prices, asksHour: this.#asksHour(model), ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }) }
   }
 
   /** The rule by which plain Pi compacts in the model's window. */

@@ -5,7 +5,7 @@
  * what a provider puts around the messages is the same without us, and must not grow with them.
  */
 
-import { factorAt } from '../../models/index.ts'
+import { factorAt, writeCost } from '../../models/index.ts'
 import type { CompactionRule, PriceFactor } from '../../models/index.ts'
 import { PlainConversation } from './plain.ts'
 import type { PlainMessage, PlainSummary, RealCompaction } from './plain.ts'
@@ -24,12 +24,16 @@ export interface PromptUsage {
   input: number
   cacheRead: number
   cacheWrite: number
+  /** Those of `cacheWrite` that were written to be kept for an hour; undefined if the provider does not tell them apart. */
+  cacheWrite1h?: number
   /** Those of the answer. */
   output?: number
 }
 
 /** Prices of a million tokens, in dollars. 0 means unknown. */
-export interface PromptPrices extends PromptUsage {
+export interface PromptPrices extends Pick<PromptUsage, 'input' | 'cacheRead' | 'cacheWrite' | 'output'> {
+  /** The request asks to keep what it writes for an hour: so it is priced where the answer does not tell. `cacheWrite` is the usual price. */
+  asksHour?: boolean
   /** Sizes above which the whole prompt costs more. */
   tiers?: readonly PriceFactor[]
   /** The price of the answer to a prompt of `promptTokens` tokens, where it depends on them. */
@@ -189,9 +193,9 @@ export class SavingLedger {
     this.#perCharacter = grown.characters < ENOUGH ? own / request.own : grown.tokens / grown.characters
     const plain = this.#plainTokens(request, own, prices, rule)
     const read = Math.min(plain, this.#cached(request, usage))
-    const { input, cacheRead, cacheWrite, tiers, outputAbove } = known(prices)
+    const { input, cacheRead, tiers, outputAbove } = known(prices)
     const fresh = usage.input + usage.cacheWrite
-    const write = fresh === 0 ? cacheWrite : (usage.input * input + usage.cacheWrite * cacheWrite) / fresh
+    const write = fresh === 0 ? written({ cacheWrite: 1 }, prices) : (usage.input * input + written(usage, prices)) / fresh
     const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
     this.#gain(cost(read, plain) - cost(usage.cacheRead, own), prices)
     const plainSize = this.#plain.size + request.plain - request.messages
@@ -285,13 +289,19 @@ const OUTPUT = 5
 
 /** The cost of a call, in the prices' unit for a million tokens. */
 function answerCost(usage: PromptUsage, prices: PromptPrices): number {
-  const { input, cacheRead, cacheWrite, output, tiers } = known(prices)
+  const { input, cacheRead, output, tiers } = known(prices)
   const all = usage.input + usage.cacheRead + usage.cacheWrite
-  return (usage.input * input + usage.cacheRead * cacheRead + usage.cacheWrite * cacheWrite) * factorAt(tiers, all) + (usage.output ?? 0) * output
+  return (usage.input * input + usage.cacheRead * cacheRead + written(usage, prices)) * factorAt(tiers, all) + (usage.output ?? 0) * output
+}
+
+/** The cost of what a call has written, each token by the lifetime that the answer tells, or else that the request asks for. */
+function written({ cacheWrite, cacheWrite1h }: Pick<PromptUsage, 'cacheWrite' | 'cacheWrite1h'>, prices: PromptPrices): number {
+  const hour = cacheWrite1h ?? (prices.asksHour === true ? cacheWrite : 0)
+  return writeCost(known(prices), { cacheWrite, cacheWriteHour: hour > 0 ? hour : 0 })
 }
 
 /** Prices with the usual ratios for what is unknown. */
-function known({ input, cacheRead, cacheWrite, output = 0, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<PromptPrices> {
+function known({ input, cacheRead, cacheWrite, output = 0, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<Omit<PromptPrices, 'asksHour'>> {
   if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, output: OUTPUT, tiers, outputAbove: () => 0 }
   const written = { cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
   return { tiers, outputAbove, input, ...written, output: output > 0 ? output : OUTPUT * input }
