@@ -9,7 +9,7 @@ import type { CacheRules, KeptFor } from './cache.ts'
 import type { PolicyMoment } from './policies/policy.ts'
 import type { RecordedCall } from './record.ts'
 
-/** What a choice depends on, besides the moment. */
+/** The state on which a choice depends, besides the moment. */
 export interface ChoiceState {
   /** The model loses reasoning if something before it changes. */
   isBound: boolean
@@ -61,14 +61,14 @@ export class ChosenLifetimes {
     return { ...moment, prices: { ...prices, cacheWrite: LIFETIME_WRITE[conversation] * prices.input }, lifetimeMs: LIFETIME_MS[conversation] }
   }
 
-  /** How long the latest choice keeps what is written, in a cache that forgets nothing else where the session is recorded. */
+  /** The times for which the latest choice keeps what is written, in a cache that forgets nothing else where the session is recorded. */
   kept(headBlocks: number): KeptFor {
     const { head, conversation } = this.#choice ?? { head: this.#client, conversation: this.#client }
     const msOf = (lifetime: CacheLifetime): number => (this.#isRecorded && (lifetime === this.#client || lifetime === '1h') ? Infinity : LIFETIME_MS[lifetime])
     return { head: { ms: msOf(head), blocks: headBlocks }, restMs: msOf(conversation) }
   }
 
-  /** What is left of the head where a recorded call had lost it only because its five minutes were over. */
+  /** The tokens that are left of the head where a recorded call had lost it only because its five minutes were over. */
   spared({ lost, pauseMs }: RecordedCall, found: number, systemTokens: number): number {
     const hasExpired = lost > 0 && pauseMs > LIFETIME_MS['5m'] && pauseMs <= LIFETIME_MS['1h']
     return this.#client === '5m' && this.#wasHour && hasExpired ? Math.min(found, systemTokens) : 0
