@@ -89,7 +89,7 @@ test.each([
   ['eu.anthropic.claude-opus-4-5-v1:0', {}],
   ['openrouter/anthropic/claude-opus-4-5', {}],
   ['claude-opus-4-5', { hasCounts: false }],
-])('there is no choice for %s (%o), and the sums stay as they are', async (model, course) => {
+])('nothing can be chosen for %s (%o), and the sums stay as they are', async (model, course) => {
   const report = await chosen(transcript({ calls: 12, model, ...course }).file)
   expect(report.policies['chosen-lifetime']).toBeUndefined()
   expect(report.chosen).toBeUndefined()
@@ -137,7 +137,7 @@ test('a cache with two lifetimes keeps each prefix for as long as it was written
   const cache = new PromptCache(rules, 1)
   const send = (minute: number, count: number): number => cache.send(blocks.slice(0, count), 1, 'm', minute * MINUTE, kept)
   expect([send(0, 2), send(4, 3), send(8, 3), send(14, 3), send(60, 3), send(121, 3)]).toEqual([0, 200, 300, 100, 100, 0])
-  // What was written for an hour keeps it when the request asks for five minutes.
+  // Text that was written for an hour keeps it when the request asks for five minutes.
   const hour = new PromptCache(rules, 1)
   const all = { head: { blocks: 1, ms: 60 * MINUTE }, restMs: 60 * MINUTE }
   expect(hour.send(blocks.slice(0, 2), 1, 'm', 0, all)).toBe(0)
