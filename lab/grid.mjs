@@ -1,11 +1,13 @@
 /**
- * Measures the rule on the cache that each session had: what it costs beside what was sent (`recorded`), and what it hides.
+ * Measures the rule on the cache that each session had: what it costs beside what was sent (`recorded`), with the recorded lifetime
+ * and with the lifetime chosen, and what it hides.
  *
- *   node lab/grid.mjs [--half even|odd] [--weights 3,5,...] [--read .1,.05] [--hours 0,1] [--bindings none,drops] [--write] FOLDER...
+ *   node lab/grid.mjs [--half even|odd] [--weights 3,9,...] [--read .1,.05] [--hours 0,1] [--bindings none,drops] [--write] FOLDER...
  *
- * `--weights` are weights of a missed use for a whole session, besides the product's own; `--read` are prices of a cached token in fresh
- * ones (default: each model's own), `--hours` are 0 for five minutes and 1 for an hour (default: as recorded). `--write` puts the
- * table into docs/economics.md. Needs the build.
+ * Each folder is measured as it is recorded, with the product's weight of a missed use and with those of `--weights`, and then in
+ * the cells of a grid: `--read` are prices of a cached token in fresh ones, `--hours` are 0 for clients on five minutes and 1 for
+ * those on an hour, `--bindings` is what the provider does with reasoning behind a change. `--write` puts the table into
+ * docs/economics.md. Needs the build.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -32,25 +34,28 @@ if (positionals.length === 0) {
   process.exit(2)
 }
 const listOf = (text) => (text === undefined ? [undefined] : text.split(','))
+const isGrid = [values.read, values.hours, values.bindings].some((given) => given !== undefined)
+const cells = [{}, ...(values.weights?.split(',') ?? []).map((weight) => ({ weight }))]
+if (isGrid) {
+  for (const hour of listOf(values.hours)) {
+    for (const binding of listOf(values.bindings)) for (const read of listOf(values.read)) cells.push({ read, hour, binding })
+  }
+}
 
 const rows = []
 for (const folder of positionals) {
   const sessions = await sessionsOf(folder)
-  for (const read of listOf(values.read)) {
-    for (const hour of listOf(values.hours)) {
-      for (const binding of listOf(values.bindings)) {
-        for (const weight of [undefined, ...(values.weights === undefined ? [] : values.weights.split(','))]) {
-          const row = await measure(sessions, { read, hour, binding, weight })
-          rows.push([basename(folder), sessions.list.length, read ?? 'own', hour === undefined ? 'recorded' : hour === '1' ? 'an hour' : 'five minutes', binding ?? 'own', weight ?? 'product', ...row])
-          console.error(rows.at(-1).join('  '))
-        }
-      }
-    }
+  for (const cell of cells) {
+    const { read = 'own', hour, binding = 'own', weight = 'product' } = cell
+    const lifetime = hour === undefined ? 'recorded' : hour === '1' ? 'an hour' : 'five minutes'
+    const row = await measure(sessions, cell)
+    rows.push([`${basename(folder)} (${sessions.list.length})`, lifetime, binding, read, weight, ...row])
+    console.error(rows.at(-1).join('  '))
   }
 }
-const heads = ['sessions', 'number', '`r`', 'lifetime', 'reasoning', 'weight', 'over `recorded`', 'dearest', 'strong misses', 'probable harm', 'beginnings above the bound']
-const line = (cells) => `| ${cells.join(' | ')} |`
-const table = [line(heads), line(heads.map((_, at) => (at === 0 ? '---' : '--:'))), ...rows.map(line)].join('\n')
+const heads = ['sessions', 'client', 'reasoning', '`r`', 'weight', 'over `recorded`', 'dearest', 'strong, harm', 'lifetime chosen', 'dearest', 'strong, harm', 'above the bound']
+const line = (texts) => `| ${texts.join(' | ')} |`
+const table = [line(heads), line(heads.map((_, at) => (at < 3 ? '---' : '--:'))), ...rows.map(line)].join('\n')
 console.log(table)
 if (values.write) {
   const page = fileURLToPath(new URL('../docs/economics.md', import.meta.url))
@@ -79,11 +84,19 @@ async function sessionsOf(folder) {
 }
 
 async function measure({ list, phrases }, { read, hour, binding, weight }) {
-  const sums = { own: 0, plain: 0, calls: 0, strong: 0, harm: 0, dearest: 0, above: 0, all: 0 }
+  const policies = ['recorded', 'append', 'pi-context-manager', 'chosen-lifetime']
+  const sums = { plain: 0, calls: 0, above: 0, all: 0 }
+  const [ours, chosen] = [{ cost: 0, strong: 0, harm: 0, dearest: 0 }, { cost: 0, strong: 0, harm: 0, dearest: 0 }]
+  const add = (sum, { cost, missedUses }, plain) => {
+    sum.cost += cost
+    sum.strong += missedUses.toolText.strong
+    sum.harm += missedUses.probableHarm
+    sum.dearest = Math.max(sum.dearest, cost / plain)
+  }
   for (const { recording, found } of list) {
     const isOwn = hour === undefined
     const report = await replaySession(recording, found, {
-      policies: ['recorded', 'append', 'pi-context-manager'],
+      policies,
       cache: isOwn ? CACHES.plain : hour === '1' ? CACHES['anthropic-1h'] : CACHES.anthropic,
       window: 200_000,
       phrases,
@@ -96,15 +109,14 @@ async function measure({ list, phrases }, { read, hour, binding, weight }) {
       },
     })
     const { recorded, 'pi-context-manager': own } = report.policies
-    sums.own += own.cost
     sums.plain += recorded.cost
     sums.calls += report.calls
-    sums.strong += own.missedUses.toolText.strong
-    sums.harm += own.missedUses.probableHarm
-    sums.dearest = Math.max(sums.dearest, own.cost / recorded.cost)
+    add(ours, own, recorded.cost)
+    add(chosen, report.policies['chosen-lifetime'] ?? own, recorded.cost)
     sums.above += report.bound?.above ?? 0
     sums.all += report.bound?.calls ?? 0
   }
   const rate = (count) => ((100 * count) / sums.calls).toFixed(1)
-  return [(sums.own / sums.plain).toFixed(3), sums.dearest.toFixed(2), rate(sums.strong), rate(sums.harm), `${sums.above} of ${sums.all}`]
+  const cellsOf = ({ cost, dearest, strong, harm }) => [(cost / sums.plain).toFixed(3), dearest.toFixed(2), `${rate(strong)}, ${rate(harm)}`]
+  return [...cellsOf(ours), ...cellsOf(chosen), `${sums.above} of ${sums.all}`]
 }
