@@ -19,7 +19,7 @@ const ARROWS = {
   mcp: ['core', 'native', 'session'],
   usage: ['core', 'models', 'recordings', 'ui', 'gateway'],
   replay: ['core', 'models', 'host-tools', 'projection', 'session', 'recordings', 'ui'],
-  inspect: ['core', 'models', 'session', 'recordings', 'ui'],
+  inspect: ['core', 'models', 'session', 'projection', 'recordings', 'ui'],
   enable: ['core', 'ui'],
   cli: ['core', 'native', 'session', 'models', 'host-tools', 'ui', 'recordings', 'gateway', 'mcp', 'usage', 'replay', 'inspect', 'enable'],
   storage: [],

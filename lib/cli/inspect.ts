@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { SessionSummary } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
-import { begin, contentsOf, END, rebuild, sessionParts } from '../inspect/index.ts'
+import { begin, contentsOf, END, rebuild, recordedRequest, sessionParts } from '../inspect/index.ts'
 import { piSessionFolder } from '../recordings/index.ts'
 import { changeLines, countOf, out, plain, requestChanges, tell, UsageError, when, widthOf, writePrivately } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
@@ -34,7 +34,8 @@ What the model was sent
                         and what was lost of its reasoning. A negative N counts
                         from the last call, -1, and shows in words what was
                         replaced, shortened, removed and added. Needs --session
-                        or --pi-session.
+                        or --pi-session. Of a session of the gateway the store
+                        has the last request: -1.
   --changes, --json     with any N: in words; as JSON
   --pi-session FILE     Pi's session file (default: the one of --session in Pi's
                         own folder)
@@ -124,9 +125,19 @@ function joined(args: readonly string[]): string[] {
   return args.flatMap((one, at) => (one === '--call' && /^-\d+$/.test(args[at + 1] ?? '') ? [`--call=${args[at + 1]}`] : args[at - 1] === '--call' && /^-\d+$/.test(one) ? [] : [one]))
 }
 
-async function showCall(given: string, { session, 'pi-session': named, changes, json }: { session?: string; 'pi-session'?: string; changes?: boolean; json?: boolean }): Promise<number> {
+interface CallOptions {
+  store?: string
+  session?: string
+  'pi-session'?: string
+  changes?: boolean
+  json?: boolean
+}
+
+async function showCall(given: string, { store, session, 'pi-session': named, changes, json }: CallOptions): Promise<number> {
   const call = countOf('call', given, 0, -Number.MAX_SAFE_INTEGER)
-  const file = named ?? (await piFileOf(session))
+  if (session === undefined && named === undefined) throw new UsageError('--call needs --session or --pi-session')
+  const file = named ?? (await piSessionFile(session as string))
+  if (file === undefined) return showLast(call, session as string, store, json === true)
   if (!existsSync(file)) throw new UsageError(`${file} does not exist`)
   const { calls, request, written } = await rebuild(file, call)
   if (request === undefined)
@@ -141,9 +152,28 @@ async function showCall(given: string, { session, 'pi-session': named, changes, 
   return 0
 }
 
-async function piFileOf(session: string | undefined): Promise<string> {
-  if (session === undefined) throw new UsageError('--call needs --session or --pi-session')
-  const file = await piSessionFile(session)
-  if (file !== undefined) return file
-  throw new UsageError(`Pi's folder ${piSessionFolder()} has no session ${session}; name the file with --pi-session`)
+/** The last request of a session that Pi has no file of: the store has it. */
+async function showLast(call: number, given: string, store: string | undefined, isJson: boolean): Promise<number> {
+  return reading(store, async (opened) => {
+    const session = await sessionOf(opened, given)
+    if (call !== -1) throw new UsageError(`Pi's folder ${piSessionFolder()} has no session ${given}, and of other sessions the store has the last request: --call -1`)
+    const { written, sent } = await withFolder(async (folder) => {
+      const file = join(folder, 'session.jsonl')
+      await inStore(opened.options, (one) => one.export(file, session))
+      const manager = await copyOf(file, session)
+      try {
+        return await recordedRequest(manager)
+      } finally {
+        await manager.close()
+      }
+    })
+    if (isJson) out(JSON.stringify({ session, messages: sent }, null, 2))
+    else {
+      await paged(async (write) => {
+        await write(plain(`The last request of ${session}`))
+        for (const line of changeLines(requestChanges(written, sent), widthOf(process.stdout))) await write(line)
+      })
+    }
+    return 0
+  })
 }

@@ -2,4 +2,6 @@
 export { contentsOf } from './contents.ts'
 export type { Contents, ObjectSummary } from './contents.ts'
 export { begin, END, sessionParts } from './page.ts'
+export { recordedRequest } from './recorded-request.ts'
+export type { RecordedRequest } from './recorded-request.ts'
 export { rebuild } from './request.ts'

@@ -1,0 +1,93 @@
+/** Agents behind the gateway, each in its provider's format, and the files in which they keep the same sessions. */
+import { expect } from 'vitest'
+import type { Usage } from '../../rig/exchange.ts'
+import { ask, JSON_TYPE, long } from './support.ts'
+import { WIRES } from './wires.ts'
+
+/** The ID that each gives its session. */
+export const ID = '9f3a1b2c-1111-4222-8333-444455556666'
+
+/** An agent behind the gateway: its format on the wire, and the file in which it keeps the same session. */
+export interface WireAgent {
+  wire: keyof typeof WIRES
+  model: string
+  /** True if what was not cached is written to the cache, and billed so. */
+  writes: boolean
+  said(text: string): object
+  called(id: string, name: string): object
+  returned(id: string, name: string, output: string): object
+  answered(text: string): object
+  path: string
+  file(usages: readonly Usage[], at: string): object[]
+}
+
+/** The agents by their names. */
+export const AGENTS: Record<string, WireAgent> = {
+  'Claude Code': {
+    wire: 'anthropic',
+    model: 'claude-sonnet-4-5',
+    writes: true,
+    said: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
+    called: (id, name) => ({ role: 'assistant', content: [{ type: 'tool_use', id, name: 'bash', input: { command: `cat ${name}` } }] }),
+    returned: (id, _, output) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] }),
+    answered: (text) => ({ role: 'assistant', content: [{ type: 'text', text }] }),
+    path: `.claude/projects/-w/${ID}.jsonl`,
+    file: (usages, timestamp) =>
+      usages.map((usage, n) => ({
+        ...{ type: 'assistant', uuid: `a${n}`, parentUuid: n === 0 ? null : `a${n - 1}`, sessionId: ID, cwd: '/w', timestamp },
+        message: { id: `msg_${n}`, role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'ok' }], usage: { input_tokens: usage.input, cache_read_input_tokens: usage.cacheRead, cache_creation_input_tokens: usage.cacheWrite, output_tokens: usage.output } },
+      })),
+  },
+  Codex: {
+    wire: 'openai-responses',
+    model: 'gpt-6-sol',
+    writes: false,
+    said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
+    called: (id, name) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) }),
+    returned: (id, _, output) => ({ type: 'function_call_output', call_id: id, output }),
+    answered: (text) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }),
+    path: `.codex/sessions/2026/03/02/rollout-2026-03-02-${ID}.jsonl`,
+    file: (usages, timestamp) => [
+      { timestamp, type: 'session_meta', payload: { id: ID, cwd: '/w' } },
+      { timestamp, type: 'turn_context', payload: { model: 'gpt-6-sol' } },
+      ...usages.flatMap(({ input, cacheRead, output }, n) => [
+        { timestamp, type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: `ok ${n}` }] } },
+        { timestamp, type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: { input_tokens: 1 + n }, last_token_usage: { input_tokens: input + cacheRead, cached_input_tokens: cacheRead, output_tokens: output } } } },
+      ]),
+    ],
+  },
+  'Gemini CLI': {
+    wire: 'gemini',
+    model: 'gemini-3-pro',
+    writes: false,
+    said: (text) => ({ role: 'user', parts: [{ text }] }),
+    called: (id, name) => ({ role: 'model', parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, thoughtSignature: 'skip_thought_signature_validator' }] }),
+    returned: (id, _, output) => ({ role: 'user', parts: [{ functionResponse: { id, name: 'bash', response: { output } } }] }),
+    answered: (text) => ({ role: 'model', parts: [{ text }] }),
+    path: '.gemini/tmp/shop/chats/session-2026-03-03T10-00-9f3a1b2c.jsonl',
+    file: (usages, timestamp) => [
+      { sessionId: ID, projectHash: 'f' },
+      ...usages.map(({ input, cacheRead, output }, n) => ({ id: `g${n}`, type: 'gemini', timestamp, content: 'ok', model: 'gemini-3-pro', tokens: { input: input + cacheRead, cached: cacheRead, output } })),
+    ],
+  },
+}
+
+/** Holds a conversation through a gateway: so many prompts with so many calls each, from number `from` on. Returns the messages. */
+export async function talk(gateway: { url: string }, agent: WireAgent, { prompts = 12, calls = 4, messages = [] as object[], from = 0 } = {}): Promise<object[]> {
+  const { path, headers, body, list } = WIRES[agent.wire]
+  const send = async (): Promise<void> => {
+    const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, { headers: { ...JSON_TYPE, ...headers(ID) }, body: JSON.stringify({ ...body(messages), [list]: messages }) })
+    expect([status, text]).toEqual([200, expect.any(String)])
+  }
+  for (let turn = from; turn < from + prompts; turn += 1) {
+    messages.push(agent.said(`prompt ${turn}`))
+    await send()
+    for (let n = 0; n < calls; n += 1) {
+      const name = `n${turn * calls + n}`
+      messages.push(agent.called(`call_${name}`, name), agent.returned(`call_${name}`, name, long(name)))
+      await send()
+    }
+    messages.push(agent.answered(`done ${turn}`))
+  }
+  return messages
+}
