@@ -1,7 +1,11 @@
 /** Gemini's format through the gateway, against a provider that refuses as the API does. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
+import { openAny } from '../../lib/recordings/open.ts'
+import { chargesOf } from '../../lib/usage/charges.ts'
+import type { Charge } from '../../lib/usage/charges.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
@@ -161,6 +165,7 @@ describe('Gemini', () => {
   })
 })
 
+const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
 const cli = agentNamed('gemini')
 
 test.skipIf(cli === undefined)('Gemini CLI works through "run": its tools and ours, a resume, and no refused request', { timeout: 600_000 }, async () => {
@@ -187,4 +192,16 @@ test.skipIf(cli === undefined)('Gemini CLI works through "run": its tools and ou
   }
   expect(server.problems.filter((problem) => !/unexpected (?:GET|POST)/.test(problem))).toEqual([])
   expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+  // Its own file tells the same, with the results that a resume sends twice.
+  const own = server.requests.filter(({ tools }) => tools.length > 4).map(({ usage }) => usage!)
+  const sent = own.reduce((sum, { input, cacheRead }) => sum + input + cacheRead, 0)
+  const chats = join(place.home, '.gemini', 'tmp', 'project', 'chats')
+  const [file = ''] = readdirSync(chats)
+  const charges: Charge[] = []
+  for await (const charge of chargesOf(await openAny(join(chats, file)), new Set())) charges.push(charge)
+  expect(charges.map(({ tokens }) => tokens.input + tokens.cacheRead)).toEqual(own.map(({ input, cacheRead }) => input + cacheRead))
+  const replayed = await place.run(process.execPath, [START, 'replay', '--json', join(chats, file)])
+  const { tokensSent } = JSON.parse(replayed.stdout).sessions[0].policies.recorded
+  expect(tokensSent / sent).toBeGreaterThan(0.97)
+  expect(tokensSent / sent).toBeLessThan(1.03)
 })

@@ -110,6 +110,34 @@ test('a summary in place of earlier messages is a compaction', async () => {
   expect(entriesOf(steps).filter(({ message }) => isCall(message))).toHaveLength(3)
 })
 
+describe('a resume in the same file', () => {
+  const response = (id: string, output: string): object => ({ functionResponse: { id, name: 'read_file', response: { output } } })
+  // The first lines are those of a new session; then the whole conversation stands in one, each result twice.
+  const resumed = (again: readonly object[]): object[] => {
+    const [first, answered, last] = [TALK[0] as object, TALK[3] as { id: string }, TALK.at(-1) as object]
+    const beside = { ...user('r1', ''), content: [response('c1', 'line 1\nline 2'), response('c2', 'no such file')] }
+    const list = [first, answered, { ...beside, id: answered.id }, beside, last]
+    return [...TALK.slice(0, 4), beside, ...TALK.slice(4), HEADER, { $set: { messages: [first] } }, { $set: { sessionId: ID } }, { $set: { messages: list } }, ...again]
+  }
+
+  test('has all of the conversation, and the results twice, as the program sends them', async () => {
+    const steps = await stepsOf(given(resumed([user('u2', 'and then?'), answer('g3', 'Done.', { tokens: tokens(4000, 100) })])))
+    const branch = steps.findLast((step) => step.kind === 'branch')
+    expect(branch).toMatchObject({ keys: ['u1', 'g1', 'g1-c1', 'g1-c2', 'r1', 'g2'] })
+    const again = entriesOf(steps).filter(({ key }) => key === 'r1')
+    expect(again.map(({ message }) => [message.role, textOf(message)])).toEqual([['custom', 'line 1\nline 2\nno such file']])
+    expect(shape(steps).slice(-2)).toEqual([['user', 'and then?', []], ['assistant', 'Done.', []]])
+    expect(shape(steps).slice(0, 5)).toEqual(READ)
+  })
+
+  test('is paid for once, and a second one has each result twice, not three times', async () => {
+    const once = resumed([user('u2', 'and then?'), answer('g3', 'Done.', { tokens: tokens(4000, 100) })])
+    const file = given([...once, ...resumed([]).slice(-4), user('u3', 'more'), answer('g4', 'Yes.', { tokens: tokens(5000, 100) })])
+    expect((await chargesIn(file)).map(({ calls }) => calls)).toEqual([1, 1, 1, 1])
+    expect(entriesOf(await stepsOf(file)).filter(({ key }) => key === 'r1')).toHaveLength(1)
+  })
+})
+
 test('an output that the host masks later is read as it was', async () => {
   const masked = [answer('g1', 'I look.', { toolCalls: [call('c1', '[masked]')] })]
   const steps = await stepsOf(given([...TALK, { $set: { messages: [TALK[0] as object, ...masked, TALK.at(-1) as object] } }]))

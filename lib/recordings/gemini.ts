@@ -61,7 +61,7 @@ export class GeminiRecording extends Recording {
 }
 
 /** An event of a session: a message came, or earlier ones left. */
-type Event = { message: string } | { kept: readonly string[] } | { summary: string; from: string | undefined }
+type Event = { message: string } | { kept: readonly string[]; /** Of them, those that bring results once more. */ again?: ReadonlySet<string> } | { summary: string; from: string | undefined }
 
 class Session {
   /** The messages by ID, in their last form. */
@@ -83,7 +83,15 @@ class Session {
     const entries = new Map<string, readonly RecordedEntry[]>()
     const keysOf = (id: string): string[] => (entries.get(id) ?? []).map(({ key }) => key)
     for (const event of this.#events) {
-      if ('kept' in event) yield { kind: 'branch', keys: event.kept.flatMap(keysOf), at }
+      if ('kept' in event) {
+        for (const id of event.again ?? []) {
+          if (keysOf(id).length > 0) continue
+          const entry: RecordedEntry = { key: id, message: { role: 'custom', content: resultOf(this.#messages.get(id)?.['content']) }, at }
+          entries.set(id, [entry])
+          yield { kind: 'message', entry }
+        }
+        yield { kind: 'branch', keys: event.kept.flatMap(keysOf), at }
+      }
       else if ('summary' in event) yield { kind: 'compaction', summary: event.summary, firstKept: event.from === undefined ? undefined : keysOf(event.from)[0], at }
       else {
         const own = entriesOf(this.#messages.get(event.message) as Fields, at, skipped)
@@ -112,22 +120,40 @@ class Session {
     this.#events.push({ kept: [...this.#now] })
   }
 
+  /** Messages with results that stand in a list before, too: after a resume, the program sends both. */
+  #again(list: readonly Fields[]): ReadonlySet<string> {
+    const seen = new Set<unknown>()
+    const again = list.filter((message) => {
+      const calls = answered(message) ?? []
+      const isKnown = calls.length > 0 && calls.every((id) => seen.has(id))
+      for (const id of calls) seen.add(id)
+      return isKnown
+    })
+    return new Set(again.map(({ id }) => id as string).filter((id) => this.#messages.get(id)?.['type'] === 'user'))
+  }
+
   /** The conversation consists of these messages now. */
   #replace(messages: readonly Fields[]): void {
     const named = messages.filter((one) => typeof one['id'] === 'string' && typeof one['type'] === 'string')
     const [first] = named
-    const known = named.filter(({ id }) => this.#messages.has(id as string)).map(({ id }) => id as string)
+    const known = [...new Set(named.map(({ id }) => id as string))].filter((id) => this.#messages.has(id))
     // A summary stands before what is kept.
     if (first !== undefined && this.#now.length > 0 && !this.#messages.has(first['id'] as string)) {
       this.#events.push({ summary: textIn(first['content']), from: known[0] })
       this.#messages.set(first['id'] as string, { ...first, type: SUMMARY })
       this.#now = [first['id'] as string, ...known]
-    } else if (known.length < this.#now.length) {
+    } else if (known.join() !== this.#now.join()) {
       this.#now = known
-      this.#events.push({ kept: known })
+      this.#events.push({ kept: known, again: this.#again(named) })
     }
     for (const message of named) this.#add(message)
   }
+}
+
+/** The calls that a message of the user's answers; undefined where it says anything else. */
+function answered({ type, content }: Fields): readonly unknown[] | undefined {
+  const parts = partsOf(content).map(({ functionResponse }) => functionResponse)
+  return type === 'user' && parts.length > 0 && parts.every(isFields) ? parts.map(({ id }) => id) : undefined
 }
 
 /** The type under which a summary is kept, which is told as a compaction. */
