@@ -1,4 +1,4 @@
-/** How `run` starts Kilo, OpenCode, the Copilot CLI and Cline: what it reads of their configuration, and what it sets. */
+/** The starts of Kilo, OpenCode, the Copilot CLI and Cline by `run`: the configuration that it reads, and the settings that it adds. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ afterEach(cleanUp)
 
 const gateway = { url: 'http://127.0.0.1:1/T', mcpUrl: 'http://127.0.0.1:1/T/_context/mcp', secret: 'S' }
 
-/** What a command is started with, where these files and variables are. The project is the folder `a/b` of the home. */
+/** The start of a command where these files and variables are. The project is the folder `a/b` of the home. */
 function launch(command: string, files: Record<string, string> = {}, env: Record<string, string> = {}): Program & Launch {
   const home = folder()
   const cwd = join(home, 'a', 'b')
@@ -122,7 +122,7 @@ describe('Cline', () => {
     expect(providers['anthropic']!.settings.apiKey).toBe('k')
   })
 
-  test('MCP servers of the user stay, and ours comes to them', () => {
+  test('MCP servers of the user stay, and ours is added', () => {
     const own = '{"mcpServers":{"mine":{"command":"x"}}}'
     const found = launch('cline x', { [USUAL]: file(), '.cline/data/settings/cline_mcp_settings.json': own })
     const transport = { type: 'streamableHttp', url: gateway.mcpUrl, headers: { Authorization: 'Bearer S' } }

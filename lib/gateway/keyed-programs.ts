@@ -34,7 +34,7 @@ export function copilot(args: readonly string[], { env }: Place): Program {
         args: [`--additional-mcp-config=@${join(folder, 'mcp.json')}`, ...tools, ...args],
         env: {
           [COPILOT_BASE]: `${url}/${base}`,
-          // What goes through a WebSocket can't be edited.
+          // Requests through a WebSocket can't be edited.
           ...(env[COPILOT_TRANSPORT] === undefined ? {} : { [COPILOT_TRANSPORT]: 'http' }),
           ...(isProxied ? { NO_PROXY: names, no_proxy: names } : {}),
         },

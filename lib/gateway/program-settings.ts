@@ -1,4 +1,4 @@
-/** What a program is started with, and the files in which it keeps its own settings. */
+/** The start of a program, and the files in which it keeps its own settings. */
 import { readFileSync } from 'node:fs'
 import { isFields } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
