@@ -6,6 +6,7 @@ import { CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } f
 import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
+import { SessionLifetimes } from './lifetimes.ts'
 import { lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
 import type { Usage } from './provider.ts'
 import { appendsTools } from './recall.ts'
@@ -23,6 +24,8 @@ export class Circumstances {
   readonly #lastRequest: () => unknown
   /** The provider's handling of reasoning once something before it has changed. */
   readonly binding: SessionBinding
+  /** The lifetimes for which the provider is asked to keep what it caches. */
+  readonly lifetimes: SessionLifetimes
   readonly #compaction = new CompactionSettings()
   #tools = { key: '', characters: 0 }
   #head = { model: '', tokens: 0 }
@@ -36,6 +39,7 @@ export class Circumstances {
     this.#pi = pi
     this.#settings = settings
     this.#lastRequest = lastRequest
+    this.lifetimes = new SessionLifetimes(settings.cacheLifetime)
     this.binding = new SessionBinding(settings.binding, lastRequest)
   }
 
@@ -79,8 +83,19 @@ export class Circumstances {
     this.#asked = { at, isPrompt, model, isElsewhere: this.#hasOtherHead(ctx), isChanged, lifetimeMs, head: this.#headOf(ctx) }
   }
 
+  /** The payload of the request that goes out, with the lifetimes chosen for it; undefined if it stays as it is, as those of summaries do. */
+  withLifetimes(payload: unknown, ctx: ExtensionContext, savedTokens: number): object | undefined {
+    if (this.#asked === undefined) return undefined
+    const last = lastAnswer(ctx.sessionManager)
+    const binding = this.binding.of(physicalModel(ctx, last))
+    const isBound = binding === 'drops' || binding === 'refuses'
+    return this.lifetimes.changed(payload, ctx, { at: this.#asked.at, warmedMs: last?.warmedMs, isNew: last === undefined, isBound, systemTokens: this.#systemTokens(ctx), savedTokens })
+  }
+
   /** The request was answered. */
-  answered({ input, cacheRead: cached, cacheWrite: written }: PromptUsage): void {
+  answered(usage: PromptUsage): void {
+    const { input, cacheRead: cached, cacheWrite: written } = usage
+    this.lifetimes.answered(usage)
     const asked = this.#asked
     this.#asked = undefined
     if (asked === undefined || input + cached + written === 0) return

@@ -154,7 +154,18 @@ export class Host {
    * A payload without the reasoning that the provider has refused; undefined if it stays as it is. Tells the user once for
    * each refusal. Never throws.
    */
-  withoutRefused(payload: unknown, ctx: ExtensionContext): unknown {
+  changed(payload: unknown, ctx: ExtensionContext): unknown {
+    const left = this.#withoutRefused(payload, ctx)
+    const { boundary } = this
+    try {
+      return (boundary?.off === false ? boundary.circumstances.withLifetimes(left ?? payload, ctx, boundary.figures.ledger.saved) : undefined) ?? left
+    } catch (error) {
+      this.#tellOnce(ctx, `Context manager: ${sentenceOf(error)}.`)
+      return left
+    }
+  }
+
+  #withoutRefused(payload: unknown, ctx: ExtensionContext): unknown {
     try {
       const binding = this.boundary?.circumstances.binding
       const count = binding?.withhold(ctx.sessionManager) ?? 0

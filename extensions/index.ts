@@ -77,7 +77,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     ),
   )
   pi.on('before_provider_request', (event, ctx) => {
-    const changed = host.withoutRefused(event.payload, ctx)
+    const changed = host.changed(event.payload, ctx)
     host.requests.keep(changed ?? event.payload)
     return changed
   })

@@ -73,7 +73,8 @@ export function askedSeconds(payload: unknown): number | 'short' | undefined {
   if (!isRecord(payload)) return undefined
   if (payload['prompt_cache_retention'] === '24h') return 86_400
   const messages = MESSAGES.map((name) => payload[name]).find(Array.isArray) ?? []
-  const places: unknown[] = [payload['system'], payload['tools'], messages[0]?.content, messages.at(-1)?.content]
+  // The conversation may be kept for less than what stands before it.
+  const places: unknown[] = [messages.at(-1)?.content, payload['system'], payload['tools'], messages[0]?.content]
   for (const place of places) {
     const mark: unknown = (Array.isArray(place) ? place : []).findLast((one) => isRecord(one) && isRecord(one['cache_control']))?.cache_control
     if (isRecord(mark)) return mark['ttl'] === '1h' ? 3600 : 'short'

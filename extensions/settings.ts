@@ -6,8 +6,8 @@ import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { reasonOf, suggestion } from '../lib/ui/index.ts'
-import { BINDINGS } from '../lib/models/index.ts'
-import type { Binding } from '../lib/models/index.ts'
+import { BINDINGS, LIFETIME_OPTIONS } from '../lib/models/index.ts'
+import type { Binding, LifetimeOption } from '../lib/models/index.ts'
 import { areMounts, isWithin, mountsIn, MOUNTS_WANTED } from './mounts.ts'
 import type { Mount } from './mounts.ts'
 import type { XtdbPlace } from './place.ts'
@@ -90,6 +90,11 @@ export interface Settings {
    * (`refuses`). Default undefined: by the model, by what Pi's requests ask for, and by what answers report.
    */
   binding: Binding | undefined
+  /**
+   * How long Anthropic's own API is asked to keep what it caches: by a rule where a key pays by the token (`auto`, default), as Pi
+   * asks (`client`), or always this long.
+   */
+  cacheLifetime: LifetimeOption
   /** The lifetime of a prompt at the provider in seconds, if Pi's model catalogue has none. Default 300, or the known one. */
   cacheLifetimeSeconds: number
   /** True if Pi's footer shows the status line. Default true. */
@@ -126,6 +131,7 @@ export const DEFAULTS: Settings = {
   redact: false,
   rollOnlyAtUserTurn: false,
   binding: undefined,
+  cacheLifetime: 'auto',
   cacheLifetimeSeconds: 300,
   statusLine: true,
 }
@@ -279,6 +285,10 @@ const CHECKS: Record<keyof Settings, Check> = {
   binding: {
     wanted: '"none", "keeps", "drops" or "refuses"',
     test: (value) => value === undefined || (BINDINGS as readonly unknown[]).includes(value),
+  },
+  cacheLifetime: {
+    wanted: '"auto", "client", "5m" or "1h"',
+    test: (value) => (LIFETIME_OPTIONS as readonly unknown[]).includes(value),
   },
   cacheLifetimeSeconds: {
     wanted: 'a number of seconds above 0',

@@ -1,11 +1,11 @@
 /** The model that a request is for, as the projection takes it, and what its provider does with reasoning. */
 import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
+import { lifetimeOf } from '../projection/index.ts'
 import type { ProjectedModel } from '../projection/index.ts'
 import { askedOf, askingForDrops, cacheNamed, modelNamed, readName, windowOf, withBindingBeta } from '../models/index.ts'
 import type { ObservedBinding } from '../models/index.ts'
 import { withValue } from './headers.ts'
-import { lifetimeOf } from './lifetime/markers.ts'
 import type { ModelRequest } from './request.ts'
 
 /** Overrides of the known facts about models, by name. Prices in dollars per million tokens. */

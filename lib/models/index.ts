@@ -15,7 +15,7 @@ export {
   SUMMARY_TOKENS,
 } from './compaction.ts'
 export type { CompactionRule, PiCompaction } from './compaction.ts'
-export { ConversationLifetimes, LIFETIME_MS, LIFETIME_OPTIONS, LIFETIME_WRITE, slackOf } from './lifetime.ts'
+export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, LIFETIME_WRITE, slackOf } from './lifetime.ts'
 export type { Asked, CacheLifetime, Choice, Chosen, LifetimeMoment, LifetimeOption, Written } from './lifetime.ts'
 export { addLoss, noLoss } from './losses.ts'
 export type { LossSum } from './losses.ts'

@@ -129,6 +129,11 @@ export class ConversationLifetimes {
     return this.#last?.choice
   }
 
+  /** The host has refreshed the last request in the cache, so that the pause begins anew. */
+  refreshed(at: number): void {
+    if (this.#last !== undefined) this.#last = { ...this.#last, at: Math.max(at, this.#last.at) }
+  }
+
   /** Takes what an answer says. If the provider gives another lifetime than it was asked for, it is asked no more. */
   answered({ fiveMinutes, hour, prompt, read }: Written): void {
     const last = this.#last
@@ -211,6 +216,11 @@ interface Last {
 /** The amount that the bound leaves over for the next choice, given the costs so far with us and without, in fresh tokens. */
 export function slackOf({ billed, plain }: { billed: number; plain: number }): number {
   return SLACK_TOKENS + (1 + SLACK_SHARE) * plain - billed
+}
+
+/** True if an address is Anthropic's own API: others refuse a lifetime, or take it for theirs. */
+export function isAnthropicApi({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' && hostname === 'api.anthropic.com'
 }
 
 function fixed(lifetime: CacheLifetime): Chosen {

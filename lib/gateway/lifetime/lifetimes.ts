@@ -1,10 +1,9 @@
 /** The lifetimes of all conversations of a gateway, and where they may be chosen: at Anthropic's own API, with a key that pays by the token. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ProjectedModel } from '../../projection/index.ts'
-import { spliced } from '../../projection/index.ts'
+import { askedIn, lifetimeEdit, spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
 import type { ModelRequest } from '../request.ts'
-import { askedIn, lifetimeEdit } from './markers.ts'
 import { ConversationLifetimes, slackOf } from '../../models/index.ts'
 import type { Chosen, LifetimeOption } from '../../models/index.ts'
 
@@ -106,11 +105,6 @@ export function paysByToken(headers: IncomingHttpHeaders): boolean {
   const bearer = /^Bearer\s+(.+)$/i.exec(authorization)?.[1]
   if (bearer !== undefined) return bearer.startsWith('sk-ant-api')
   return typeof key === 'string' && key !== ''
-}
-
-/** True if an address is Anthropic's own API. */
-export function isAnthropicApi({ protocol, hostname }: URL): boolean {
-  return protocol === 'https:' && hostname === 'api.anthropic.com'
 }
 
 function hasAnswer({ messages }: ModelRequest): boolean {

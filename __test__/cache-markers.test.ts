@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { applied } from '../../../lib/projection/edit.ts'
-import { spliced } from '../../../lib/projection/splice.ts'
-import { askedIn, lifetimeEdit } from '../../../lib/gateway/lifetime/markers.ts'
-import type { Choice } from '../../../lib/models/index.ts'
-import { markerRefusal, markersOf } from '../../../rig/markers.ts'
-import { random } from '../../../rig/random.ts'
+import { applied } from '../lib/projection/edit.ts'
+import { spliced } from '../lib/projection/splice.ts'
+import { askedIn, lifetimeEdit } from '../lib/projection/cache-markers.ts'
+import type { Choice } from '../lib/models/index.ts'
+import { markerRefusal, markersOf } from '../rig/markers.ts'
+import { random } from '../rig/random.ts'
 
 const marker = (ttl?: string): object => ({ cache_control: { type: 'ephemeral', ...(ttl === undefined ? {} : { ttl }) } })
 

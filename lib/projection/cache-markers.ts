@@ -2,10 +2,11 @@
  * The lifetimes that the cache markers of a request ask for, and the edit that asks for others. A marker is never added or
  * removed. Anthropic reads a request as tools, system, messages, and refuses an hour behind five minutes.
  */
-import type { JsonEdit } from '../../projection/index.ts'
-import { isFields, textOf } from '../../core/index.ts'
-import type { Fields } from '../../core/index.ts'
-import type { Asked, CacheLifetime, Choice } from '../../models/index.ts'
+import { applied } from './edit.ts'
+import type { JsonEdit } from './edit.ts'
+import { isFields, textOf } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import type { Asked, CacheLifetime, Choice } from '../models/index.ts'
 
 /** Returns what a body in Anthropic's format asks for. */
 export function askedIn(body: Fields): Asked {
@@ -15,6 +16,12 @@ export function askedIn(body: Fields): Asked {
     for (const block of blocksIn(message)) asked.conversation = longer(asked.conversation, lifetimeOf(block['cache_control']))
   }
   return asked
+}
+
+/** A body with other lifetimes; undefined if it asks for these. What stays are the same objects. */
+export function withLifetimes(body: Fields, choice: Choice): Fields | undefined {
+  const edit = lifetimeEdit(body, choice)
+  return edit === undefined ? undefined : (applied(body, edit) as Fields)
 }
 
 /** The edit that makes a body ask for other lifetimes; undefined if it asks for these. */
