@@ -1,16 +1,14 @@
 //! Reading and changing the notice of erasures (see `erasures`).
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
 use super::http::Format;
 use super::inner::XtdbClient;
-use super::read::at_place;
-use super::wire::{FOREVER, is_of};
+use super::wire::is_of;
 use super::writer::NodeWriter;
-use context_model::time::TxId;
+use context_model::time::Timestamp;
 use context_store::{Result, StoreError};
 use serde_json::Value;
 
@@ -122,13 +120,9 @@ impl XtdbClient {
 
     /// The newest document with this ID.
     pub(super) async fn newest(&self, id: &str) -> Result<Option<Value>> {
-        // As of the known transaction: a program that answers from memory, whatever it should wait for, must not show an
-        // older one.
-        let request = self.read("entity", Format::Json).with("eid", id);
-        let request = match self.known.load(Ordering::Acquire) {
-            0 => request.with("valid-time", FOREVER),
-            known => at_place(request, None, TxId(known)),
-        };
+        // Not as of the known transaction: that of a submission without an answer is unknown. A program that answers from
+        // memory, whatever it should wait for, was never asked with this valid time.
+        let request = self.read("entity", Format::Json).with("eid", id).with("valid-time", later());
         let answer = self.nodes.send(&request).await?;
         if answer.is_missing() {
             return Ok(None);
@@ -136,4 +130,14 @@ impl XtdbClient {
         let value = answer.json()?;
         if is_of(&value, id) { Ok(Some(value)) } else { Err(answer.strange("a document of something else")) }
     }
+}
+
+/// A valid time that is later than any document's, and different each time.
+fn later() -> Timestamp {
+    /// The year 9000.
+    const EARLIEST: i64 = 221_845_392_000_000;
+    /// Up to the year 9998.
+    const RANGE: u64 = 31_500_000_000_000;
+    let random = getrandom::u64().unwrap_or_default() % RANGE;
+    Timestamp::from_millis(EARLIEST + i64::try_from(random).unwrap_or_default())
 }

@@ -14,7 +14,7 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::time::Timestamp;
 use context_store::conformance::given::{put, turn};
-use context_store::{AsOf, Store, Transaction, Version, Write, clock};
+use context_store::{AsOf, Store, StoreError, Transaction, Version, Write, clock};
 use context_store_sqlite::{Durability, SqliteStore};
 use fleet::{Machine, assert_once, copy_files, direct, file, open, text, there};
 use node::{Node, Port, Way};
@@ -371,4 +371,25 @@ async fn a_change_passed_over_before_the_first_write_arrives_with_it() {
             ["mine", "theirs"].iter().for_each(|text| assert_once(&there, "/new", text));
         }
     }
+}
+
+/// A client that does not know whether its transaction arrived finds its mark, and the next transaction is not refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_after_one_without_an_answer_is_accepted_at_once() {
+    let node = Arc::new(Node::default());
+    let port = Port::open(Arc::clone(&node)).await;
+    let store = direct(&port).await;
+    put(&*store, file("/first", "text")).await;
+    let before = node.count();
+    port.set(Way::Cut);
+    let second = Write::Put { document: file("/second", "text"), valid_time: None };
+    let unanswered = store.transact(Transaction { writes: vec![second], expected: Vec::new() }).await;
+    assert!(matches!(unanswered, Err(StoreError::Unavailable(_))));
+    assert_eq!(node.count(), before + 1);
+    port.set(Way::Open);
+    put(&*store, file("/third", "text")).await;
+    assert_eq!(node.count(), before + 2);
+    ["/first", "/second", "/third"]
+        .iter()
+        .for_each(|path| assert!(node.latest(file(path, "").id().as_str()).is_some()));
 }

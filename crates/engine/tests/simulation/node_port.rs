@@ -24,6 +24,8 @@ pub enum Way {
     Slow,
     /// The request is carried out, and the answer is lost.
     Deaf,
+    /// The next transaction is carried out, its answer is lost, and the node is away from then on.
+    Cut,
     /// A program in between answers with a page of its own.
     Page,
     /// Every second answer is the one before to the same question about something else.
@@ -93,6 +95,10 @@ async fn serve(
         };
         node.answered.fetch_add(text.len(), Ordering::Relaxed);
         node.requests.fetch_add(1, Ordering::Relaxed);
+        if way == Way::Cut && line.ends_with("submit-tx") {
+            *ways.lock().unwrap() = Way::Away;
+            return None;
+        }
         if way == Way::Deaf {
             return None;
         }
