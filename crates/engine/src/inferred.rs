@@ -19,6 +19,7 @@ use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use context_model::time::TxId;
 use context_projection::Moment;
+use context_session::client::Fsync;
 use context_session::error::Result;
 use context_session::references::named_object;
 use context_session::{Session, refresh};
@@ -354,7 +355,7 @@ const UNREAD: usize = 16;
 impl Inner {
     /// Looks again at reads whose version was unknown: another machine may have stored it later. A file that is gone is never
     /// stored.
-    pub async fn note_unread(&self, state: &mut State) -> Result<()> {
+    pub async fn note_unread(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input.tool, &one.input.args).and_then(|path| self.way_of(&path))
             else {
@@ -382,6 +383,9 @@ impl Inner {
             let way = Self::way_to(way, &bytes.file);
             let content = self.content_of(bytes, at.1).await?;
             self.note_evidence(state, &way, at, (&found, content), (&input.args, output), taking).await?;
+            if is_met {
+                self.note_gone(state, fsync, &way).await?;
+            }
         }
         // Files that are never stored lead to nothing.
         let many = state.unread.len().saturating_sub(UNREAD);

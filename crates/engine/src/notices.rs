@@ -59,7 +59,7 @@ impl Inner {
     #[instrument(level = "debug", skip_all)]
     pub async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
         self.unclaimed(state).await?;
-        self.note_unread(state).await?;
+        self.note_unread(state, fsync).await?;
         self.keep_evidence(state).await;
         self.follow_paths(state, fsync).await?;
         loop {

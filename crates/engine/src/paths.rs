@@ -77,6 +77,21 @@ impl Inner {
         Ok(())
     }
 
+    /// Records that a file is gone whose version came from another machine: when this process looked, it knew no version, so
+    /// there was no deletion to record.
+    pub async fn note_gone(&self, state: &mut State, fsync: Fsync, way: &Way) -> Result<()> {
+        let place = self.client.paths.resolve(&way.path)?;
+        let is_absent = matches!(&place.disk, Disk::At(path) if !path.exists());
+        if !is_absent || file_id(&place.source) != way.file || state.session.hash_of(&way.file).is_none() {
+            return Ok(());
+        }
+        let seen = self.file_reader().read_at(place, None, ReadFor::Change).await?;
+        if seen.state.is_gone() {
+            self.perform_now(state, fsync, &mut Job::files(vec![seen], FileEntry::Gone)).await?;
+        }
+        Ok(())
+    }
+
     /// True if the agent's tools work on this machine: one of the session's files is here.
     pub async fn works_here(&self, state: &State) -> Result<bool> {
         let files = state.session.sets.index().iter().filter(|id| state.session.hash_of(id).is_some());
