@@ -268,8 +268,6 @@ async fn a_session_that_can_not_be_looked_up_does_not_count_as_new() {
     one.put("/known", "more").await;
     assert_eq!(text(&*one.store, "/known").await.as_deref(), Some("more"));
     assert_eq!(text(&*one.store, "/unknown").await, None);
-    let chat = ObjectId::chat(&session);
-    assert_eq!(one.store.get(&chat, AsOf::default()).await.unwrap(), None);
     gate.open();
     one.store.flush().await.unwrap();
     assert!(one.store.get(&id, AsOf::default()).await.unwrap().is_some());
@@ -278,6 +276,38 @@ async fn a_session_that_can_not_be_looked_up_does_not_count_as_new() {
     // One that the journal has is opened at any time.
     gate.set(|_, _, _| Act::Say(502, "text/html", "<h1>Bad gateway</h1>".to_owned()));
     assert!(one.store.get(&id, AsOf::default()).await.unwrap().is_some());
+    // Without its chat it is only a part of that session.
+    let error = one.store.get(&ObjectId::chat(&session), AsOf::default()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+}
+
+/// Only the answers about a session are lost, while others show that the node is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_does_not_count_as_new_because_the_node_answers_other_questions() {
+    let Pair { node: _node, gate, one, .. } = Pair::start().await;
+    let id = ObjectId::session(&SessionId::new("s").unwrap());
+    one.put("/known", "known").await;
+    one.store.flush().await.unwrap();
+    gate.set(|target, body, _| match target.contains("session%3As") || body.contains("session:s") {
+        true => Act::Say(502, "text/html", "<h1>Bad gateway</h1>".to_owned()),
+        false => Act::Pass,
+    });
+    let store = Arc::clone(&one.store);
+    let others = tokio::spawn(async move {
+        for n in 0.. {
+            store.get(file(&format!("/unknown/{n}"), "").id(), AsOf::default()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    for _ in 0..12 {
+        one.reconnects().await;
+        let found = one.store.get(&id, AsOf::default()).await;
+        assert_eq!(found.map_err(|error| error.code()), Err(ErrorCode::StoreUnavailable));
+    }
+    others.abort();
+    gate.open();
+    one.reconnects().await;
+    assert_eq!(one.store.get(&id, AsOf::default()).await.unwrap(), None);
 }
 
 /// The answers to one of these questions are those of an earlier transaction, which was committed, for three times.

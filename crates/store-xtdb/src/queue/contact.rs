@@ -91,16 +91,19 @@ impl Shared {
         self.status().refused.take().map_or(Ok(()), Err)
     }
 
-    /// Fetches the latest versions of objects that the journal has never had.
-    pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<()> {
+    /// Fetches the latest versions of objects that the journal has never had. False if XTDB could not be asked for all of them:
+    /// it may have those that the journal still lacks.
+    pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<bool> {
         let ids = self.not_absent(ids);
+        let mut is_certain = true;
         // Each batch has the time limit of a read, and its fetched versions stay.
         for ids in ids.chunks(OBJECTS) {
-            let Some(remote) = self.reachable() else { return Ok(()) };
+            let Some(remote) = self.reachable() else { return Ok(false) };
             let met = self.bounded(self.meet_some(&remote, ids.to_vec())).await;
+            is_certain &= met.is_ok();
             self.tolerate(met)?;
         }
-        Ok(())
+        Ok(is_certain)
     }
 
     /// The same from the node that the sender uses, without a limit on the time.

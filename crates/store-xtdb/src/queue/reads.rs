@@ -10,8 +10,8 @@ use super::shared::Shared;
 use crate::areas::Area;
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 
-/// Prefix of the IDs of sessions' own documents.
-const SESSION: &str = "session:";
+/// Prefixes of the IDs of the documents that grow with a session, so that its clients write changes of what they have.
+const GROWING: [&str; 2] = ["session:", "chat:"];
 
 impl Shared {
     pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
@@ -33,10 +33,10 @@ impl Shared {
             }
             return self.journal.get(id, at).await;
         }
-        self.meet(std::slice::from_ref(id)).await?;
+        let is_certain = self.meet(std::slice::from_ref(id)).await?;
         let found = self.journal.get(id, at).await?;
-        if found.is_none() && id.as_str().starts_with(SESSION) && self.reachable().is_none() {
-            // A client that takes it for a new session would write over that of another machine.
+        if found.is_none() && !is_certain && GROWING.iter().any(|prefix| id.as_str().starts_with(prefix)) {
+            // A client that takes it for a new one would write over that of another machine.
             return Err(StoreError::Unavailable(format!(
                 "{id} is not on this machine, and XTDB at {} can't be asked whether another one has it; try again once it \
                  answers",
