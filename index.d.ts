@@ -422,6 +422,12 @@ export interface MountMapping {
 export interface OpenOptions {
   /** The harness's ID of the session. A session that the store already has is resumed. */
   sessionId: string
+  /**
+   * True if the caller has just made this ID, so that nothing can have been recorded of the session anywhere. Then it
+   * also opens while no XTDB node answers; without it, such a session is refused, because another machine may have it.
+   * A session that is found is resumed anyway. Default false.
+   */
+  isNew?: boolean
   /** The agent's working directory, absolute, as the agent sees it. */
   cwd: string
   /** The store of the objects. Default: SQLite at `defaultStorePath()` (main entry), memory (native class). */

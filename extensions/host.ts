@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { CONFIG_DIR_NAME, getAgentDir } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, OpenOptions, StayOptions } from '../index.js'
-import { sentenceOf } from '../lib/core/index.ts'
+import { sentenceOf, unsentSentence } from '../lib/core/index.ts'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
 import { exemptions, NestedCalls } from './results.ts'
@@ -127,17 +127,18 @@ export class Host {
     return this.start(ctx)
   }
 
-  /** Closes the session, with a time limit. Never rejects. */
-  async stop(): Promise<void> {
+  /** Closes the session, with a time limit, and reports writes that the database does not have yet. Never rejects. */
+  async stop(ctx: ExtensionContext): Promise<void> {
     await this.#opening
     const { boundary } = this
     this.boundary = undefined
     this.#session = undefined
     this.#insists = false
     if (boundary === undefined) return
-    await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => {
-      // Every acknowledged write is already in the store, so nothing is lost.
-    })
+    // Every acknowledged write is already in the store, so nothing is lost.
+    const left = await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => undefined)
+    const unsent = unsentSentence(left)
+    if (unsent !== undefined) this.#tellOnce(ctx, `Context manager: ${unsent}.`)
   }
 
   /**
@@ -261,6 +262,7 @@ export class Host {
     const opening = native.open({
       ...(isNew || isEmpty ? { systemPrompt: ctx.getSystemPrompt() } : {}),
       sessionId: sessionManager.getSessionId(),
+      isNew: isNew || isEmpty,
       ...pathsOf(ctx.cwd, homedir(), settings),
       store: place.options,
       window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },

@@ -49,9 +49,9 @@ export function install(pi: ExtensionAPI, load: Load): void {
     await showStatus(host, ctx)
   })
   const handover = new Handover()
-  pi.on('session_shutdown', async () => {
+  pi.on('session_shutdown', async (_event, ctx) => {
     handover.close()
-    await host.stop()
+    await host.stop(ctx)
   })
 
   pi.on(

@@ -1,11 +1,12 @@
 /** Real XTDB nodes on loopback. A test that wants one gets a fresh one; the next is started ahead, while the test runs. */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ContextManager } from '../lib/index.ts'
 import { onCleanUp } from './cleanup.ts'
 
 const IS_REQUIRED = process.env['CONTEXT_REQUIRE_XTDB'] === '1'
@@ -189,6 +190,17 @@ export async function freePort(): Promise<number> {
     })
     if (free) return port
   }
+}
+
+/**
+ * A journal whose database was reached once and is away now: the address, where nothing listens. The journal has one
+ * session, `known`.
+ */
+export async function awayFrom(journal: string): Promise<string> {
+  const manager = await ContextManager.open({ sessionId: 'known', cwd: tmpdir(), store: { kind: 'sqlite', path: journal }, watch: false })
+  await manager.close()
+  writeFileSync(`${journal}.progress`, JSON.stringify({ sent: 0, seen: 1 }))
+  return `http://127.0.0.1:${await freePort()}`
 }
 
 function firstEphemeral(): number {

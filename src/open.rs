@@ -88,6 +88,7 @@ async fn open_session(
         filesystem_id: mount.filesystem_id.unwrap_or_else(|| host.clone()),
     });
     let options = Options {
+        is_new: options.is_new.unwrap_or(false),
         home: options.home,
         system_prompt: options.system_prompt,
         filesystem_id: options.filesystem_id,

@@ -11,6 +11,7 @@ import { objectOf, sessionOf } from './objects.ts'
 import { asStored, inStore } from '../native/index.ts'
 import { ownedStoreOf, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
+import { tellUnsent } from './unsent.ts'
 import { counted, NotFound, out, plain, reasonOf, UsageError } from '../ui/index.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
@@ -79,7 +80,7 @@ export async function forget(args: string[]): Promise<number> {
   ]
   const places = secrets ? await inStore(store.options, (opened) => opened.findSecrets()) : []
   const isDry = values['dry-run'] === true
-  const forgotten = await (isDry ? tried(store, wanted, values.why) : inStore(store.options, (opened) => opened.forget(wanted, values.why)))
+  const forgotten = await (isDry ? tried(store, wanted, values.why) : inStore(store.options, (opened) => opened.forget(wanted, values.why), tellUnsent))
   const { texts: erased, versions } = forgotten
   // A form has excerpts of what our lines stand for. They are sealed; erased is better.
   if (!isDry) forgetForms(store.options)

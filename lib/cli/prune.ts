@@ -7,6 +7,7 @@ import { out, plain, size, UsageError, when } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { inStore } from '../native/index.ts'
 import { ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
+import { tellUnsent } from './unsent.ts'
 
 export const PRUNE_HELP = `pi-context-manager prune [options]
 
@@ -65,7 +66,7 @@ export async function prune(args: string[]): Promise<number> {
     ...(project === undefined ? {} : { project: resolve(project) }),
     dryRun: values['dry-run'] === true,
   }
-  const pruned = await inStore(options, (store) => store.prune(wanted))
+  const pruned = await inStore(options, (store) => store.prune(wanted), tellUnsent)
   if (!wanted.dryRun) forgetForms(options, new Set(pruned.sessions.map(({ id }) => id)))
   if (values.json === true) out(JSON.stringify(pruned, null, 2))
   else print(pruned, name, values['dry-run'] === true)

@@ -1,8 +1,10 @@
 /** Journals of XTDB databases on this machine that have what their databases lack. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { journals, withFolder } from '../core/index.ts'
+import type { StoreState } from '../../index.js'
+import { journals, unsentSentence, withFolder } from '../core/index.ts'
 import { inStore } from '../native/index.ts'
+import { plain, tell } from '../ui/index.ts'
 
 /** A journal, and how many of its transactions wait. */
 export interface Unsent {
@@ -19,6 +21,12 @@ export async function unsentJournals(except?: string): Promise<Unsent[]> {
     if (queued > 0) found.push({ path, queued })
   }
   return found
+}
+
+/** Says which writes wait for the database, given the state that a store was closed with. */
+export function tellUnsent(left: StoreState | undefined): void {
+  const unsent = unsentSentence(left)
+  if (unsent !== undefined) tell(plain(`pi-context-manager: ${unsent}`))
 }
 
 async function queuedIn(path: string): Promise<number> {

@@ -10,10 +10,20 @@ export const LIMIT_MS = 2_000
 /** The longest wait of a request for the file trackers, in milliseconds. */
 export const LOOK_MS = 100
 
+/** The facts about a request that are known beforehand. */
+export interface KnownRequest {
+  /** The hashes of its messages. */
+  chain?: readonly string[]
+  /** The number of them that the last request had as well. */
+  common?: number
+  /** The promise that the conversation's `look` has returned since it came. */
+  looked?: Promise<unknown>
+}
+
 /** The settings and callbacks that a conversation needs from its gateway. */
 export interface ConversationOptions {
   /** The options of its sessions: store, stay, redact and the like. */
-  open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
+  open: Omit<OpenOptions, 'sessionId' | 'isNew' | 'cwd' | 'layout' | 'model' | 'shape'>
   /** The model of a request. */
   modelOf: (request: ModelRequest) => ProjectedModel
   /** Called once for each kind of trouble, with a sentence for the user. */

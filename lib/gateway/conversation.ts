@@ -5,10 +5,10 @@
 import { sentenceOf, within } from '../core/index.ts'
 import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projection, recallTexts } from '../projection/index.ts'
 import type { EditedItem, RecallInput } from '../projection/index.ts'
-import type { RollReceipt } from '../../index.js'
+import type { RollReceipt, StoreState } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS, LOOK_MS } from './conversation-options.ts'
-import type { ConversationOptions } from './conversation-options.ts'
+import type { ConversationOptions, KnownRequest } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
@@ -32,16 +32,6 @@ export type SentForm = readonly EditedItem[]
 interface Sent {
   raw: readonly object[]
   items: readonly EditedItem[]
-}
-
-/** The facts about a request that are known beforehand. */
-export interface KnownRequest {
-  /** The hashes of its messages. */
-  chain?: readonly string[]
-  /** The number of them that the last request had as well. */
-  common?: number
-  /** The promise that {@link Conversation.look} has returned since it came. */
-  looked?: Promise<unknown>
 }
 
 /** A pass of the projection. */
@@ -68,6 +58,8 @@ export class Conversation {
   before: Conversation | undefined
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
+  /** True if nothing was recorded of it anywhere before. */
+  readonly #isNew: boolean
   readonly #options: ConversationOptions
   #facts: CallFacts = newFacts()
   readonly #adopted = new Set<string>()
@@ -103,7 +95,7 @@ export class Conversation {
   readonly #waiting: object[] = []
 
   constructor(
-    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean },
+    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean; isNew?: boolean },
     options: ConversationOptions,
   ) {
     this.id = identity.id
@@ -111,6 +103,7 @@ export class Conversation {
     this.cwd = identity.cwd
     this.before = identity.before
     this.continues = identity.continues ?? false
+    this.#isNew = identity.isNew ?? false
     this.#options = options
   }
 
@@ -229,17 +222,18 @@ export class Conversation {
     return this.#opened !== undefined
   }
 
-  async close(): Promise<void> {
+  /** Closes the session, if it is open. Resolves with the last state of its store. */
+  async close(): Promise<StoreState | undefined> {
     await this.#queue
-    await this.#leave()
+    return this.#leave()
   }
 
   /**
    * Closes it and lets go of its messages: another object takes its next request. It answers
    * the questions of others from the record.
    */
-  async release(): Promise<void> {
-    await this.close()
+  async release(): Promise<StoreState | undefined> {
+    const left = await this.close()
     this.#last = { raw: [], items: [] }
     this.#chain = ['']
     this.#request = undefined
@@ -247,14 +241,15 @@ export class Conversation {
     this.#beginning = NO_BEGINNING
     ;[this.#old, this.#new] = [[], []]
     if (!this.continues) this.before = undefined
+    return left
   }
 
-  async #leave(): Promise<void> {
+  async #leave(): Promise<StoreState | undefined> {
     const opened = await this.#opened?.catch(() => undefined)
     // A conversation that continues it may still ask: then only the record is left.
     this.#opened = undefined
     this.#met = 0
-    await opened?.manager.close()
+    return opened?.manager.close()
   }
 
   async #formed(request: ModelRequest, common: number, looked: Promise<unknown> | undefined): Promise<SentForm> {
@@ -363,7 +358,7 @@ export class Conversation {
 
   async #start(): Promise<Opened> {
     const { open, modelOf, onRoll, keptOf, now } = this.#options
-    const manager = await ContextManager.open({ ...open, sessionId: this.id, cwd: this.cwd })
+    const manager = await ContextManager.open({ ...open, sessionId: this.id, isNew: this.#isNew, cwd: this.cwd })
     await notePrompt(manager, this.#request)
     const projection = new Projection(manager, {
       shape: hostShape(this.api, this.#facts),

@@ -4,7 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { sessionOf } from '../host-tools/index.ts'
-import { sentenceOf } from '../core/index.ts'
+import type { StoreState } from '../../index.js'
+import { sentenceOf, unsentSentence } from '../core/index.ts'
 import { Conversation } from './conversation.ts'
 import type { ConversationOptions, SentForm } from './conversation.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
@@ -54,6 +55,8 @@ export class Conversations {
   readonly #placing = new Map<Conversation, number>()
   /** Conversations of earlier processes that were asked for something, by ID. */
   readonly #earlier = new Map<string, Conversation>()
+  /** The store's last state when a session on it was closed. */
+  #stored: StoreState | undefined
 
   constructor(options: ConversationOptions, forms: Forms, cwd?: string) {
     this.#options = options
@@ -111,11 +114,13 @@ export class Conversations {
     return this.#forms.of(keyOf(request, sender)).some(({ form }) => form.wasEdited)
   }
 
-  /** Closes all sessions. */
+  /** Closes all sessions, and says so if the database does not have all that they wrote. */
   async close(): Promise<void> {
     // Only the conversations that continue those of an earlier process know them.
     const all = new Set([...this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])), ...this.#earlier.values()])
-    await Promise.all([...all].map((one) => one.close()))
+    await Promise.all([...all].map(async (one) => this.#closed(await one.close())))
+    const unsent = unsentSentence(this.#stored)
+    if (unsent !== undefined) this.#options.onTrouble('unsent', unsent)
   }
 
   /**
@@ -235,7 +240,9 @@ export class Conversations {
     const earlier = stored === undefined ? (beginning?.of ?? latest) : parent === undefined ? named : undefined
     const continues = beginning?.of !== undefined || (earlier !== undefined && isNamed)
     const id = stored?.id ?? this.#newId(key, sender.session ?? sessionOf(sender.host, randomUUID()))
-    const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues }, this.#options)
+    // One that its host does not name has just got its name here.
+    const isNew = stored === undefined && !isNamed
+    const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues, isNew }, this.#options)
     // The request may include reasoning that the model wrote after an edit.
     if (isNamed && (closest.found?.wasEdited === true || this.wasEdited(request, sender))) conversation.markEdited()
     if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning.items, beginning.form)
@@ -294,8 +301,12 @@ export class Conversations {
     await this.#release(conversation)
   }
 
+  #closed(left: StoreState | undefined): void {
+    this.#stored = left ?? this.#stored
+  }
+
   #release(conversation: Conversation): Promise<void> {
-    return conversation.release().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
+    return conversation.release().then((left) => this.#closed(left)).catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { ContextManager, OpenOptions } from '../session/index.ts'
 import type { EditGuard } from '../../index.js'
-import { sentenceOf, within } from '../core/index.ts'
+import { sentenceOf, unsentSentence, within } from '../core/index.ts'
 import { adoptNamed, Projection, recall } from '../projection/index.ts'
 import type { ProjectionOptions, RecallInput, Shape, ShapeName } from '../projection/index.ts'
 import { changesOf } from '../host-tools/index.ts'
@@ -161,11 +161,12 @@ export class HostContext {
     }
   }
 
-  /** Closes the session. Everything recorded is in the store already. */
+  /** Closes the session. Everything recorded is in the store already; what its journal could not send yet is reported. */
   async close(): Promise<void> {
     this.#isClosed = true
     const opened = await this.#opened
-    await opened?.manager.close()
+    const unsent = unsentSentence(await opened?.manager.close())
+    if (unsent !== undefined) this.#tell('unsent', unsent)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -23,7 +23,7 @@ export function checkedOptions(options: OpenOptions): OpenOptions & NativeOption
 
 const OPEN: Names<OpenOptions> = {
   sessionId: true, cwd: true, store: true, home: true, systemPrompt: true, filesystemId: true, mounts: true, window: true,
-  stay: true, watch: true, watchUnmapped: true, detectDevices: true, redact: true, layout: true, model: true, shape: true,
+  stay: true, watch: true, watchUnmapped: true, detectDevices: true, redact: true, isNew: true, layout: true, model: true, shape: true,
 }
 const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
 const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }

@@ -61,6 +61,10 @@ pub struct WindowOptions {
 pub struct OpenOptions {
     /// The harness's ID of the session. A session that the store already has is resumed.
     pub session_id: String,
+    /// True if the caller has just made this ID, so that nothing can have been recorded of the session anywhere. Then it
+    /// also opens while no XTDB node answers; without it, such a session is refused, because another machine may have it.
+    /// A session that is found is resumed anyway. Default false.
+    pub is_new: Option<bool>,
     /// The agent's working directory, absolute, as the agent sees it.
     pub cwd: String,
     /// The store of the objects. Default: SQLite at `defaultStorePath()` (main entry), memory (native class).

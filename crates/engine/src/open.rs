@@ -47,7 +47,12 @@ impl Inner {
         // Before the rest, so that another client's writes meanwhile count as changes.
         state.session.seen = self.store().latest_tx().await?;
         self.client.note_newest(state.session.seen);
-        if !refresh::load(&self.client, &mut state.session).await? {
+        let is_known = match refresh::load(&self.client, &mut state.session).await {
+            // Elsewhere there may be a session of this name, unless the host has just made the name.
+            Err(EngineError::Store(StoreError::Unavailable(_))) if self.client.options.is_new => false,
+            loaded => loaded?,
+        };
+        if !is_known {
             self.start(&mut state).await?;
         } else if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
             tracing::warn!(code = %error.code(), "the store could not note that the session was opened");

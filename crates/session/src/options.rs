@@ -29,6 +29,9 @@ pub type TrackerStart = Arc<dyn Fn(Box<dyn Sink>) -> Result<Arc<dyn Tracker>, Wa
 pub struct Options {
     /// The session, as the harness names it.
     pub session_id: SessionId,
+    /// True if the host knows that nothing was recorded of this session anywhere. Then it also starts if the store can't look it
+    /// up.
+    pub is_new: bool,
     /// The agent's working directory, absolute, as the agent sees it.
     pub cwd: String,
     /// The agent's home directory, for paths that begin with `~`.
@@ -77,6 +80,7 @@ impl Options {
     pub fn new(session_id: SessionId, cwd: impl Into<String>, store: Arc<dyn Store>) -> Self {
         Self {
             session_id,
+            is_new: false,
             cwd: cwd.into(),
             home: None,
             store,
