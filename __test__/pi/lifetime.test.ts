@@ -1,4 +1,4 @@
-/** How long Pi's own requests ask Anthropic to keep what it caches. */
+/** The lifetimes for which Pi asks Anthropic to keep what it caches. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ afterEach(cleanUp)
 const MINUTE = 60_000
 const ANTHROPIC = { api: 'anthropic-messages', baseUrl: 'https://api.anthropic.com' }
 
-/** What Pi knows while it makes a request. */
+/** The context that an extension has while Pi makes a request. */
 function context(model: object = ANTHROPIC, isPlan = false): any {
   return { model: { provider: 'p', id: 'claude-opus-4-5', cost: { input: 5, cacheRead: 0.5, cacheWrite: 6.25 }, ...model }, modelRegistry: { isUsingOAuth: () => isPlan } }
 }

@@ -27,8 +27,8 @@ import {
 import { allSessionFiles, openAny } from '../recordings/index.ts'
 import { doubtsLine, repeatedLine } from '../replay/index.ts'
 import type { Charged } from '../recordings/index.ts'
-import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
-import type { Charge, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
+import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, LifetimeSums, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
+import type { Charge, ChosenLifetimes, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
@@ -83,6 +83,7 @@ export async function usage(args: string[]): Promise<number> {
   const files = positionals.length > 0 ? await filesOf(positionals) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
+  const lifetimes = new LifetimeSums()
   const charged: Charged = new Set()
   const repeated: Repeated = { calls: 0, cost: 0 }
   const billed = new Set<string>()
@@ -92,6 +93,7 @@ export async function usage(args: string[]): Promise<number> {
     if (charge.at < since || !isBelow(asStored(charge.folder), project)) return
     sums.add(charge)
     holdout.add(charge)
+    lifetimes.add(charge)
   }
   const noted = new NotedCalls()
   if (gatewayFile !== undefined) {
@@ -111,10 +113,10 @@ export async function usage(args: string[]): Promise<number> {
   await paged(async (write, paint) => {
     if (values.json === true) {
       const about = values.since === undefined ? {} : { since: dayOf(since) }
-      return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, sessionsWithoutBill: unbilled, repeated }, null, 2)))
+      return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, lifetimes: lifetimes.sums, sessionsWithoutBill: unbilled, repeated }, null, 2)))
     }
     for (const line of tableOf(group, rows, total, paint)) await write(line)
-    for (const line of [...planLines(total), ...comparedLines(compared)]) await write(line)
+    for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...comparedLines(compared)]) await write(line)
   })
   if (values.json !== true) tellNotes(total, unbilled, repeated)
   return total.calls === 0 ? NONE : DONE
@@ -184,6 +186,16 @@ function planLines({ calls, plan: { calls: some, sent, without } }: Sum): string
   const written = (count: number): string => `${tokens(count)} tokens`
   const account = `${shareText({ paid: sent, without }, written)}: sent ${written(sent)}, without pi-context-manager ${written(without)}`
   return ['', ...wrapped(`${some === calls ? 'These calls were' : `${some} of ${calls} calls were`} made on a plan at a flat rate, and count in tokens: ${account}`, Math.max(80, widthOf(process.stdout)))]
+}
+
+/** The lifetimes of the cache that the gateway has chosen, in lines; none without a choice. */
+function lifetimeLines(sums: ChosenLifetimes | undefined): string[] {
+  if (sums === undefined) return []
+  const { calls, saved, savedTokens, reasons } = sums
+  const account = saved === 0 && savedTokens !== 0 ? savingText(savedTokens, (some) => `${tokens(some)} fresh tokens`) : savingText(saved, dollars)
+  const width = Math.max(80, widthOf(process.stdout))
+  const head = `The gateway chose how long Anthropic keeps the cache of ${calls} ${calls === 1 ? 'call' : 'calls'}; that ${account}, which is part of what was saved:`
+  return ['', ...wrapped(head, width), ...reasons.flatMap(({ why, calls: some }) => wrapped(`  ${some} of ${calls}: ${plain(why)}`, width))]
 }
 
 /** The comparison with the sessions that were left plain, as a sentence in lines of at most 80 columns. */

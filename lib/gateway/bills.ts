@@ -27,6 +27,8 @@ export interface BilledCall {
   isHeldOut: boolean
   /** The call was made with a plan at a flat rate: what counts is tokens. */
   isPlan?: true
+  /** The cache lifetime that was asked for in place of the host's own, and the fresh tokens that this saved since the call before. */
+  lifetime?: { why: string; savedTokens: number }
   /** The part that the provider had read before and had to read again, with the reason; undefined if nothing. */
   broken?: GatewayBreak
 }

@@ -355,7 +355,7 @@ export class Gateway {
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
-    this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut, ...(sender.isPlan === true && { isPlan: true }) })
+    this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut, ...(sender.isPlan === true && { isPlan: true }), ...this.#lifetimes.noted(conversation, placed?.isAside === true) })
   }
 
   #refused(model: string | undefined, text: string): void {

@@ -25,6 +25,8 @@ export interface Charge {
   isDoubtful?: true
   /** For a call made with a plan at a flat rate: the tokens of its prompt, and of what would have been sent without us. */
   plan?: { sent: number; without: number }
+  /** The lifetime of the cache that was asked for in place of the agent's own, and what that saved since the call before: a part of `saved`. */
+  lifetime?: { why: string; saved: number; savedTokens: number }
   /** Dollars saved against plain Pi since the charge before; below zero if a roll has not paid for itself yet. */
   saved: number
   /** The same in fresh input tokens. */

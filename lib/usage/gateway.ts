@@ -18,7 +18,7 @@ export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
 }
 
-function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan }: BilledCall): Charge {
+function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
   if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
   const prices = pricesOf(readName(model))
@@ -30,6 +30,7 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOu
     ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
+    ...(lifetime !== undefined && { lifetime: { why: lifetime.why, saved: prices === undefined ? 0 : lifetime.savedTokens * unit, savedTokens: lifetime.savedTokens } }),
     ...(isPlan === true && { plan: { sent: promptOf(billed), without: promptOf(isHeldOut ? billed : plain) + (isUsage(summary) ? promptOf(summary as Usage) : 0) } }),
   }
 }
@@ -44,8 +45,13 @@ function isBilled(value: unknown): value is BilledCall {
   return typeof at === 'number' && [session, folder, model].every((one) => typeof one === 'string') && ((isUsage(billed) && isUsage(plain)) || (billed === undefined && plain === undefined))
 }
 
-function withBreak({ broken, ...call }: BilledCall): BilledCall {
-  return isBreak(broken) ? { ...call, broken: broken as GatewayBreak } : call
+/** A call without what can't be read of its additions. */
+function withBreak({ broken, lifetime, ...call }: BilledCall): BilledCall {
+  return { ...call, ...(isBreak(broken) && { broken: broken as GatewayBreak }), ...(isChoice(lifetime) && { lifetime }) }
+}
+
+function isChoice(value: unknown): value is NonNullable<BilledCall['lifetime']> {
+  return isFields(value) && typeof value['why'] === 'string' && Number.isFinite(value['savedTokens'])
 }
 
 function isBreak(value: unknown): boolean {

@@ -1,8 +1,14 @@
 /** Lifetimes that the gateway chooses, as its provider gets them. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { billsFile } from '../../../lib/gateway/bills.ts'
 import type { GatewayOptions } from '../../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../../rig/cleanup.ts'
 import { markerRefusal, markersOf } from '../../../rig/markers.ts'
+import { folder } from '../../core/setup.ts'
+import { cli } from '../../replay/support.ts'
+import { gatewayCharges, LifetimeSums } from '../../../lib/usage/index.ts'
 import { AnthropicLoop, gatewayTo, long, upstream } from '../support.ts'
 
 afterEach(cleanUp)
@@ -99,6 +105,48 @@ describe('the lifetime of cached prefixes', () => {
     for (let n = 0; n < 2; n += 1) await loop.call('Bash', { command: `cat n${n}` }, 'x')
     expect(server.bodies.map(lifetimes)).toEqual([['1h', '1h', '1h'], ['5m', '5m', '5m'], ['5m', '5m', '5m']])
     expect(warnings.filter((one) => one.includes('five minutes'))).toHaveLength(1)
+  })
+
+  test('`usage` tells for how many calls a lifetime was chosen, why, and what that saved', async () => {
+    const server = await provider()
+    const path = folder()
+    const store = { kind: 'sqlite' as const, path: join(path, 'context.db') }
+    const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
+    const { gateway } = await gatewayTo(server.url, { ...OPEN, store, billsPath: billsFile(store), cwd: path })
+    const [hour, plan] = [new MarkedLoop(gateway, '1h'), new MarkedLoop(gateway, '1h', { authorization: 'Bearer sk-ant-oat01-test' })]
+    await plan.prompt('another')
+    await hour.prompt('begin')
+    for (let n = 0; n < 3; n += 1) await hour.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 10))
+    const told = gateway.ledger.sessions.flatMap(({ lifetime }) => lifetime ?? [])
+    await gateway.close()
+    // Each answer has written 2,000 tokens for five minutes in place of an hour: .75 of a fresh token each, of 3 dollars a million.
+    expect(told.map(({ savedTokens }) => savedTokens)).toEqual([6_000])
+    const { stdout } = await cli(['usage', '--store', store.path, '--json'], env)
+    const { lifetimes: sums, total } = JSON.parse(stdout)
+    expect(total.calls).toBe(5)
+    expect(sums).toEqual({ calls: 4, saved: expect.closeTo((3 * 6_000) / 1e6, 9), savedTokens: 6_000, reasons: [{ why: told[0]!.why, calls: 4 }] })
+    expect(total.saved).toBeGreaterThan(0.9 * sums.saved)
+    const text = (await cli(['usage', '--store', store.path], env)).stdout.replace(/\s+/g, ' ')
+    expect(text).toContain(`The gateway chose how long Anthropic keeps the cache of 4 calls; that saved $0.02, which is part of what was saved: 4 of 4: ${told[0]!.why}`)
+  })
+
+  test.each<[string, object, boolean]>([
+    ['a choice', { why: 'an hour', savedTokens: -100 }, true],
+    ['without a number', { why: 'an hour', savedTokens: null }, false],
+    ['without a reason', { savedTokens: 5 }, false],
+    ['a text', 'an hour' as never, false],
+  ])('a line of a gateway that can be read only in part counts as a call: %s', async (_, lifetime, isChoice) => {
+    const usage = { input: 1, cacheRead: 0, cacheWrite: 1_000, output: 1 }
+    const file = join(folder(), 'bills.jsonl')
+    writeFileSync(file, `${JSON.stringify({ at: 1, session: 's', folder: '/', model: 'claude-sonnet-4-5', billed: usage, plain: usage, isHeldOut: false, lifetime })}\n`)
+    const sums = new LifetimeSums()
+    let calls = 0
+    for await (const charge of gatewayCharges(file)) {
+      calls += 1
+      sums.add(charge)
+    }
+    expect(calls).toBe(1)
+    expect(sums.sums).toEqual(isChoice ? { calls: 1, saved: expect.closeTo(-0.0003, 9), savedTokens: -100, reasons: [{ why: 'an hour', calls: 1 }] } : undefined)
   })
 
   test('an hour in the cache costs twice a fresh token', async () => {

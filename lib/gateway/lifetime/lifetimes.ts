@@ -26,6 +26,8 @@ export interface LifetimeOwner {
 export class Lifetimes {
   readonly #options: LifetimesOptions
   readonly #ofConversations = new WeakMap<LifetimeOwner, ConversationLifetimes>()
+  /** The savings that bills have, in fresh tokens. */
+  readonly #noted = new WeakMap<LifetimeOwner, number>()
   readonly #open = new WeakSet<ModelRequest>()
 
   constructor(options: LifetimesOptions) {
@@ -72,6 +74,15 @@ export class Lifetimes {
     const chosen = this.of(conversation)
     const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)
     return chosen === undefined || own === undefined ? undefined : { why: chosen.why, savedTokens: Math.round(own.savedTokens) }
+  }
+
+  /** The choice for a call that has ended, as its bill has it: with what was saved since the one before. Nothing if the client's own holds. */
+  noted(conversation: LifetimeOwner | undefined, isAside: boolean): { lifetime?: { why: string; savedTokens: number } } {
+    const told = isAside ? undefined : this.told(conversation)
+    if (told === undefined || conversation === undefined) return {}
+    const before = this.#noted.get(conversation) ?? 0
+    this.#noted.set(conversation, told.savedTokens)
+    return { lifetime: { why: told.why, savedTokens: told.savedTokens - before } }
   }
 
   /** The text of a body with the lifetimes of its conversation. */
