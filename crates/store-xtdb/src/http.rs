@@ -84,6 +84,20 @@ impl NodeAnswer {
         self.status == StatusCode::NOT_FOUND
     }
 
+    /// True if the node has nothing to answer, which it says with this sentence. A 404 with another one is an answer to a
+    /// different question, or the page of a program in between: neither says that the database lacks something.
+    pub fn says(&self, sentence: &str) -> Result<bool> {
+        if !self.is_missing() {
+            return Ok(false);
+        }
+        let is_said = match serde_json::from_str::<Value>(&self.body) {
+            Ok(value) => value["error"].as_str() == Some(sentence),
+            Err(_) => Edn::read(&self.body)
+                .is_some_and(|edn| matches!(edn.get("error"), Some(Edn::Text(said)) if said == sentence)),
+        };
+        if is_said { Ok(true) } else { Err(self.strange("something else is missing")) }
+    }
+
     /// True if the request was about a transaction that the node does not have yet.
     pub fn is_out_of_sync(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST && self.body.contains("node-out-of-sync")

@@ -9,7 +9,7 @@ use context_model::time::TxId;
 use super::cache::Cache;
 use super::erasures::Erasures;
 use super::http::{Format, NodeAnswer, NodeRequest, Nodes};
-use super::wire::{Tx, xtdb_number};
+use super::wire::{NO_TRANSACTION, Tx, xtdb_number};
 use context_store::{AsOf, KnownAt, Result};
 
 /// Prefix of the IDs of writers' marks; see the module's documentation.
@@ -80,7 +80,7 @@ impl XtdbClient {
 
     async fn tx_of(&self, request: &NodeRequest) -> Result<Option<(Tx, NodeAnswer)>> {
         let answer = self.nodes.send(request).await?;
-        if answer.is_missing() {
+        if answer.says(NO_TRANSACTION)? {
             return Ok(None);
         }
         let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;

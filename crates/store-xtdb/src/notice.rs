@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
 use super::http::Format;
 use super::inner::XtdbClient;
-use super::wire::is_of;
+use super::wire::{is_of, no_entity};
 use super::writer::NodeWriter;
 use context_model::time::Timestamp;
 use context_store::{Result, StoreError};
@@ -124,7 +124,7 @@ impl XtdbClient {
         // memory, whatever it should wait for, was never asked with this valid time.
         let request = self.read("entity", Format::Json).with("eid", id).with("valid-time", later());
         let answer = self.nodes.send(&request).await?;
-        if answer.is_missing() {
+        if answer.says(&no_entity(id))? {
             return Ok(None);
         }
         let value = answer.json()?;

@@ -15,7 +15,7 @@ use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::plan::is_equal;
-use super::wire::{Coordinates, FOREVER, is_of, xtdb_number};
+use super::wire::{Coordinates, FOREVER, is_of, no_entity_tx, xtdb_number};
 use context_store::{AsOf, KnownAt, Result, Version};
 
 /// Documents that one query asks for.
@@ -68,7 +68,7 @@ impl XtdbClient {
             // The bound is later than the newest transaction, so it doesn't limit anything.
             answer = self.nodes.send(&bare()).await?;
         }
-        if answer.is_missing() {
+        if answer.says(&no_entity_tx(id.as_str()))? {
             return Ok(None);
         }
         let edn = answer.edn()?;

@@ -83,6 +83,19 @@ pub(crate) fn is_of(value: &Value, id: &str) -> bool {
     value.get("xt/id").and_then(Value::as_str) == Some(id)
 }
 
+/// XTDB's sentence about an empty log.
+pub(crate) const NO_TRANSACTION: &str = "No latest-completed-tx found.";
+
+/// XTDB's sentence about a document that it does not have.
+pub(crate) fn no_entity(id: &str) -> String {
+    format!("{id} entity not found")
+}
+
+/// XTDB's sentence about a version that it does not have.
+pub(crate) fn no_entity_tx(id: &str) -> String {
+    format!("{id} entity-tx not found")
+}
+
 /// A document as XTDB returns it, checked against its stored hash.
 pub(crate) fn document(value: Value) -> Result<Document> {
     let name = value.get("xt/id").and_then(Value::as_str).unwrap_or("without an ID").to_owned();

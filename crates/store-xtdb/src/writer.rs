@@ -11,7 +11,7 @@ use super::http::{Format, NodeRequest};
 use super::inner::{WRITERS, XtdbClient};
 use super::plan::PartialWrite;
 use super::read::at_place;
-use super::wire::{Tx, is_of, xtdb_number};
+use super::wire::{Tx, is_of, no_entity, xtdb_number};
 use super::write::{Submitted, random_name};
 use context_store::{AsOf, Result, StoreError};
 
@@ -121,7 +121,7 @@ impl XtdbClient {
 
     async fn mark_of(&self, id: &str, request: NodeRequest) -> Result<Option<Value>> {
         let answer = self.nodes.send(&request).await?;
-        if answer.is_missing() || answer.is_out_of_sync() {
+        if answer.says(&no_entity(id))? || answer.is_out_of_sync() {
             return Ok(None);
         }
         let value = answer.json()?;

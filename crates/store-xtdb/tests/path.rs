@@ -121,7 +121,7 @@ enum Noise {
     Cached,
 }
 
-const NOISE: [Noise; 9] = [
+const NOISE: [Noise; 12] = [
     Noise::Page(200, "application/json", r#"{"error":"login_required"}"#),
     Noise::Page(200, "application/json", "0"),
     Noise::Page(200, "application/json", "[]"),
@@ -129,6 +129,9 @@ const NOISE: [Noise; 9] = [
     Noise::Page(200, "text/html", "<html><body>Please log in</body></html>"),
     Noise::Page(200, "application/edn", "[[[[[[[["),
     Noise::Page(404, "application/json", "{}"),
+    Noise::Page(404, "application/json", r#"{"error":"not found"}"#),
+    Noise::Page(404, "application/edn", "{:error \"file:other entity-tx not found\"}"),
+    Noise::Page(404, "text/html", ""),
     Noise::Mixed,
     Noise::Cached,
 ];
@@ -145,10 +148,11 @@ impl Noise {
             count += 1;
             let kind = if answer.contains(":xtdb.api") { "application/edn" } else { "application/json" };
             match self {
-                // A missing page in place of each object's would be an empty database's answer; now and then it is a fault.
-                Self::Page(404, ..) if count % 3 > 0 => Act::Pass,
                 Self::Page(status, kind, text) => Act::Say(status, kind, text.to_owned()),
                 Self::Mixed => match said.insert(format!("{endpoint}{kind}"), answer.to_owned()) {
+                    Some(before) if count % 2 == 0 && before.contains("not found") => {
+                        Act::Say(404, kind, before)
+                    }
                     Some(before) if count % 2 == 0 => Act::Say(200, kind, before),
                     _ => Act::Pass,
                 },

@@ -38,6 +38,8 @@ const LATEST: (&str, &str) = (
     "/_xtdb/latest-completed-tx",
     r#"200 application/edn; charset=utf-8|{:xtdb.api/tx-time #inst "2026-11-21T09:06:09.940-00:00", :xtdb.api/tx-id 502}"#,
 );
+/// XTDB's answer about a document that it does not have.
+const MISSING: &str = r#"404 application/json;charset=utf-8|{"error":"ASKED not found"}"#;
 const TIMEOUT: &str = r#"500 application/json;charset=utf-8|{"type":"exception","class":"java.util.concurrent.TimeoutException"}"#;
 const OUT_OF_SYNC: &str = r#"400 application/json;charset=utf-8|{"xtdb.error/error-type":"node-out-of-sync","xtdb.error/message":"Node out of sync - requested '{:xtdb.api/tx-time nil, :xtdb.api/tx-id 99999}', available '{:xtdb.api/tx-time #inst \"2026-11-21T08:52:18.283-00:00\", :xtdb.api/tx-id 3}'","requested":{"xtdb.api/tx-time":null,"xtdb.api/tx-id":99999},"available":{"xtdb.api/tx-time":"2026-11-21T08:52:18Z","xtdb.api/tx-id":3}}"#;
 
@@ -66,6 +68,10 @@ impl Server {
                 let (head, body) = answer.unwrap_or("404 text/plain|").split_once('|').unwrap();
                 let (status, kind) = head.split_once(' ').unwrap();
                 noted.lock().unwrap().push(request.clone());
+                let asked = line.split("eid=").nth(1).and_then(|rest| rest.split(['&', ' ']).next());
+                let endpoint = if line.contains("entity-tx") { "entity-tx" } else { "entity" };
+                let asked = asked.unwrap_or_default().replace("%3A", ":");
+                let body = body.replace("ASKED", &format!("{asked} {endpoint}"));
                 let answer = format!(
                     "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                     body.len()
@@ -195,7 +201,7 @@ async fn does_not_return_a_document_changed_behind_its_hash() {
 /// A refused match is a 202 too; only the question after it tells.
 #[tokio::test]
 async fn a_transaction_refused_for_ever_is_a_conflict_and_not_a_success() {
-    let missing = ("/_xtdb/entity", r#"404 application/edn|{:error "not found"}"#);
+    let missing = ("/_xtdb/entity", MISSING);
     let submitted = (
         "/_xtdb/submit-tx",
         r#"202 application/edn|{:xtdb.api/tx-id 8, :xtdb.api/tx-time #inst "2026-11-21T08:52:18.283-00:00"}"#,
@@ -220,7 +226,7 @@ async fn a_transaction_refused_for_ever_is_a_conflict_and_not_a_success() {
 #[case::nothing("200 application/edn|")]
 #[tokio::test]
 async fn an_unacknowledged_submission_is_unavailable(#[case] answer: &str) {
-    let missing = ("/_xtdb/entity", r#"404 application/edn|{:error "not found"}"#);
+    let missing = ("/_xtdb/entity", MISSING);
     let server = Server::start(&[STATUS, EMPTY, missing, ("/_xtdb/submit-tx", answer)]).await;
     let store = server.connect().await.unwrap();
     let writes = vec![Write::put(file())];

@@ -129,7 +129,9 @@ impl Node {
         }
         match endpoint {
             "status" => (200, json!({ "version": "1.24.3" }).to_string()),
-            "latest-completed-tx" if data.transactions.is_empty() => (404, "{:error \"none\"}".into()),
+            "latest-completed-tx" if data.transactions.is_empty() => {
+                (404, missing("No latest-completed-tx found.", true))
+            }
             "latest-completed-tx" => (200, data.tx(data.transactions.len() - 1)),
             "submit-tx" => {
                 self.sent.fetch_add(body.len(), Ordering::Relaxed);
@@ -152,13 +154,13 @@ impl Node {
             }
             "entity" => match data.at(eid, valid, until) {
                 Some(put) => (200, put.document.to_string()),
-                None => (404, json!({ "error": "none" }).to_string()),
+                None => (404, missing(&format!("{eid} entity not found"), in_edn)),
             },
             "entity-tx" => match data.at(eid, valid, until) {
                 Some(put) => {
                     (200, data.place(put).replacen('{', &format!("{{:xt/id #xtdb/id \"{}\", ", hash(eid)), 1))
                 }
-                None => (404, "{:error \"none\"}".into()),
+                None => (404, missing(&format!("{eid} entity-tx not found"), true)),
             },
             "tx-log" => (200, data.log(number("after-tx-id")).to_string()),
             "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
@@ -291,6 +293,12 @@ impl Data {
         }
         Value::from_iter(all.map(|put| json!([put.id])))
     }
+}
+
+/// XTDB's sentence about something that it does not have.
+fn missing(sentence: &str, in_edn: bool) -> String {
+    let sentence = json!(sentence);
+    if in_edn { format!("{{:error {sentence}}}") } else { json!({ "error": sentence }).to_string() }
 }
 
 fn hash(id: &str) -> String {
