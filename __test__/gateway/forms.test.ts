@@ -9,6 +9,7 @@ import type { Remembered } from '../../lib/gateway/form-files.ts'
 import { Forms } from '../../lib/gateway/forms.ts'
 import type { LastForm } from '../../lib/gateway/forms.ts'
 import { chainOf } from '../../lib/gateway/prefix.ts'
+import { cutItems } from '../../lib/projection/index.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
@@ -49,6 +50,19 @@ describe('a file', () => {
     expect(stored.form.open(chain, 2)).toEqual(items.slice(0, 3))
     expect(stored.form.open(chain, 1)).toEqual([0])
     expect(stored.form.open(chainOf([{ role: 'user', content: 'another one' }, ...messages.slice(1)]), 3)).toBeUndefined()
+  })
+
+  test('knows which message goes out without one of its first parts, although it is sealed', () => {
+    const path = place()
+    const lacks: LastForm['items'] = [0, [2, { fields: { content: { items: [1] } } }]]
+    const keeps: LastForm['items'] = [0, [2, { fields: { content: { items: [0] } } }]]
+    for (const [key, items, wanted] of [['lacks', lacks, [0, 1]], ['keeps', keeps, [0]]] as const) {
+      new Forms(path).note(key, named, { ...form(items), chain: chain.slice(0, 4) })
+      const [stored] = new Forms(path).of(key) as [Remembered]
+      expect(stored.form.open(chain, 3)).toEqual(items)
+      expect(stored.form.open(chain, 2)).toEqual(wanted)
+      expect(cutItems(items, 3, 2)).toEqual(wanted)
+    }
   })
 
   test('with a line that a kill has torn has the line before', () => {

@@ -3,11 +3,11 @@
  * to there. A host that continues the conversation sends them; no other program can read a forgotten text in a form.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { isEdited, nextsOf, placeOf, wholeLength } from '../projection/index.ts'
+import { isEdited, lacksParts, nextsOf, placeOf, wholeLength } from '../projection/index.ts'
 import type { JsonEdit, EditedItem } from '../projection/index.ts'
 
-/** An item on disk. */
-export type Sealed = number | readonly [at: number, sealed: string] | { add: string; isNotice?: true }
+/** An item on disk. The third part of an edit is there if the message goes out without one of its first parts. */
+export type Sealed = number | readonly [at: number, sealed: string, lacksParts?: true] | { add: string; isNotice?: true }
 
 const CIPHER = 'aes-256-gcm'
 const [NONCE, TAG] = [12, 16]
@@ -17,10 +17,14 @@ export function sealed(items: readonly EditedItem[], from: number, chain: readon
   const own = items.slice(from)
   if (own.every((item) => typeof item === 'number')) return own as number[]
   const nexts = nextsOf(items, chain.length - 1)
-  return own.map((item, n) => {
+  return own.map((item, n): Sealed => {
     const next = nexts[from + n] as number
     if (typeof item === 'number') return item
-    return isEdited(item) ? [item[0], locked(item[1], chain[next + 1])] : { ...item, add: locked(item.add, chain[next]) }
+    if (isEdited(item)) {
+      const edit = locked(item[1], chain[next + 1])
+      return lacksParts(item) ? [item[0], edit, true] : [item[0], edit]
+    }
+    return { ...item, add: locked(item.add, chain[next]) }
   })
 }
 
@@ -30,7 +34,7 @@ export function sealed(items: readonly EditedItem[], from: number, chain: readon
  */
 export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): EditedItem[] | undefined {
   const nexts = nextsOf(items as readonly EditedItem[], count)
-  const whole = wholeLength(items as readonly EditedItem[], count, length)
+  const whole = wholeLength(items as readonly EditedItem[], count, length, (item) => (item as readonly unknown[])[2] === true)
   try {
     const own = items.flatMap((item, n): EditedItem[] => {
       const next = nexts[n] as number

@@ -106,21 +106,21 @@ export function cutItems(items: readonly EditedItem[], count: number, length: nu
 /**
  * How many of the first `length` elements go out in the form of the whole list of `count`. Elements that are removed are
  * summarized in the one before them, so they are cut off only together, with that one. The last of them may be a part of the
- * next element: the result of a removed call, with words of the user behind it.
+ * next element: the result of a removed call, with words of the user behind it. `lacks` tells that of an item.
  */
-export function wholeLength(items: readonly EditedItem[], count: number, length: number): number {
+export function wholeLength(items: readonly EditedItem[], count: number, length: number, lacks = lacksParts): number {
   let last = -1
   for (const item of items) {
     const place = placeOf(item)
     if (place === undefined) continue
-    if (place >= length) return (place > length || lacksParts(item)) && place > last + 1 ? Math.max(last, 0) : length
+    if (place >= length) return (place > length || lacks(item)) && place > last + 1 ? Math.max(last, 0) : length
     last = place
   }
   return count > length && count > last + 1 ? Math.max(last, 0) : length
 }
 
 /** True if an element goes out without one of its first parts. */
-function lacksParts(item: EditedItem): boolean {
+export function lacksParts(item: EditedItem): boolean {
   if (!isEdited(item) || !('fields' in item[1])) return false
   return Object.values(item[1].fields).some((edit) => edit !== null && 'items' in edit && edit.items.some((part, at) => (placeOf(part) ?? at) > at))
 }
