@@ -156,11 +156,14 @@ function isSuffix(now: readonly string[], then: readonly string[]): boolean {
   return from >= 0 && now.every((signature, index) => signature === then[from + index])
 }
 
-/** The refusal of a request with a system message before a user's message; undefined for any other. */
+/**
+ * The refusal of a request with a system message before a user's message; undefined for any other. Pi 1.6.0 sends several system
+ * messages in a row: one with tools, one with the effort.
+ */
 export function misplacedSystem({ api, body }: Pick<ModelRequest, 'api' | 'body'>): string | undefined {
   if (api !== 'anthropic-messages') return undefined
   const roles = (body.messages as any[]).map(({ role }) => role)
-  const at = roles.findIndex((role, n) => role === 'system' && n + 1 < roles.length && roles[n + 1] !== 'assistant')
+  const at = roles.findIndex((role, n) => role === 'system' && n + 1 < roles.length && roles[n + 1] !== 'assistant' && roles[n + 1] !== 'system')
   return at < 0 ? undefined : `messages.${at}: role 'system' must precede an 'assistant' message or end the array`
 }
 
