@@ -20,7 +20,7 @@ const COMMANDS = ['npm test -- --run store', 'rg -n "retry" src', 'git diff --st
 /** A session with calls behind it. `isUsual`: outputs stay as long as they do by default. */
 async function used(calls: number, isUsual = false): Promise<{ gateway: Gateway; loop: AnthropicLoop }> {
   const server = await startModelServer(() => 'ok')
-  const { gateway } = await gatewayTo(server.url, isUsual ? { open: { store: { kind: 'memory' } } } : {})
+  const { gateway } = await gatewayTo(server.url, { cwd: '/home/dev/shop', ...(isUsual && { open: { store: { kind: 'memory' } } }) })
   const other = new AnthropicLoop(gateway, 'session-0')
   await other.prompt('Which tests cover the journal?')
   for (let n = 0; n < 8; n += 1) await other.call('Bash', { command: COMMANDS[n] }, long(`o${n}`, 60))
@@ -38,6 +38,7 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
     await browser.open(gateway.pageUrl as string)
     await browser.until(`document.querySelectorAll('#calls tr').length === 25`)
     expect(await browser.value(`document.getElementById('live').textContent`)).toBe('live')
+    expect(await browser.value(`document.querySelector('#sessions time').textContent`)).toMatch(/^just now$|minutes? ago$/)
 
     // The first stops of Tab: the link that skips, then the sessions.
     await browser.press('Tab')

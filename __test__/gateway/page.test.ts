@@ -117,6 +117,9 @@ describe('the page', () => {
     const { regions, lists } = await shown(gateway)
     expect(lists.sessions.order).toEqual(['claude-code:session-1'])
     expect(lists.sessions.rows['claude-code:session-1']).toContain('find &#60;b&#62;the&#60;/b&#62; bug')
+    // Agent, age, the user's words, the folder's name and the name that commands take.
+    expect(lists.sessions.rows['claude-code:session-1']).toMatch(/<b>Claude Code<\/b> <time data-at="\d+">[\d:]+<\/time><span>find [^]* bug<\/span><small>[\w-]+, session, 31 calls/)
+    expect(regions.head).toContain('<code title="claude-code:session-1">claude-code:session</code>')
     expect(lists.calls.order).toEqual(Array.from({ length: 31 }, (_, n) => String(31 - n)))
     const { rolls, calls } = gateway.ledger.sessions[0]!
     expect(rolls.length).toBeGreaterThan(0)

@@ -91,6 +91,8 @@ export interface SessionSums {
   calls: Call[]
   /** The first words of the user. */
   prompt: string
+  /** The folder that the agent works in; empty if it is not known. */
+  folder: string
   /** Milliseconds since the epoch. */
   lastAt: number
 }
@@ -157,6 +159,7 @@ export class BillLedger {
     const state = this.#state(session, entry)
     state.requests += 1
     state.lastAt = this.#now()
+    state.folder = conversation?.cwd ?? state.folder
     if (!isAside) state.lifetime = entry.lifetime
     const { answered, status } = outcome
     if (status !== 200) state.failures += 1
@@ -197,7 +200,7 @@ export class BillLedger {
     if (state === undefined) {
       const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, answers: 0, isPriced: true, isPlan: sender.isPlan === true, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
       const last = { account: new PlainAccount(), cache: new CacheAccount(), rolling: undefined }
-      state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
+      state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), folder: '', ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
       this.#early.delete(session)
       this.#sessions.set(session, state)

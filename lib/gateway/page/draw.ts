@@ -1,5 +1,6 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
-import { escape, heldText, lineChart, ROLL_REASONS, savingText, tokens } from '../../ui/index.ts'
+import { basename } from 'node:path'
+import { escape, heldText, lineChart, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
 import { changeRows, changesText } from './changes.ts'
 import { hostTitle } from '../../host-tools/index.ts'
 import type { HostName } from '../../host-tools/index.ts'
@@ -24,11 +25,12 @@ const MOST_BREAKS = 30
 
 /** Draws everything. `selected` is undefined before the first request, `look` if no conversation of the session is open. */
 export function draw(sessions: readonly SessionSums[], selected: SessionSums | undefined, look: Look | undefined): PageView {
-  const regions = { totals: totals(sessions), ...(selected === undefined ? nothing() : sessionRegions(selected, look)) }
+  const names = shortened(sessions.map(({ session }) => session))
+  const regions = { totals: totals(sessions), ...(selected === undefined ? nothing() : sessionRegions(selected, look, names.get(selected.session) ?? selected.session)) }
   return {
     regions,
     lists: {
-      sessions: sessions.toReversed().map((one) => [one.session, sessionRow(one, one.session === selected?.session)]),
+      sessions: sessions.toReversed().map((one) => [one.session, sessionRow(one, names.get(one.session) ?? one.session, one.session === selected?.session)]),
       outputs: (look?.outputs ?? []).map((one) => [one.object, outputRow(one)]),
       changes: changeRows(look),
       calls: (selected?.calls ?? []).toReversed().map((call) => [String(call.number), callRow(call, selected?.isPlan === true)]),
@@ -41,8 +43,8 @@ function nothing(): Record<string, string> {
   return { head: waiting, figures: '', chart: '', window: '', seen: '', rolls: '', breaks: '' }
 }
 
-function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
-  return { head: head(selected, look), figures: figures(selected, look), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
+function sessionRegions(selected: SessionSums, look: Look | undefined, name: string): Record<string, string> {
+  return { head: head(selected, look, name), figures: figures(selected, look), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -53,11 +55,13 @@ function totals(sessions: readonly SessionSums[]): string {
   return `${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`
 }
 
-function sessionRow(sums: SessionSums, isSelected: boolean): string {
-  const { session, host, prompt, requests, isHeldOut, lastAt } = sums
+/** A session in the list. `name` is the short one, which commands take. */
+function sessionRow(sums: SessionSums, name: string, isSelected: boolean): string {
+  const { session, host, prompt, folder, requests, isHeldOut, lastAt } = sums
   const saved = isHeldOut ? 'held out' : savedText(accountShown(sums))
-  const name = prompt === '' ? session.slice(session.indexOf(':') + 1) : prompt
-  return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time>${clock(lastAt)}</time><span>${escape(name)}</span><small>${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
+  const id = name.slice(name.indexOf(':') + 1)
+  const about = [basename(folder), prompt === '' ? '' : id].filter((part) => part !== '').map((part) => `${escape(part)}, `)
+  return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time data-at="${lastAt}">${clock(lastAt)}</time><span>${escape(prompt === '' ? id : prompt)}</span><small>${about.join('')}${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
 }
 
 function savedText(account: Savings): string {
@@ -66,10 +70,10 @@ function savedText(account: Savings): string {
   return Math.abs(share) < 0.005 ? 'nothing saved yet' : savingText(share, percent)
 }
 
-function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Look | undefined): string {
+function head({ session, host, model, prompt, folder, isHeldOut }: SessionSums, look: Look | undefined, name: string): string {
   const held = isHeldOut ? '<p class="note">This session is held out: it goes out unedited, to be compared with the others.</p>' : ''
   const closed = look === undefined && !isHeldOut ? '<p class="note">No conversation of this session is open. Its figures stay until the gateway ends.</p>' : ''
-  return `<h2>${escape(prompt === '' ? session : prompt)}</h2><p class="dim">${escape(hostTitle(host as HostName))}, ${escape(model === '' ? 'model without a name' : model)}, <code>${escape(session)}</code></p>${held}${closed}`
+  return `<h2>${escape(prompt === '' ? session : prompt)}</h2><p class="dim">${escape(hostTitle(host as HostName))}, ${escape(model === '' ? 'model without a name' : model)}${folder === '' ? '' : `, ${escape(folder)}`}, <code title="${escape(session)}">${escape(name)}</code></p>${held}${closed}`
 }
 
 function figures(sums: SessionSums, look: Look | undefined): string {

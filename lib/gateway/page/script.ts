@@ -53,8 +53,21 @@ function show({ regions, lists }) {
   for (const [id, html] of Object.entries(regions)) at(id).innerHTML = html
   for (const [id, news] of Object.entries(lists)) patch(at(id), news)
   if (lists.outputs) hide()
+  ages()
   if (before !== undefined && document.activeElement === document.body) find(before)?.focus({ preventScroll: true })
 }
+
+/** Says how long ago what has a time was, in place of the time of day. */
+function ages() {
+  for (const time of document.querySelectorAll('time[data-at]')) {
+    const minutes = Math.floor((Date.now() - time.dataset.at) / 60000)
+    const [count, unit] = minutes < 1 ? [] : minutes < 60 ? [minutes, 'minute'] : minutes < 2880 ? [Math.floor(minutes / 60), 'hour'] : [Math.floor(minutes / 1440), 'day']
+    if (!time.title) time.title = time.textContent
+    const age = unit === undefined ? 'just now' : count + ' ' + unit + (count === 1 ? '' : 's') + ' ago'
+    if (time.textContent !== age) time.textContent = age
+  }
+}
+setInterval(ages, 15000)
 
 /** Changes only the rows that are new or different, so that what is being read stays where it is. */
 function patch(list, { order, rows }) {
