@@ -8,6 +8,7 @@ import type { TestSpecification } from 'vitest/node'
  */
 const SLOW = [
   'cli/names', // cli: the same commands
+  'cli/one-name', // session-names
   'cli/outcome', // pi/life, cli
   'cli/sentences', // docs/errors.md by errors, cli
   'cli/usage', // usage

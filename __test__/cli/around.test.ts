@@ -83,7 +83,7 @@ function copies(count: number): string {
 
 /** Looks with limits that end the sums, or all, after some looks. */
 async function looked(path: string, limits: Partial<Limits> = {}, gatewayFile?: string): Promise<Found> {
-  return estimated([{ agent: 'Claude Code', command: 'claude', path }], gatewayFile, { isReadingOver: () => false, isOver: () => false, progress: () => {}, ...limits })
+  return estimated([{ agent: 'Claude Code', host: 'claude-code', command: 'claude', path }], gatewayFile, { isReadingOver: () => false, isOver: () => false, progress: () => {}, ...limits })
 }
 
 describe('the estimate', () => {

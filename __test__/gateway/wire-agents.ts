@@ -72,7 +72,7 @@ export const AGENTS: Record<string, WireAgent> = {
   },
 }
 
-/** Holds a conversation through a gateway: so many prompts with so many calls each, from number `from` on. Returns the messages. */
+/** Holds a conversation through a gateway: some prompts with some calls each, from number `from` on. Returns the messages. */
 export async function talk(gateway: { url: string }, agent: WireAgent, { prompts = 12, calls = 4, messages = [] as object[], from = 0 } = {}): Promise<object[]> {
   const { path, headers, body, list } = WIRES[agent.wire]
   const send = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { copied, withFolder } from '../core/index.ts'
 import { forgetForms } from '../gateway/index.ts'
 import { secretLine } from './doctor.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
-import { objectOf, sessionOf } from './objects.ts'
+import { objectOrSessionOf, sessionOf } from './objects.ts'
 import { asStored, inStore } from '../native/index.ts'
 import { ownedStoreOf, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
@@ -27,7 +27,8 @@ erased, too. If the command is interrupted, run it again.
 
 ${STORE_HELP}
   --id ID               all versions of an object; a short name (673a446c) or a
-                        beginning will do, of a short name at least four digits
+                        beginning will do, of a short name at least four digits;
+                        or a session, as --session
   --path PATH           all versions of a file
   --session ID          a session: its prompt, its chat, and what only it has
                         seen
@@ -72,7 +73,7 @@ export async function forget(args: string[]): Promise<number> {
     throw new UsageError('name what to forget: --id, --path, --session, --text, --text-file or --secrets')
   const store = ownedStoreOf(values.store)
   const wanted: Forgetting[] = [
-    ...(await each(ids, (id) => objectOf(store, id))).map((id) => ({ id })),
+    ...(await each(ids, (id) => objectOrSessionOf(store, id))),
     ...(await each(paths, (path) => fileOf(store, path))).map((path) => ({ path })),
     ...(await each(sessions, (session) => sessionOf(store, session))).map((sessionId) => ({ sessionId })),
     ...texts.map((text) => ({ text })),

@@ -34,8 +34,8 @@ What the model was sent
                         and what was lost of its reasoning. A negative N counts
                         from the last call, -1, and shows in words what was
                         replaced, shortened, removed and added. Needs --session
-                        or --pi-session. Of a session of the gateway the store
-                        has the last request: -1.
+                        or --pi-session. The store has the last request of a
+                        session of the gateway: -1.
   --changes, --json     with any N: in words; as JSON
   --pi-session FILE     Pi's session file (default: the one of --session in Pi's
                         own folder)

@@ -4,18 +4,18 @@ import type { Version } from '../../index.js'
 import { bounded, changedLines, countOf, plain, shortName, shown, when } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { only, textOf, whyOf } from './look.ts'
-import { objectOf, ownerLine, ownerOf } from './objects.ts'
+import { ownerLine, ownerOf, shownOf } from './objects.ts'
 import { paged } from './pager.ts'
 import { inStore } from '../native/index.ts'
 import { reading, STORE_HELP } from './store.ts'
 
-export const LOG_HELP = `pi-context-manager log [options] ID|PATH
+export const LOG_HELP = `pi-context-manager log [options] ID|PATH|SESSION
 
 Lists the versions of an object, newest first, each with what it changed, like
 "git log -p", after its agent and its session. A long change or line shows only
 its beginning; "show ID@TX" prints all of a version. ID is an object's ID
 or its short name (673a446c), or a beginning of either that no other object has
-(four digits of a short name at least).
+(four digits of a short name at least). SESSION is its conversation.
 
 ${STORE_HELP}
   --limit N             at most N versions
@@ -37,7 +37,7 @@ export async function log(args: string[]): Promise<number> {
   const limit = countOf('limit', values.limit, Number.MAX_SAFE_INTEGER, 1)
   const given = only(positionals, 'log')
   return reading(values.store, async (store) => {
-    const id = await objectOf(store, given)
+    const id = await shownOf(store, given)
     const versions = await inStore(store.options, (opened) => opened.history(id))
     const first = Math.max(0, versions.length - limit)
     const owner = await ownerOf(store.options, id)
@@ -69,7 +69,7 @@ function isHashOnly({ document, erased }: Version): boolean {
 }
 
 function sizeOf(version: Version): string {
-  const text = version.document.content
+  const text = version.document.type === 'chat' ? textOf(version) : version.document.content
   if (version.erased !== undefined) return plain(`erased ${when(version.erased.at)}, ${version.erased.why}`)
   return typeof text === 'string' ? `${Buffer.byteLength(text)} bytes` : `no text${plain(whyOf(version))}`
 }

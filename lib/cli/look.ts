@@ -6,6 +6,7 @@ import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { asStored, inStore, native } from '../native/index.ts'
 import { hostOfSession, hostTitle } from '../host-tools/index.ts'
 import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, tokens, UsageError, when } from '../ui/index.ts'
+import { chatText } from '../inspect/index.ts'
 import type { Sum } from '../usage/index.ts'
 import { Bills } from './bills.ts'
 import { DONE, exitHelp } from './exit.ts'
@@ -19,9 +20,10 @@ import { billsBeside, reading, STORE_HELP } from './store.ts'
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
 Lists the sessions of a store, newest first: when it was last written, its ID,
-its agent, its turns and its folder, then the first prompt. Of sessions of Pi and
-of the gateway it also says what was paid and what the context manager saved. In
-a terminal it is a list to choose from, with a filter; what is chosen is printed.
+its agent, its turns and its folder, then the first prompt. For sessions of Pi
+and of the gateway it also says what was paid and what the context manager
+saved. In a terminal it is a list to choose from, with a filter; what is chosen
+is printed.
 
 ${STORE_HELP}
   --project DIR         only sessions that worked in this folder or below it
@@ -44,13 +46,14 @@ ${STORE_HELP}
 
 ${exitHelp('nothing was found')}`
 
-export const SHOW_HELP = `pi-context-manager show [options] ID[@TX]
+export const SHOW_HELP = `pi-context-manager show [options] ID[@TX]|SESSION
 
 Prints the text of an object: of its newest version, or of the one after
 transaction TX as "search" and "log" name it; in a terminal, its agent and its
 session first. ID is an object's ID or its short name (673a446c), a beginning of
 either that no other object has (four digits of a short name at least), or the
-path of a file.
+path of a file. SESSION prints a conversation, with the short names of its
+outputs.
 
 ${STORE_HELP}
   --lines FIRST-LAST    only these lines
@@ -232,10 +235,11 @@ export async function show(args: string[]): Promise<number> {
   })
 }
 
-/** Returns the text of a version for people: a chat or session has no text itself, and shows its fields. */
+/** Returns the text of a version for people: of a chat what was said and called, of a session its fields. */
 export function textOf({ document }: Version): string | undefined {
+  if (document.type === 'chat') return chatText(document)
   if (typeof document.content === 'string') return document.content
-  if (document.type !== 'chat' && document.type !== 'session') return undefined
+  if (document.type !== 'session') return undefined
   return JSON.stringify(document, null, 2)
 }
 

@@ -5,7 +5,7 @@ import { hostOfSession, hostTitle } from '../host-tools/index.ts'
 import type { HostName } from '../host-tools/index.ts'
 import { asStored, inStore } from '../native/index.ts'
 import type { NamedStore } from './store.ts'
-import { NotFound, UsageError } from '../ui/index.ts'
+import { NotFound, shortName, UsageError } from '../ui/index.ts'
 
 /** The object with an ID, the beginning of an ID, a short name or a file's path. Throws {@link NotFound}, {@link UsageError}. */
 export async function objectOf({ options, name: store }: NamedStore, name: string): Promise<string> {
@@ -17,11 +17,27 @@ export async function objectOf({ options, name: store }: NamedStore, name: strin
   return id
 }
 
+/** The same; the name of a session is its conversation. */
+export async function shownOf(store: NamedStore, name: string): Promise<string> {
+  const object = await orNone(() => objectOf(store, name))
+  if (object !== undefined) return object
+  const session = await orNone(() => sessionOf(store, name))
+  // The first error also says where to look for objects.
+  return session === undefined ? objectOf(store, name) : `chat:${session}`
+}
+
+/** The object with a name, or the session with it. Throws {@link NotFound}, {@link UsageError}. */
+export async function objectOrSessionOf(store: NamedStore, name: string): Promise<{ id: string } | { sessionId: string }> {
+  const id = await shownOf(store, name)
+  const isNamed = id.startsWith('chat:') && !name.startsWith('chat:') && shortName(id) !== name
+  return isNamed ? { sessionId: id.slice('chat:'.length) } : { id }
+}
+
 /** The same with a version: `ID@TX`. A file's own name may end so. */
 export async function versionOf(store: NamedStore, name: string): Promise<{ id: string; tx?: number }> {
   const [, object = '', tx] = /^(.+)@(\d+)$/s.exec(name) ?? []
-  if (tx === undefined || (await named(store.options, name)).length > 0) return { id: await objectOf(store, name) }
-  return { id: await objectOf(store, object), tx: Number(tx) }
+  if (tx === undefined || (await named(store.options, name)).length > 0) return { id: await shownOf(store, name) }
+  return { id: await shownOf(store, object), tx: Number(tx) }
 }
 
 /** The session whose ID this is, or begins so. Throws {@link NotFound}, {@link UsageError}. */
@@ -60,6 +76,16 @@ interface Owner {
 /** An owner in a line. */
 export function ownerLine({ session, host, folder }: Owner): string {
   return `${hostTitle(host)}  session ${session}${folder === undefined ? '' : `  ${folder}`}`
+}
+
+/** The result of a search; undefined if it finds nothing. A name that may be several is an error. */
+async function orNone(find: () => Promise<string>): Promise<string | undefined> {
+  try {
+    return await find()
+  } catch (error) {
+    if (error instanceof NotFound || (error instanceof UsageError && error.message.includes(' is too short for a name'))) return undefined
+    throw error
+  }
 }
 
 const SESSION = 'session:'

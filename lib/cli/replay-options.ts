@@ -9,7 +9,7 @@ import { ratioPrices } from '../recordings/index.ts'
 import { exitHelp } from './exit.ts'
 import { countOf, numberOf, suggestion, UsageError } from '../ui/index.ts'
 
-export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
+export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER|SESSION...
 
 Shows what the context manager would have sent, cost and saved on recorded
 sessions, next to other policies, on the cache that each session had: its
@@ -21,6 +21,8 @@ nothing is sent anywhere, and no file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them
+  SESSION...            sessions in the agents' own folders, by the names that
+                        "sessions", "usage" and this command show
   --all                 the sessions of Pi, Claude Code, Codex and Gemini CLI
 
 What to compare
@@ -31,8 +33,7 @@ What to compare
                         "recorded" is what was sent, "pi" is plain Pi,
                         "chosen-lifetime" also chooses how long Anthropic
                         keeps what it caches, "bound" is the lowest cost any
-                        policy can reach. "sections" is slow
-                        on long sessions.
+                        policy can reach. "sections" is slow on long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables

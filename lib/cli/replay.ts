@@ -26,6 +26,7 @@ import { allSessionFiles, LeftOut, NotReplayable, openRecording } from '../recor
 import type { Charged, PaidCall, Problem, Saved } from '../recordings/index.ts'
 import { chargesOf, folderNames, notedCalls, NotedCalls, usedFolders } from '../usage/index.ts'
 import { DONE, NONE } from './exit.ts'
+import { pathsNamed } from './session-file.ts'
 import { billsBeside } from './store.ts'
 import { described, optionsOf, parse, scaleOf } from './replay-options.ts'
 import type { Scale } from './replay-options.ts'
@@ -37,7 +38,7 @@ export async function replay(args: string[]): Promise<number> {
   const scale = scaleOf(values)
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
   const used = values.all === true ? usedFolders().map(({ path }) => path) : []
-  const paths = [...positionals, ...used]
+  const paths = [...(await pathsNamed(positionals)), ...used]
   if (paths.length === 0) throw new UsageError(values.all === true ? `there are no sessions in ${folderNames()}; name a file or folder, or use an agent first` : 'replay needs a session file, a folder, or --all')
   const run = new Run(options, scale, values.check !== undefined || values['save-baseline'] !== undefined, values.policies !== undefined)
   const files = await run.find(paths, used)

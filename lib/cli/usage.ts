@@ -34,9 +34,10 @@ import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
 import { asStored, inStore } from '../native/index.ts'
+import { pathsNamed } from './session-file.ts'
 import { billsBeside, reading, STORE_HELP } from './store.ts'
 
-export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER...]
+export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER|SESSION...]
 
 Shows what your sessions cost, and what the context manager saved, by day,
 project, model or session. Costs are those that the session files have, else
@@ -80,7 +81,7 @@ export async function usage(args: string[]): Promise<number> {
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
-  const files = positionals.length > 0 ? await filesOf(positionals) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
+  const files = positionals.length > 0 ? await filesOf(await pathsNamed(positionals)) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
   const lifetimes = new LifetimeSums()

@@ -1,4 +1,5 @@
 /** The contents of a store and of a session, for people. Other folders import only this file. */
+export { chatText } from './chat-text.ts'
 export { contentsOf } from './contents.ts'
 export type { Contents, ObjectSummary } from './contents.ts'
 export { begin, END, sessionParts } from './page.ts'

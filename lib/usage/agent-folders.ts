@@ -8,6 +8,8 @@ import { idInName, piSessionFolder, sessionFiles } from '../recordings/index.ts'
 export interface AgentFolder {
   /** The agent's name as people write it. */
   agent: string
+  /** The agent's name before the IDs of the gateway's sessions: `claude-code`. */
+  host: string
   /** The command that starts it. */
   command: string
   /** The folder of its sessions. */
@@ -19,10 +21,10 @@ export function agentFolders(env: NodeJS.ProcessEnv = process.env): [AgentFolder
   const home = homedir()
   const set = (name: string, usual: string): string => (env[name] === undefined || env[name] === '' ? join(home, usual) : (env[name] as string))
   return [
-    { agent: 'Pi', command: 'pi', path: piSessionFolder() },
-    { agent: 'Claude Code', command: 'claude', path: join(set('CLAUDE_CONFIG_DIR', '.claude'), 'projects') },
-    { agent: 'Codex', command: 'codex', path: join(set('CODEX_HOME', '.codex'), 'sessions') },
-    { agent: 'Gemini CLI', command: 'gemini', path: join(set('GEMINI_CLI_HOME', ''), '.gemini', 'tmp') },
+    { agent: 'Pi', host: 'pi', command: 'pi', path: piSessionFolder() },
+    { agent: 'Claude Code', host: 'claude-code', command: 'claude', path: join(set('CLAUDE_CONFIG_DIR', '.claude'), 'projects') },
+    { agent: 'Codex', host: 'codex', command: 'codex', path: join(set('CODEX_HOME', '.codex'), 'sessions') },
+    { agent: 'Gemini CLI', host: 'gemini-cli', command: 'gemini', path: join(set('GEMINI_CLI_HOME', ''), '.gemini', 'tmp') },
   ]
 }
 
@@ -68,12 +70,13 @@ function isProgram(path: string): boolean {
 /** The part of an ID that Gemini CLI's files have. */
 const GEMINI_ID = /^[0-9a-f]{8}$/
 
-/** The session files in these folders whose ID is, or begins with, a name: by ID. */
-export async function filesOfSession(folders: readonly AgentFolder[], given: string): Promise<Map<string, string>> {
+/** The session files in these folders whose ID is, or begins with, a name: by ID. The agent's name may stand before it. */
+export async function filesOfSession(folders: readonly AgentFolder[], name: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
+  const [, agent, given = name] = /^([a-z-]+):([^:]+)$/.exec(name) ?? []
   if (given === '') return found
-  for (const { path } of folders) {
-    if (!existsSync(path)) continue
+  for (const { path, host } of folders) {
+    if (!existsSync(path) || (agent !== undefined && agent !== host)) continue
     for await (const file of sessionFiles(path, () => {})) {
       const id = idInName(file)
       // Gemini CLI's files have the beginning of the ID only.
