@@ -8,18 +8,19 @@ const HOUR = { head: '1h', conversation: '1h' } as const
 const SHORT = { head: '5m', conversation: '5m' } as const
 const MIXED = { head: '1h', conversation: '5m' } as const
 
-type Step = { minutes: number } & Partial<LifetimeMoment> & { written?: number }
+/** `prompt`: tokens of the request, where a roll has made it shorter; `found`: those that its cache had. */
+type Step = { minutes: number } & Partial<LifetimeMoment> & { written?: number; prompt?: number; found?: number }
 
 /** The lifetimes of requests at these minutes; an answer says that what it wrote is kept as it was asked. */
 function run(option: LifetimeOption, base: Partial<LifetimeMoment>, steps: readonly Step[]): string[] {
   const own = new ConversationLifetimes(option)
   let prompt = 3_000
-  return steps.map(({ minutes, written = 2_000, ...step }, n) => {
+  return steps.map(({ minutes, written = 2_000, prompt: size, found = 0, ...step }, n) => {
     const moment = { at: minutes * MINUTE, asked: SHORT, isNew: n === 0, isBound: false, systemTokens: 3_000, read: 0.1, slackTokens: 5_000, ...base, ...step }
     const chosen = own.next(moment, 2 * n + 1)
-    prompt += written
+    prompt = size ?? prompt + written
     const isShort = (chosen ?? moment.asked).conversation === '5m'
-    own.answered({ fiveMinutes: isShort ? written : 0, hour: (isShort ? 0 : written) + (n === 0 && (chosen ?? moment.asked).head === '1h' ? 3_000 : 0), prompt, read: 0 })
+    own.answered({ fiveMinutes: isShort ? written : 0, hour: (isShort ? 0 : written) + (n === 0 && (chosen ?? moment.asked).head === '1h' ? 3_000 : 0), prompt, read: found })
     return chosen === undefined ? 'client' : `${chosen.head} ${chosen.conversation}${chosen.hourUntil > 0 ? ` until ${chosen.hourUntil}` : ''}`
   })
 }
@@ -39,7 +40,10 @@ describe('the rule of lifetimes', () => {
     ['client', 'client', { asked: HOUR }, at(0, 1), ['client', 'client']],
     ['5m', '5m', { asked: HOUR }, at(0, 1), ['5m 5m', '5m 5m']],
     ['1h', '1h', {}, at(0, 1), ['1h 1h', '1h 1h']],
-    ['a bound model stays on the hour until five minutes lead, and what was written on it keeps it', 'auto', { asked: HOUR, isBound: true }, [...at(0, 1).map((step) => ({ ...step, written: 15_000 })), ...at(2, 3)], ['1h 1h', '1h 1h', '1h 5m until 3', '1h 5m until 3']],
+    ['a bound model stays on the hour until five minutes lead, and what was written on it keeps it', 'auto', { asked: HOUR, isBound: true }, at(0, 1, 2, 3, 4).map((step) => ({ ...step, written: 15_000, prompt: 20_000 })), ['1h 1h', '1h 1h', '1h 1h', '1h 5m until 5', '1h 5m until 5']],
+    ['the lead has to pay for what a pause may cost', 'auto', { asked: HOUR, isBound: true }, at(0, 1, 2, 3, 4).map((step) => ({ ...step, written: 15_000, prompt: 60_000 })), ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 1h']],
+    ['a conversation that an hour has kept over a pause speaks for the hour', 'auto', { asked: HOUR, isBound: true }, [...at(0, 1, 2).map((step) => ({ ...step, written: 12_000, prompt: 20_000 })), { minutes: 20, written: 2_000, prompt: 20_000, found: 18_000 }, { minutes: 21 }], ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 1h']],
+    ['one that was lost in spite of the hour speaks against it', 'auto', { asked: HOUR, isBound: true }, [...at(0, 1, 2).map((step) => ({ ...step, written: 12_000, prompt: 20_000 })), { minutes: 20, written: 17_000, prompt: 20_000, found: 3_000 }, { minutes: 21 }], ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 5m until 7']],
     ['a pause takes the lead away', 'auto', { asked: HOUR, isBound: true }, [{ minutes: 0, written: 30_000 }, { minutes: 20, written: 30_000 }, { minutes: 50 }], ['1h 1h', '1h 1h', '1h 1h']],
   ]
   test.each(rows)('%s', (_, option, base, steps, chosen) => {

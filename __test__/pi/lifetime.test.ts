@@ -129,7 +129,7 @@ async function pi(context: object, env: Record<string, string>, isAnthropic: boo
   if (!isAnthropic) return setting
   models.providers.rig.baseUrl = 'https://api.anthropic.com'
   writeFileSync(file, JSON.stringify(models))
-  // Pi brings its own `fetch`, so what it sets is wrapped, too.
+  // Pi brings its own `fetch`, so what it sets is wrapped as well.
   const redirect = `let send = globalThis.fetch
     const own = (to, ...more) => send(String(to).replace('https://api.anthropic.com', ${JSON.stringify(own)}), ...more)
     Object.defineProperty(globalThis, 'fetch', { get: () => own, set: (other) => { if (other !== own) send = other } })`

@@ -80,7 +80,13 @@ const HOUR_PREMIUM = LIFETIME_WRITE['1h'] - LIFETIME_WRITE['5m']
 /** The price of writing for five minutes, in fresh tokens. */
 const SHORT_WRITE = LIFETIME_WRITE['5m']
 
-/** On bound models, a client on an hour stays there until five minutes would have been cheaper by this number of fresh tokens. */
+/** The share of pauses of five minutes to an hour that a conversation on an hour outlives: others lose it all the same (`cache-odds.ts`). */
+const PAUSE_KEPT = 0.75
+
+/** The share of the last prompt's conversation from which on an answer counts as having found it. */
+const FOUND = 0.5
+
+/** On bound models, a client on an hour stays there until five minutes would have been cheaper by at least this number of fresh tokens. */
 const LEAD_TOKENS = 20_000
 
 /** The lifetimes of one conversation. */
@@ -92,6 +98,8 @@ export class ConversationLifetimes {
   #pauses = 0
   /** By how much five minutes would have been cheaper for the conversation, in fresh tokens. */
   #lead = 0
+  /** The pause before the request that is being chosen for. */
+  #pause: Last['pause']
   /** The savings of the choices against the client's own markers, in fresh tokens. */
   #saved = 0
   /** The lifetime that the provider gives, whatever the markers ask for. */
@@ -110,7 +118,7 @@ export class ConversationLifetimes {
     const choice = this.#option === 'auto' ? this.#chosen(moment) : fixed(this.#option)
     const isHeadNew = this.#last?.choice.head !== choice.head
     this.#count(moment, choice)
-    this.#last = { at, choice, messages, prompt: this.#last?.prompt ?? 0, systemTokens: moment.systemTokens, isHeadNew, isHour: asked.conversation === '1h' }
+    this.#last = { at, choice, messages, prompt: this.#last?.prompt ?? 0, systemTokens: moment.systemTokens, isHeadNew, isHour: asked.conversation === '1h', pause: this.#pause }
     return choice
   }
 
@@ -140,6 +148,9 @@ export class ConversationLifetimes {
     if (last === undefined || this.#given !== undefined) return
     const { choice, systemTokens, isHeadNew } = last
     this.#lead += HOUR_PREMIUM * Math.max(0, fiveMinutes + hour - (isHeadNew ? systemTokens : 0))
+    // An hour that was paid for tells whether it outlived the pause.
+    const { pause } = last
+    if (pause !== undefined && pause.wasHour) this.#lead += pause.spared * (PAUSE_KEPT - (read - systemTokens >= FOUND * pause.tokens ? 1 : 0))
     if (last.isHour && choice.conversation === '5m') this.#saved += HOUR_PREMIUM * fiveMinutes
     this.#last = { ...last, prompt }
     if (hour > 0 && choice.head === '5m') this.#given = '1h'
@@ -167,9 +178,13 @@ export class ConversationLifetimes {
     const last = this.#last
     const gap = last === undefined ? undefined : at - last.at
     const isPause = gap !== undefined && gap > FIVE_MINUTES_MS && gap <= HOUR_MS
+    this.#pause = undefined
     if (isPause) {
       this.#pauses += 1
-      this.#lead -= (SHORT_WRITE - read) * Math.max(0, last === undefined ? 0 : last.prompt - systemTokens)
+      const tokens = Math.max(0, last === undefined ? 0 : last.prompt - systemTokens)
+      const spared = (SHORT_WRITE - read) * tokens
+      this.#lead -= PAUSE_KEPT * spared
+      this.#pause = { tokens, spared, wasHour: last?.choice.conversation === '1h' }
     }
     if (asked.head !== '1h' && asked.conversation !== '1h') {
       if (last?.choice.head === '1h') return { ...last.choice }
@@ -179,13 +194,18 @@ export class ConversationLifetimes {
         : { head: '5m', conversation: '5m', hourUntil: 0, why: 'five minutes, as the client asks' }
     }
     if (!isBound) return { head: '1h', conversation: '5m', hourUntil: 0, why: 'system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes' }
-    return this.#leading(last, gap)
+    return this.#leading(last, gap, read)
   }
 
-  /** A bound model keeps text until the user speaks, so the hour pays for longer: until five minutes lead. */
-  #leading(last: Last | undefined, gap: number | undefined): Chosen {
+  /**
+   * A bound model keeps text until the user speaks, so the hour pays for longer: until five minutes lead by what a pause may cost.
+   * Then the conversation is lost, and written for an hour again.
+   */
+  #leading(last: Last | undefined, gap: number | undefined, read: number): Chosen {
+    const exposed = Math.max(0, last === undefined ? 0 : last.prompt - last.systemTokens)
+    const enough = Math.max(LEAD_TOKENS, PAUSE_KEPT * (SHORT_WRITE - read + HOUR_PREMIUM) * exposed)
     const isLiving = gap !== undefined && gap <= (last?.choice.conversation === '1h' ? HOUR_MS : FIVE_MINUTES_MS)
-    const isShort = this.#lead >= LEAD_TOKENS || (isLiving && last?.choice.conversation === '5m')
+    const isShort = this.#lead >= enough || (isLiving && last?.choice.conversation === '5m')
     if (!isShort) return { head: '1h', conversation: '1h', hourUntil: 0, why: 'an hour for all: on this model five minutes have not been cheaper so far' }
     const hourUntil = !isLiving ? 0 : last?.choice.conversation === '1h' ? last.messages : (last?.choice.hourUntil ?? 0)
     return { head: '1h', conversation: '5m', hourUntil, why: 'system and tools are kept for an hour; the conversation for five minutes, which are cheaper so far' }
@@ -211,6 +231,8 @@ interface Last {
   isHeadNew: boolean
   /** The client asked for an hour for the conversation. */
   isHour: boolean
+  /** A pause of five minutes to an hour before it: the conversation's tokens then, what an hour could spare, and whether they were on one. */
+  pause: { tokens: number; spared: number; wasHour: boolean } | undefined
 }
 
 /** The amount that the bound leaves over for the next choice, given the costs so far with us and without, in fresh tokens. */
