@@ -2,14 +2,15 @@
  * Measures the rule on the cache that each session had: what it costs beside what was sent (`recorded`), with the recorded lifetime
  * and with the lifetime chosen, and what it hides.
  *
- *   node lab/grid.mjs [--half even|odd] [--weights 3,9,...] [--read .1,.05] [--hours 0,1] [--bindings none,drops] [--write] FOLDER...
+ *   node lab/grid.mjs [--half even|odd] [--weights 3,9,...] [--read .1,.05] [--hours 0,1] [--bindings none,drops] [--kept FILE] [--write] FOLDER...
  *
  * Each folder is measured as it is recorded, with the product's weight of a missed use and with those of `--weights`, and then in
  * the cells of a grid: `--read` are prices of a cached token in fresh ones, `--hours` are 0 for clients on five minutes and 1 for
- * those on an hour, `--bindings` is what the provider does with reasoning behind a change. `--write` puts the table into
- * docs/economics.md. Needs the build.
+ * those on an hour, `--bindings` is what the provider does with reasoning behind a change. The grid takes hours: with `--kept` each
+ * row is kept in a file and not measured again, and rows of other cells in that file are part of the table. `--write` puts the table
+ * into docs/economics.md. Needs the build.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -27,10 +28,10 @@ const SHORT_WRITE = 1.25
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { half: { type: 'string' }, weights: { type: 'string' }, read: { type: 'string' }, hours: { type: 'string' }, bindings: { type: 'string' }, write: { type: 'boolean' } },
+  options: { half: { type: 'string' }, weights: { type: 'string' }, read: { type: 'string' }, hours: { type: 'string' }, bindings: { type: 'string' }, kept: { type: 'string' }, write: { type: 'boolean' } },
 })
 if (positionals.length === 0) {
-  console.error('usage: node lab/grid.mjs [--half even|odd] [--weights LIST] [--read LIST] [--hours LIST] [--bindings LIST] [--write] FOLDER...')
+  console.error('usage: node lab/grid.mjs [--half even|odd] [--weights LIST] [--read LIST] [--hours LIST] [--bindings LIST] [--kept FILE] [--write] FOLDER...')
   process.exit(2)
 }
 const listOf = (text) => (text === undefined ? [undefined] : text.split(','))
@@ -42,19 +43,26 @@ if (isGrid) {
   }
 }
 
-const rows = []
+const { kept } = values
+const rows = kept === undefined || !existsSync(kept) ? [] : readFileSync(kept, 'utf8').trim().split('\n').map((text) => JSON.parse(text))
 for (const folder of positionals) {
-  const sessions = await sessionsOf(folder)
+  let sessions
   for (const cell of cells) {
     const { read = 'own', hour, binding = 'own', weight = 'product' } = cell
     const lifetime = hour === undefined ? 'recorded' : hour === '1' ? 'an hour' : 'five minutes'
-    const row = await measure(sessions, cell)
-    rows.push([`${basename(folder)} (${sessions.list.length})`, lifetime, binding, read, weight, ...row])
-    console.error(rows.at(-1).join('  '))
+    const isKept = ([sessions, ...others]) => sessions.startsWith(`${basename(folder)} (`) && [lifetime, binding, read, weight].every((text, at) => others[at] === text)
+    if (rows.some(isKept)) continue
+    sessions ??= await sessionsOf(folder)
+    const row = [`${basename(folder)} (${sessions.list.length})`, lifetime, binding, read, weight, ...(await measure(sessions, cell))]
+    rows.push(row)
+    if (kept !== undefined) appendFileSync(kept, `${JSON.stringify(row)}\n`)
+    console.error(row.join('  '))
   }
 }
 const heads = ['sessions', 'client', 'reasoning', '`r`', 'weight', 'over `recorded`', 'dearest', 'strong, harm', 'lifetime chosen', 'dearest', 'strong, harm', 'above the bound']
 const line = (texts) => `| ${texts.join(' | ')} |`
+const order = [(row) => positionals.findIndex((folder) => row[0].startsWith(`${basename(folder)} (`)), (row) => ['recorded', 'an hour', 'five minutes'].indexOf(row[1]), (row) => row[2], (row) => -Number(row[3]), (row) => row[4]]
+rows.sort((one, other) => order.map((of) => [of(one), of(other)]).find(([left, right]) => left !== right && (left < right || left > right))?.reduce((left, right) => (left < right ? -1 : 1)) ?? 0)
 const table = [line(heads), line(heads.map((_, at) => (at < 3 ? '---' : '--:'))), ...rows.map(line)].join('\n')
 console.log(table)
 if (values.write) {
