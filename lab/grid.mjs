@@ -61,8 +61,12 @@ for (const folder of positionals) {
 }
 const heads = ['sessions', 'client', 'reasoning', '`r`', 'weight', 'over `recorded`', 'dearest', 'strong, harm', 'lifetime chosen', 'dearest', 'strong, harm', 'above the bound']
 const line = (texts) => `| ${texts.join(' | ')} |`
-const order = [(row) => positionals.findIndex((folder) => row[0].startsWith(`${basename(folder)} (`)), (row) => ['recorded', 'an hour', 'five minutes'].indexOf(row[1]), (row) => row[2], (row) => -Number(row[3]), (row) => row[4]]
-rows.sort((one, other) => order.map((of) => [of(one), of(other)]).find(([left, right]) => left !== right && (left < right || left > right))?.reduce((left, right) => (left < right ? -1 : 1)) ?? 0)
+/** The place of a row in the table: by folder, lifetime, binding, price and weight. */
+const placeOf = ([sessions, lifetime, binding, read, weight]) => {
+  const folder = positionals.findIndex((one) => sessions.startsWith(`${basename(one)} (`))
+  return [folder, ['recorded', 'an hour', 'five minutes'].indexOf(lifetime), binding, read === 'own' ? 0 : 1 - Number(read), weight].join(' ')
+}
+rows.sort((one, other) => placeOf(one).localeCompare(placeOf(other)))
 const table = [line(heads), line(heads.map((_, at) => (at < 3 ? '---' : '--:'))), ...rows.map(line)].join('\n')
 console.log(table)
 if (values.write) {

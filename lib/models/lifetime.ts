@@ -80,7 +80,7 @@ const HOUR_PREMIUM = LIFETIME_WRITE['1h'] - LIFETIME_WRITE['5m']
 /** The price of writing for five minutes, in fresh tokens. */
 const SHORT_WRITE = LIFETIME_WRITE['5m']
 
-/** The share of pauses of five minutes to an hour that a conversation on an hour outlives: others lose it all the same (`cache-odds.ts`). */
+/** The share of pauses of five minutes to an hour that a conversation on an hour outlives: a quarter is lost nevertheless (`cache-odds.ts`). */
 const PAUSE_KEPT = 0.75
 
 /** The share of the last prompt's conversation from which on an answer counts as having found it. */
