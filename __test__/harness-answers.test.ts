@@ -14,9 +14,9 @@ const SMALL = 800
 
 const said = (text: string): object => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] })
 const thought = (text: string): object => ({ type: 'reasoning', id: `rs_${text}`, summary: [{ type: 'summary_text', text }], encrypted_content: 'c2ln' })
-const called = (id: string): object[] => [
-  { type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `run ${id}` }) },
-  { type: 'function_call_output', call_id: id, output: `${id}\n${'a line of some output\n'.repeat(400)}` },
+const called = (id: string, what = id): object[] => [
+  { type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `run ${what}` }) },
+  { type: 'function_call_output', call_id: id, output: `${what}\n${'a line of some output\n'.repeat(400)}` },
 ]
 
 /** The messages that the host adds before each request of a round. */
@@ -34,6 +34,10 @@ const HOSTS: Record<string, (round: number) => object[][]> = {
       { type: 'function_call_result', callId: `c${n}`, name: 'bash', status: 'completed', output: { type: 'text', text: `c${n}\n${'a line of some output\n'.repeat(400)}` } },
     ],
   ],
+  'IDs that are used again': (n) => {
+    const [first, second, other] = ['call_0', 'call_0', 'call_1'].map((id, place) => called(id, `${n}.${place}`)) as [object[], object[], object[]]
+    return [first, [said(`text ${n}`)], [said(`more ${n}`), second[0], other[0], second[1], other[1]]] as object[][]
+  },
   'one answer with a text and a call': (n) => [[said(`text ${n}`), ...called(`c${n}`)]],
   'first whole, later in parts': (n) => (n < 3 ? [[said(`text ${n}`), ...called(`c${n}`)]] : [[said(`text ${n}`)], called(`c${n}`)]),
 }
@@ -49,6 +53,12 @@ const HAPPENINGS: Record<string, (host: LastingHost) => Promise<void>> = {
   'changes a text that stands before a call': async ({ messages }) => {
     const at = messages.findIndex((one) => JSON.stringify(one).includes('"assistant"'))
     messages[at] = said('another text')
+  },
+  'starts anew after a change of a text before calls': async (host) => {
+    const at = host.messages.findLastIndex((one, place) => JSON.stringify(one).includes('"assistant"') && JSON.stringify(host.messages[place + 1]).includes('"function_call"'))
+    host.messages[at] = said('another text')
+    await host.send()
+    await host.restart()
   },
   'goes back by one call': async ({ messages }) => void messages.splice(-2),
 }

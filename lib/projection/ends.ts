@@ -2,7 +2,7 @@
  * Where an answer ends and the next one begins. In some shapes an answer is a list of messages with nothing between it and the next
  * one; what was handed over, and what is recorded, says where the first one ended.
  */
-import { handed, recordable, wellFormed } from '../core/index.ts'
+import { handed, isFields, recordable, wellFormed } from '../core/index.ts'
 import { fingerprint } from './identity.ts'
 import { turnMessage } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
@@ -10,61 +10,102 @@ import type { Shape } from './shape.ts'
 import { contentOf, wordsOf } from './unit.ts'
 import type { Unit } from './unit.ts'
 
-/** Returns how many of some messages are the first answer in them. */
+/** Returns how many of some messages are the first answer in them. Gets the answers of a conversation in their order. */
 export type SizeOf = (messages: readonly object[]) => number
 
 /**
- * Reads answers as they were handed over: in these units, or as they are recorded where there are none. Undefined for shapes whose
- * messages are whole answers.
+ * Reads answers as they were handed over: in these units, of which the first `same` are already read, or as they are recorded where
+ * there are no units. Undefined for shapes whose messages are whole answers.
  */
-export function sizeIn(units: readonly Unit[], record: readonly TurnMessage[], shape: Shape | undefined): SizeOf | undefined {
+export function sizeIn(units: readonly Unit[], same: number, record: readonly TurnMessage[], shape: Shape | undefined): SizeOf | undefined {
   if (shape?.isInMessages !== true) return undefined
   let ends: Ends | undefined
   if (units.length > 0) {
-    return (messages) => (ends ??= new Ends(units.flatMap((unit) => [wordsOf(unit), ...unit.forms]))).sizeOf(messages.map((one) => [contentOf(shape, one)]))
+    const answers = (): Answer[] =>
+      units.filter(isAnswer).flatMap((unit, place) => [wordsOf(unit), ...unit.forms].map((pieces) => ({ place, pieces, isCertain: true })))
+    const last = units.slice(0, same).filter(isAnswer).length - 1
+    return (messages) => (ends ??= new Ends(answers(), last)).sizeOf(messages.map((one) => [contentOf(shape, one)]))
   }
   const wordsIn = (message: object): readonly unknown[] =>
     shape.read([message], 0).parts.flatMap((part) => (turnMessage(recordable(handed(wellFormed(part))))?.words as unknown[] | undefined) ?? [])
-  return (messages) => (ends ??= new Ends(record.flatMap(({ role, words }) => (role === 'assistant' ? [words as unknown[]] : [])))).sizeOf(messages.map(wordsIn))
+  const answers = (): Answer[] =>
+    record
+      .filter(({ role }) => role === 'assistant')
+      .map(({ words }, place) => ({ place, pieces: words as unknown[], isCertain: (words as unknown[]).some((one) => !isCall(one)) }))
+  return (messages) => (ends ??= new Ends(answers(), -1)).sizeOf(messages.map(wordsIn))
 }
 
-/** The answers known to be whole, each as the names of its pieces in order. */
+/** An answer that is known to be whole. */
+interface Answer {
+  /** Its number among all answers. */
+  place: number
+  pieces: readonly unknown[]
+  /** Another answer does not have these pieces by chance, as one with nothing but a call whose ID is used again. */
+  isCertain: boolean
+}
+
+interface Known extends Omit<Answer, 'pieces'> {
+  names: readonly string[]
+}
+
+/** The answers that are known, and the last one that was found. */
 class Ends {
-  readonly #known = new Map<string, (readonly string[])[]>()
+  /** By their first piece. */
+  readonly #known = new Map<string, Known[]>()
+  #last: number
 
-  /** `answers`: the pieces of each answer. Pieces with the same content have the same name. */
-  constructor(answers: Iterable<readonly unknown[]>) {
-    for (const pieces of answers) {
-      const [first, ...others] = pieces.map(fingerprint)
+  constructor(answers: readonly Answer[], last: number) {
+    this.#last = last
+    for (const { pieces, ...rest } of answers) {
+      const names = pieces.map(fingerprint)
+      const first = names[0]
       if (first === undefined) continue
+      const one = { ...rest, names }
       const like = this.#known.get(first)
-      if (like === undefined) this.#known.set(first, [[first, ...others]])
-      else like.push([first, ...others])
+      if (like === undefined) this.#known.set(first, [one])
+      else like.push(one)
     }
   }
 
-  /**
-   * The number of messages that are one answer, at the beginning of some messages that may be several answers. `messages` has the
-   * pieces of each.
-   */
+  /** The number of messages that are one answer, at the beginning of some that may be several. `messages` has the pieces of each. */
   sizeOf(messages: readonly (readonly unknown[])[]): number {
-    if (this.#known.size === 0 || messages.length < 2) return messages.length
     const names = messages.map((pieces) => pieces.map(fingerprint))
-    // Messages before a known answer are another one.
-    for (let from = 0; from < names.length; from += 1) {
-      const size = this.#longestAt(names, from)
-      if (size > 0) return from === 0 ? size : from
+    const next = this.#last + 1
+    const found = this.#longestAt(names, 0, ({ place }, size) => size === names.length || place === next)
+    const certain = found ?? this.#longestAt(names, 0, ({ isCertain }) => isCertain)
+    if (certain !== undefined) {
+      this.#last = Math.max(this.#last, certain.place)
+      return certain.size
     }
-    return messages.length
+    // Messages before the answer after next are the next one, which the host has changed.
+    const behind = names.findIndex((_, from) => from > 0 && this.#longestAt(names, from, ({ place }) => place === next + 1) !== undefined)
+    if (behind < 0) return names.length
+    this.#last = next
+    return behind
   }
 
-  /** The number of messages of the longest known answer that begins at an index; 0 if none does. */
-  #longestAt(messages: readonly (readonly string[])[], from: number): number {
+  /** The longest known answer that begins at an index and is wanted, and its size in messages. */
+  #longestAt(messages: readonly (readonly string[])[], from: number, isWanted: (one: Known, size: number) => boolean): { place: number; size: number } | undefined {
     const ends = new Map<number, number>()
     let length = 0
     for (let at = from; at < messages.length; at += 1) ends.set((length += messages[at]?.length ?? 0), at + 1 - from)
     const names = messages.slice(from).flat()
-    const known = messages[from]?.length === 0 ? [] : (this.#known.get(names[0] ?? '') ?? [])
-    return Math.max(0, ...known.map((one) => (one.every((name, at) => names[at] === name) ? (ends.get(one.length) ?? 0) : 0)))
+    let longest: { place: number; size: number } | undefined
+    for (const one of this.#known.get(names[0] ?? '') ?? []) {
+      const size = ends.get(one.names.length)
+      if (size === undefined || size < (longest?.size ?? 0) || !one.names.every((name, at) => names[at] === name) || !isWanted(one, size)) continue
+      // Of equal ones the first that has not been found yet.
+      if (size > (longest?.size ?? 0) || (longest !== undefined && longest.place <= this.#last)) longest = { place: one.place, size }
+    }
+    return longest
   }
+}
+
+function isAnswer({ parts }: Unit): boolean {
+  return parts.some(({ message }) => message.role === 'assistant')
+}
+
+/** True if a piece is a call, as it is compared with the record: its ID and its name. */
+function isCall(piece: unknown): boolean {
+  return isFields(piece) && 'id' in piece && 'name' in piece
 }

@@ -354,7 +354,7 @@ export class Projection {
     const candidates = await old.byFingerprint(same)
     const used = new Set<Unit>()
     this.#results.goOnAfter(old.units.slice(0, same))
-    await inPieces(await this.#read(messages, next, shape, sizeIn(old.units, record, shape)), (unit) => {
+    await inPieces(await this.#read(messages, next, shape, sizeIn(old.units, same, record, shape)), (unit) => {
       const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
       const found = known?.find((one) => !used.has(one) && isOfSameTools(one, unit) && hasSameCalls(one.parts, unit.parts))
       if (found === undefined) units.push(unit)

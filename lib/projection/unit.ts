@@ -66,7 +66,8 @@ export function* read(
 
 function reading(shape: Shape, messages: readonly object[], at: number, sizeOf?: (messages: readonly object[]) => number): Reading {
   const whole = shape.read(messages, at)
-  const size = whole.size === 1 || sizeOf === undefined ? whole.size : sizeOf(messages.slice(at, at + whole.size))
+  const isAnswer = whole.parts.some(({ role }) => role === 'assistant')
+  const size = isAnswer && sizeOf !== undefined ? sizeOf(messages.slice(at, at + whole.size)) : whole.size
   return size === whole.size ? whole : shape.read(messages.slice(at, at + size), 0)
 }
 
