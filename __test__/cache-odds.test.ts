@@ -1,4 +1,4 @@
-/** How likely a provider still has the last request, from what a session's calls have found and lost. */
+/** The odds that a provider still has the last request, from what a session's calls have found and lost. */
 import { describe, expect, test } from 'vitest'
 import { CacheOdds } from '../lib/models/index.ts'
 import type { AnsweredCall, NextCall } from '../lib/models/index.ts'
@@ -93,7 +93,7 @@ describe('a change before the messages', () => {
   test('the cache counts again once the provider has found the messages behind a changed head', () => {
     const odds = after(call(0), call(1, elsewhere))
     expect(odds.kept(next(2, elsewhere))).toBeGreaterThan(0.9)
-    // What is found may be the part of the system prompt that has not changed.
+    // The tokens found may be the part of the system prompt that has not changed.
     expect(after(call(0), call(1, { ...elsewhere, cached: 15_000 })).kept(next(2, elsewhere))).toBe(0)
   })
 })

@@ -11,7 +11,7 @@ import { cleanUp } from '../rig/cleanup.ts'
 afterEach(cleanUp)
 
 const ROUNDS = 10
-/** Requests grow by less than this where nothing that has left comes back: an output has ten times as much. */
+/** Requests grow by less than this where nothing that has left returns: an output has ten times as much. */
 const SMALL = 800
 
 type Change = (steps: Step[]) => void
@@ -25,7 +25,7 @@ const back =
   (steps) =>
     void steps.splice(-count)
 
-/** What happens between two requests. A name is a change of the conversation or a restart. */
+/** The events between two requests. A name is a change of the conversation or a restart. */
 const HAPPENINGS: Record<string, (Change | 'request' | 'restart')[]> = {
   'the first prompt, and one step back': [first, back(1)],
   'the first prompt, and four steps back': [first, back(4)],
@@ -67,7 +67,7 @@ describe.each(shapes)('%s', (shape) => {
     const sent = await send()
     expect(lengthOf(sent)).toBeLessThan(before + SMALL)
     for (const words of ['on another day', 'CHANGED', 'INSERTED']) expect(JSON.stringify(sent).includes(words)).toBe(JSON.stringify(steps).includes(words))
-    // What comes next continues that request.
+    // The next request continues that one.
     steps.push({ user: 'next' })
     const next = await send()
     expect(next.slice(0, sent.length)).toEqual(sent)

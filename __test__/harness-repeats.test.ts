@@ -74,7 +74,7 @@ async function collapsed(shape: ShapeName): Promise<{ host: Host; sent: string[]
   return { host, sent }
 }
 
-/** How many messages two requests have in common from the start. */
+/** The number of messages that two requests have in common from the start. */
 const common = (one: readonly string[], other: readonly string[]): number => one.findIndex((message, at) => message !== other[at])
 
 describe.each(shapes)('an edit of the past while results are last: %s', (shape) => {
@@ -89,7 +89,7 @@ describe.each(shapes)('an edit of the past while results are last: %s', (shape) 
     edit(host)
     const now = await host.send()
     expect(now.join('\n')).not.toContain('call_2 line 30')
-    // What stands behind the edit is at most the last three steps.
+    // At most the last three steps follow the edit.
     const tail = host.steps.slice(-5).flatMap((step) => written[shape](step, 1)).length
     expect(common(sent, now)).toBeGreaterThanOrEqual(sent.length - tail)
     expect(await host.send(), 'the same again').toEqual(now)
@@ -118,7 +118,7 @@ describe.each(shapes)('a large output: %s', (shape) => {
   test.each(['a new process', 'an edit behind it'])('one that was sent as an excerpt stays one: %s', async (what) => {
     const host = new Host(shape)
     await host.send({ user: 'begin' })
-    // Where results can't be cut while they are last, the user speaks in the same request.
+    // Some results can't be cut while they are last: then the user speaks in the same request.
     await host.send(call('large', 1_000), { text: 'seen', calls: [] }, { user: 'on' })
     const before = await host.send({ text: 'yes', calls: [] }, { user: 'on' })
     expect(isWhole(before)).toBe(false)

@@ -1,4 +1,4 @@
-/** What the model gets instead of what the agent wrote: each part is in one of five groups, and the sizes add up. */
+/** The parts that the model gets instead of those that the agent wrote: each part is in one of five groups, and the sizes add up. */
 import { expect, test } from 'vitest'
 import { changeLines, requestChanges } from '../lib/ui/request-changes.ts'
 import type { ComparedMessage } from '../lib/ui/request-changes.ts'

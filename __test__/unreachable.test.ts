@@ -63,7 +63,7 @@ test.each([
   [{ kind: 'xtdb', url: 'http://a', queued: 12 }, '12 transactions wait in the journal for the XTDB database at http://a; the next session on it sends them'],
 ] as const)('the sentence about %j', (left, sentence) => expect(unsentSentence(left)).toBe(sentence))
 
-/** What commands need to find a journal without its database at its default place. */
+/** The environment in which commands find a journal without its database at its default place. */
 async function command(): Promise<{ url: string; env: Record<string, string>; home: string; body: string }> {
   const home = folder()
   const place = join(home, 'data', 'pi-context-manager')
