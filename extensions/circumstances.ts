@@ -84,12 +84,11 @@ export class Circumstances {
   }
 
   /** The payload of the request that goes out, with the lifetimes chosen for it; undefined if it stays as it is, as those of summaries do. */
-  withLifetimes(payload: unknown, ctx: ExtensionContext, savedTokens: number): object | undefined {
+  withLifetimes(payload: unknown, ctx: ExtensionContext, savedTokens: number): unknown {
     if (this.#asked === undefined) return undefined
     const last = lastAnswer(ctx.sessionManager)
     const binding = this.binding.of(physicalModel(ctx, last))
-    const isBound = binding === 'drops' || binding === 'refuses'
-    return this.lifetimes.changed(payload, ctx, { at: this.#asked.at, warmedMs: last?.warmedMs, isNew: last === undefined, isBound, systemTokens: this.#systemTokens(ctx), savedTokens })
+    return this.lifetimes.changed(payload, ctx, { at: this.#asked.at, warmedMs: last?.warmedMs, isNew: last === undefined, binding, systemTokens: this.#systemTokens(ctx), savedTokens })
   }
 
   /** The request was answered. */

@@ -1,11 +1,7 @@
-/**
- * The lifetimes for which Pi's own requests ask Anthropic to keep what it caches, by the rule of the gateway. Only markers that Pi
- * has set change, only in requests to Anthropic's own API, and by default only where a key pays by the token.
- */
+/** The lifetimes for which Pi's own requests ask Anthropic to keep what it caches. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
-import { isAnthropicApi, ConversationLifetimes, slackOf } from '../lib/models/index.ts'
-import type { LifetimeOption } from '../lib/models/index.ts'
-import { askedIn, withLifetimes } from '../lib/projection/index.ts'
+import type { Binding, LifetimeOption } from '../lib/models/index.ts'
+import { CacheLifetimes } from '../lib/projection/index.ts'
 import type { PromptUsage } from '../lib/projection/index.ts'
 
 /** The circumstances on which a choice depends, besides the request. */
@@ -16,8 +12,7 @@ interface Circumstance {
   warmedMs: number | undefined
   /** The branch has no answer. */
   isNew: boolean
-  /** The model loses reasoning if something before it changes. */
-  isBound: boolean
+  binding: Binding
   systemTokens: number
   /** The saving on this branch so far, in fresh tokens. */
   savedTokens: number
@@ -25,45 +20,22 @@ interface Circumstance {
 
 /** The lifetimes of one session. */
 export class SessionLifetimes {
-  readonly #option: LifetimeOption
-  readonly #rule: ConversationLifetimes
-  /** A request with a choice is not answered yet. */
-  #isAsked = false
+  readonly #chosen: CacheLifetimes
 
   constructor(option: LifetimeOption) {
-    this.#option = option
-    this.#rule = new ConversationLifetimes(option)
+    this.#chosen = new CacheLifetimes(option)
   }
 
   /** The payload with the lifetimes that are chosen for it; undefined if it stays as it is. */
-  changed(payload: unknown, ctx: ExtensionContext, { at, warmedMs, savedTokens, ...moment }: Circumstance): object | undefined {
-    const { model } = ctx
-    this.#isAsked = false
-    if (!isObject(payload) || model === undefined || !this.#applies(ctx, model)) return undefined
-    if (warmedMs !== undefined) this.#rule.refreshed(warmedMs)
-    const { input, cacheRead } = model.cost
-    const read = input > 0 ? cacheRead / input : 0.1
-    const { messages } = payload as { messages?: unknown }
-    const choice = this.#rule.next(
-      { ...moment, at, asked: askedIn(payload), read, slackTokens: slackOf({ billed: 0, plain: savedTokens }) },
-      Array.isArray(messages) ? messages.length : 0,
-    )
-    this.#isAsked = choice !== undefined
-    return choice === undefined ? undefined : withLifetimes(payload, choice)
+  changed(payload: unknown, { model, modelRegistry }: ExtensionContext, { binding, warmedMs: warmedAt, ...moment }: Circumstance): unknown {
+    if (model?.api !== 'anthropic-messages') return undefined
+    const { baseUrl: url, cost } = model
+    const changed = this.#chosen.applied(payload, { url, paysByToken: !modelRegistry.isUsingOAuth(model), model: { input: cost.input, cacheRead: cost.cacheRead, binding }, warmedAt, ...moment })
+    return changed === payload ? undefined : changed
   }
 
   /** Takes what the answer says. Nothing follows from one that does not tell lifetimes apart. */
-  answered({ input, cacheRead: read, cacheWrite, cacheWrite1h: hour }: PromptUsage): void {
-    if (this.#isAsked && hour !== undefined) this.#rule.answered({ fiveMinutes: Math.max(0, cacheWrite - hour), hour, prompt: input + read + cacheWrite, read })
-    this.#isAsked = false
+  answered({ cacheWrite1h: cacheWriteHour, ...usage }: PromptUsage): void {
+    this.#chosen.answered({ ...usage, cacheWriteHour })
   }
-
-  #applies(ctx: ExtensionContext, model: NonNullable<ExtensionContext['model']>): boolean {
-    if (this.#option === 'client' || model.api !== 'anthropic-messages' || !URL.canParse(model.baseUrl) || !isAnthropicApi(new URL(model.baseUrl))) return false
-    return this.#option !== 'auto' || !ctx.modelRegistry.isUsingOAuth(model)
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -28,7 +28,7 @@ function payload(ttl: '1h' | undefined, messages = 1): any {
   return { model: 'claude-opus-4-5', system: [{ type: 'text', text: 's', cache_control }], tools: [{ name: 'read' }, { name: 'bash', cache_control }], messages: said }
 }
 
-const MOMENT = { at: 0, warmedMs: undefined, isNew: true, isBound: false, systemTokens: 3_000, savedTokens: 0 }
+const MOMENT = { at: 0, warmedMs: undefined, isNew: true, binding: 'none' as const, systemTokens: 3_000, savedTokens: 0 }
 const asked = (body: unknown): string[] => markersOf(body).map(({ ttl }) => ttl ?? '5m')
 
 test.each<[string, LifetimeOption, any, '1h' | undefined, string[]]>([
@@ -103,12 +103,12 @@ test('no request of 3,000 in random sessions is refused, and nothing but lifetim
   const plain = (body: object): unknown => JSON.parse(JSON.stringify(body, (name, value: unknown) => (name === 'ttl' ? undefined : value)))
   for (let session = 0; session < 150; session += 1) {
     const own = new SessionLifetimes((['auto', '5m', '1h'] as const)[next(3)]!)
-    const [ttl, isBound, systemTokens] = [next(2) === 0 ? ('1h' as const) : undefined, next(2) === 0, 1_000 * next(40)]
+    const [ttl, binding, systemTokens] = [next(2) === 0 ? ('1h' as const) : undefined, next(2) === 0 ? ('drops' as const) : ('none' as const), 1_000 * next(40)]
     let at = 0
     for (let n = 0; n < 20; n += 1) {
       at += MINUTE * (next(3) === 0 ? next(90) : 0.3)
       const body = payload(ttl, 1 + next(30))
-      const changed = own.changed(body, context(), { ...MOMENT, at, isNew: n === 0, isBound, systemTokens, savedTokens: next(80_000) })
+      const changed = own.changed(body, context(), { ...MOMENT, at, isNew: n === 0, binding, systemTokens, savedTokens: next(80_000) })
       const sent = changed ?? body
       expect(markerRefusal(sent)).toBeUndefined()
       expect(markersOf(sent).map(({ path }) => path)).toEqual(markersOf(body).map(({ path }) => path))

@@ -2,7 +2,8 @@
  * What a host's conversation looks like to the model: the protocol of drivers, the shapes of messages, edits and recall.
  * Other folders import only this file.
  */
-export { askedIn, lifetimeEdit, lifetimeOf, withLifetimes } from './cache-markers.ts'
+export { CacheLifetimes } from './cache-lifetimes.ts'
+export { askedIn, lifetimeEdit, lifetimeOf } from './cache-markers.ts'
 export { Driver } from './driver/driver.ts'
 export { editedContent, inOrderOf } from './driver/edits.ts'
 export type { PartEdit } from './driver/edits.ts'
