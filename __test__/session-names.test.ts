@@ -78,7 +78,7 @@ describe('where there is nothing of Pi', () => {
   test('a sentence names the folders that were looked into', async () => {
     for (const command of [['usage'], ['replay', '--all']]) {
       const { code, stderr } = await cli(command, { HOME: folder() })
-      expect([code, stderr]).toEqual([2, expect.stringContaining('there are no sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions and ~/.gemini/tmp; name a file or folder, or use an agent first')])
+      expect([code, stderr]).toEqual([2, expect.stringContaining('there are no sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db; name a file or folder, or use an agent first')])
     }
     expect(await cli(['usage'], { HOME: home() })).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no model call to sum up') })
     expect(await cli(['replay', '--all'], { HOME: home() })).toMatchObject({ code: 1, stderr: 'there is no session to replay\n' })

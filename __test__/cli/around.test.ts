@@ -52,7 +52,7 @@ describe('it says what is here and where to begin', () => {
     const { home, env } = emptyHome()
     const { code, stdout, stderr } = await cli([], installed(env))
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('No coding agent that is known here is installed. There are no recorded sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions and ~/.gemini/tmp.')
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('No coding agent that is known here is installed. There are no recorded sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db.')
     expect(contents(home)).toEqual([])
   })
 })

@@ -18,7 +18,6 @@ const LEAST_SHARE = 0.005
 /** Looks at the agents and sessions of this machine, for ten seconds at most; Ctrl-C ends that, and what is known is shown. */
 export async function lookAround(): Promise<number> {
   const installed = agentFolders().filter(({ command }) => programPath(command) !== undefined)
-  const opencode = programPath('opencode') !== undefined
   let isStopped = false
   const stop = (): void => {
     if (isStopped) process.exit(INTERRUPTED)
@@ -40,9 +39,8 @@ export async function lookAround(): Promise<number> {
     process.off('SIGINT', stop)
     goOn()
   }
-  const names = [...installed.map(({ agent }) => agent), ...(opencode ? ['OpenCode'] : [])]
-  for (const line of report(found, names)) out(line)
-  for (const [what, command] of advice(found, installed.map(({ command }) => command), opencode)) out(`${what.padEnd(12)}${command}`)
+  for (const line of report(found, installed.map(({ agent }) => agent))) out(line)
+  for (const [what, command] of advice(found, installed.map(({ command }) => command))) out(`${what.padEnd(12)}${command}`)
   if (isStopped) tell('stopped: these are the figures so far')
   return isStopped ? INTERRUPTED : DONE
 }
@@ -103,10 +101,10 @@ function sampleOf(agents: readonly AgentSessions[]): AgentSessions['sample'] {
 }
 
 /** The next steps: a word and a command each. The agent that costs most comes first. */
-function advice({ agents }: Found, installed: readonly string[], opencode: boolean): [what: string, command: string][] {
+function advice({ agents }: Found, installed: readonly string[]): [what: string, command: string][] {
   const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid)
   const present = used.filter(({ command }) => installed.includes(command))
-  const first = (present[0] ?? used[0])?.command ?? installed[0] ?? (opencode ? 'opencode' : 'PROGRAM')
+  const first = (present[0] ?? used[0])?.command ?? installed[0] ?? 'PROGRAM'
   const isUsed = agents.some(({ command, managed }) => command === first && managed.paid > 0) || enabledParts(process.env).some(({ command }) => command === first)
   const begin = first === 'pi' ? 'pi install npm:pi-context-manager' : `pi-context-manager ${programPath('pi-context-manager') === undefined || !COMMANDS.some((one) => one === first) ? 'run -- ' : 'enable '}${first}`
   return [isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', begin], ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]

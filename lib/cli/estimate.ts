@@ -61,7 +61,8 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
     found.agents.push(agent)
     const paths = await allSessionFiles([folder.path], (_, error) => void (found.unreadable += error === undefined ? 0 : 1))
     for (const path of paths) {
-      const about = statSync(path, { throwIfNoEntry: false })
+      // A session in a database is as old as that.
+      const about = statSync(path.replace(/(\.db)#[\w-]+$/, '$1'), { throwIfNoEntry: false })
       if (about !== undefined) files.push({ path, agent, bytes: about.size, written: about.mtimeMs, paid: 0 })
     }
   }

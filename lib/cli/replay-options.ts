@@ -23,7 +23,8 @@ What to read
   FILE|FOLDER...        session files, or folders of them
   SESSION...            sessions in the agents' own folders, by the names that
                         "sessions", "usage" and this command show
-  --all                 the sessions of Pi, Claude Code, Codex and Gemini CLI
+  --all                 the sessions of Pi, Claude Code, Codex, Gemini CLI and
+                        OpenCode
 
 What to compare
   --policies NAMES      recorded, append, pi, mask, clear, sections,

@@ -44,9 +44,9 @@ project, model or session. Costs are those that the session files have, else
 follow from the provider's token counts and the model's prices; what was written
 to be kept for an hour counts twice as much as fresh input. Savings are the
 context manager's own account, call by call. Without FILE, the sessions of Pi,
-Claude Code, Codex and Gemini CLI are read, with those of their subagents, and
-what the gateway has noted; exports of OpenCode are read, too. A call that
-several of them tell of counts once.
+Claude Code, Codex, Gemini CLI and OpenCode are read, with those of their
+subagents, and what the gateway has noted. A call that several of them tell of
+counts once.
 
   --by GROUP            day (default), project, model or session
   --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y
@@ -81,7 +81,7 @@ export async function usage(args: string[]): Promise<number> {
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
-  const files = positionals.length > 0 ? await filesOf(await pathsNamed(positionals)) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
+  const files = positionals.length > 0 ? await filesOf(positionals) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
   const lifetimes = new LifetimeSums()
@@ -123,9 +123,10 @@ export async function usage(args: string[]): Promise<number> {
   return total.calls === 0 ? NONE : DONE
 }
 
-async function filesOf(paths: readonly string[]): Promise<string[]> {
-  for (const path of paths) {
-    if (!existsSync(path)) throw new UsageError(`the session file or folder ${path} does not exist`)
+async function filesOf(given: readonly string[]): Promise<string[]> {
+  const paths = await pathsNamed(given)
+  for (const [at, path] of paths.entries()) {
+    if (path === given[at] && !existsSync(path)) throw new UsageError(`the session file or folder ${path} does not exist`)
   }
   return allSessionFiles(paths, (path, error) => {
     if (error !== undefined && paths.includes(path)) throw error

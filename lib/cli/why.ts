@@ -15,9 +15,9 @@ export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
 
 Says what made the provider process tokens again that the call before had
 already sent, when, and what that cost: the newest times first. SESSION is a
-session of Pi, of the gateway, of Claude Code, Codex or Gemini CLI, by its ID or
-a beginning of it, as "sessions", "usage --by session" and "replay" show it;
-FILE is any session file that "replay" reads.
+session of Pi, of the gateway, of Claude Code, Codex, Gemini CLI or OpenCode, by
+its ID or a beginning of it, as "sessions", "usage --by session" and "replay"
+show it; FILE is any session file that "replay" reads.
 
   --limit N             at most N of them (default 6)
   --json                all of them as JSON
@@ -69,7 +69,7 @@ async function historyOf(given: string, store: string | undefined): Promise<Cach
   if (ofGateway !== undefined) return ofGateway
   const ofOthers = only(given, await filesOfSession(others, given))
   if (ofOthers !== undefined) return cacheHistory(await openAny(ofOthers))
-  throw new NotFound(`no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex and Gemini CLI have a session of that ID; "sessions" and "usage --by session" list them`)
+  throw new NotFound(`no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex, Gemini CLI and OpenCode have a session of that ID; "sessions" and "usage --by session" list them`)
 }
 
 /** The only one, or the one that has exactly this ID. */

@@ -10,6 +10,7 @@ import { GeminiRecording, geminiOrigin, isGeminiDocument, isGeminiHeader } from 
 import { isFields } from '../core/index.ts'
 import { jsonDocument, jsonLines } from './lines.ts'
 import { isTrajectory, MiniSweAgentRecording } from './mini-swe-agent.ts'
+import { isOpenCodeDatabase, placeInDatabase, sessionsIn } from './opencode-store.ts'
 import { isOpenCodeExport, openOpenCode } from './opencode.ts'
 import { NEWEST_PI_VERSION, PiRecording, piOrigin } from './pi.ts'
 import { LeftOut, NotReplayable, programTitle } from './recording.ts'
@@ -35,6 +36,7 @@ export async function openRecording(file: string): Promise<Recording> {
 
 /** Opens a session file like {@link openRecording}, and also a subagent's conversation: its cost is part of the bill. */
 export async function openAny(file: string): Promise<Recording> {
+  if (placeInDatabase(file) !== undefined) return openOpenCode(file)
   if (/\.json(\.gz)?$/.test(file)) {
     const document = await jsonDocument(file)
     if (isFields(document) && isGeminiHeader(document)) return new GeminiRecording(file, geminiOrigin(file, document))
@@ -76,7 +78,9 @@ export async function openAny(file: string): Promise<Recording> {
  * below it; without it, they reject as well.
  */
 export async function* sessionFiles(path: string, unreadable?: (folder: string, error: unknown) => void): AsyncGenerator<string> {
+  if (placeInDatabase(path) !== undefined) return yield path
   if ((await stat(path)).isDirectory()) yield* filesBelow(path, unreadable)
+  else if (isOpenCodeDatabase(path)) yield* sessionsIn(path)
   else {
     yield path
     const agents = join(path.replace(/\.jsonl(\.gz)?$/, ''), 'subagents')
@@ -91,6 +95,7 @@ async function* filesBelow(folder: string, unreadable?: (folder: string, error: 
     const inner = join(folder, entry.name)
     try {
       if (entry.isDirectory()) yield* filesBelow(inner, unreadable)
+      else if (entry.isFile() && isOpenCodeDatabase(inner)) yield* sessionsIn(inner)
       else if (await isSessionFile(inner, entry)) yield inner
     } catch (error) {
       if (unreadable === undefined) throw error
@@ -123,6 +128,8 @@ export async function allSessionFiles(paths: readonly string[], missing: (path: 
 
 /** The ID in a session file's name, as Pi, Claude Code and Codex write it, and its first eight digits of Gemini CLI's; the whole name for any other. */
 export function idInName(name: string): string {
+  const { session } = placeInDatabase(name) ?? {}
+  if (session !== undefined) return session
   const stem = name.replace(/^.*[/\\]/, '').replace(/\.(?:jsonl|traj\.json|json)(?:\.gz)?$/, '')
   return /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i.exec(stem)?.[1] ?? /^session-[\dT-]+-([0-9a-f]{8})$/.exec(stem)?.[1] ?? /_([^_]+)$/.exec(stem)?.[1] ?? stem
 }

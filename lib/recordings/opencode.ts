@@ -8,6 +8,8 @@ import type { Fields } from '../core/index.ts'
 import { piCall } from '../host-tools/index.ts'
 import { soundUsage } from './counts.ts'
 import { jsonDocument } from './lines.ts'
+import { placeInDatabase, sessionIn } from './opencode-store.ts'
+import type { OpenCodeDocument } from './opencode-store.ts'
 import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, SideCall, Step } from './recording.ts'
 
@@ -16,7 +18,7 @@ export function isOpenCodeExport(beginning: string): boolean {
   return /^\uFEFF?\s*\{\s*"info"\s*:\s*\{/.test(beginning)
 }
 
-/** Reads an export. Throws {@link NotReplayable} for any other document. */
+/** Reads an export, or a session in OpenCode's database. Throws {@link NotReplayable} for any other document. */
 export async function openOpenCode(file: string): Promise<Recording> {
   const { info } = await documentOf(file)
   const id = textOf(info['id']) || 'unknown'
@@ -114,7 +116,9 @@ class OpenCodeRecording extends Recording {
   }
 }
 
-async function documentOf(file: string): Promise<{ info: Fields; messages: { info: Fields; parts: Fields[] }[] }> {
+async function documentOf(file: string): Promise<OpenCodeDocument> {
+  const place = placeInDatabase(file)
+  if (place !== undefined) return sessionIn(place)
   const found = await jsonDocument(file)
   const { info, messages } = isFields(found) ? found : {}
   if (!isFields(info) || !Array.isArray(messages)) throw new NotReplayable('no export of an OpenCode session')

@@ -12,7 +12,7 @@ export interface AgentFolder {
   host: string
   /** The command that starts it. */
   command: string
-  /** The folder of its sessions. */
+  /** The folder of its sessions, or its database. */
   path: string
 }
 
@@ -25,6 +25,7 @@ export function agentFolders(env: NodeJS.ProcessEnv = process.env): [AgentFolder
     { agent: 'Claude Code', host: 'claude-code', command: 'claude', path: join(set('CLAUDE_CONFIG_DIR', '.claude'), 'projects') },
     { agent: 'Codex', host: 'codex', command: 'codex', path: join(set('CODEX_HOME', '.codex'), 'sessions') },
     { agent: 'Gemini CLI', host: 'gemini-cli', command: 'gemini', path: join(set('GEMINI_CLI_HOME', ''), '.gemini', 'tmp') },
+    { agent: 'OpenCode', host: 'opencode', command: 'opencode', path: join(set('XDG_DATA_HOME', join('.local', 'share')), 'opencode', 'opencode.db') },
   ]
 }
 
