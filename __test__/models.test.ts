@@ -126,6 +126,34 @@ describe('prices and caches', () => {
   })
 
   test.each([
+    ['gpt-6.2-astra', 8, 40, 0.4, 10],
+    ['gpt-6-astra', 10, 50, 1, 12.5],
+    ['gpt-6-cyber', 20, 100, 2, 25],
+    ['gpt-5.6-cyber', 12.5, 75, 1.25, 15.625],
+    ['gpt-5.3-codex', 1.75, 14, 0.175, 1.75],
+    ['gpt-5.2-pro', 21, 168, 21, 21],
+    ['gpt-5.1', 1.25, 10, 0.125, 1.25],
+    ['gpt-5-mini-2025-08-07', 0.25, 2, 0.025, 0.25],
+    ['gpt-5-nano', 0.05, 0.4, 0.005, 0.05],
+    ['gpt-4.1-mini', 0.4, 1.6, 0.1, 0.4],
+    ['gpt-4o', 2.5, 10, 1.25, 2.5],
+    ['o4-mini', 1.1, 4.4, 0.275, 1.1],
+    ['gemini-4-neon', 3, 15, 0.15, 3],
+    ['gemini-4-hydrogen', 1.5, 7.5, 0.075, 1.5],
+    ['gemini-4-carbon', 2, 10, 0.1, 2],
+    ['gemini-2.5-flash-lite', 0.1, 0.4, 0.01, 0.1],
+    ['gemini-2.5-flash', 0.3, 2.5, 0.03, 0.3],
+    ['kimi-for-coding', 0.95, 4, 0.19, 0.95],
+    ['kimi-for-coding-highspeed', 1.9, 8, 0.38, 1.9],
+    ['MiniMax-M2.7-highspeed', 0.6, 2.4, 0.06, 0.375],
+    ['glm-4.7', 0.6, 2.2, 0.11, 0.6],
+    ['mistral-large-latest', 0.7, 2.1, 0.07, 0.7],
+    ['devstral-2512', 0.4, 2, 0.04, 0.4],
+  ])('%s costs %d and %d dollars a million tokens, %d from the cache and %d to write it', (model, input, output, cacheRead, cacheWrite) => {
+    expect(pricesOf(readName(model))).toMatchObject({ input, output, cacheRead, cacheWrite })
+  })
+
+  test.each([
     ['claude-opus-5-5', 0.05, 1.25, []],
     ['claude-sonnet-5-5', 0.05, 1.25, []],
     ['claude-fable-5-1', 0.025, 1.25, []],
@@ -290,12 +318,12 @@ describe('the table', () => {
   })
 
   test.each<[change: [from: string, to: string], sentence: string]>([
-    [["{ family = \"glm\", name = '5-turbo', since = 5,", "{ family = \"glm\", name = '5-turbo',"], 'model 48 (glm 5-turbo) lacks "since"'],
-    [["name = '5-turbo'", "name = '('"], 'model 48 (glm (): name can\'t be "("'],
-    [['prices = [1.2, 4, 0.24]', 'prices = [1.2, 4]'], "model 48 (glm 5-turbo): prices can't be [1.2,4]"],
-    [[', prices = [1.2, 4, 0.24]', ''], 'model 48 (glm 5-turbo) has neither prices nor a window'],
-    [['step = "minimax"', 'step = "other"'], 'model 51 (minimax m3$): step can\'t be "other"'],
-    [['prices = [1.2, 4, 0.24]', 'price = [1.2, 4, 0.24], window = 1'], 'model 48 (glm 5-turbo) has no field "price"'],
+    [["{ family = \"glm\", name = '5-turbo', since = 5,", "{ family = \"glm\", name = '5-turbo',"], 'model 74 (glm 5-turbo) lacks "since"'],
+    [["name = '5-turbo'", "name = '('"], 'model 74 (glm (): name can\'t be "("'],
+    [['prices = [1.2, 4, 0.24]', 'prices = [1.2, 4]'], "model 74 (glm 5-turbo): prices can't be [1.2,4]"],
+    [[', prices = [1.2, 4, 0.24], window = 200_000', ''], 'model 74 (glm 5-turbo) has neither prices nor a window'],
+    [['step = "minimax"', 'step = "other"'], 'model 77 (minimax m3$): step can\'t be "other"'],
+    [['prices = [1.2, 4, 0.24]', 'price = [1.2, 4, 0.24]'], 'model 74 (glm 5-turbo) has no field "price"'],
     [['write = 1.25', ''], '[unknown] lacks "write"'],
     [['reasoning = "signatures"', 'reasoning = "some"'], 'rule 8 (gemini): reasoning can\'t be "some"'],
     [["name = 'fable|mythos', since = 5.1", "name = 'fable|mythos', since = 5.3"], 'model 2 (claude fable|mythos) is never reached: an earlier row has its name and an older version'],
@@ -317,7 +345,12 @@ describe('the table', () => {
     ['gpt-6.1-sol', 272_000],
     ['o4-mini', 200_000],
     ['gemini-2.5-pro', 1_048_576],
-    ['kimi-k3', 0],
+    ['claude-sonnet-4-5', 200_000],
+    ['claude-sonnet-4-6', 1_000_000],
+    ['gpt-4o-mini', 128_000],
+    ['kimi-k3', 1_048_576],
+    ['kimi-k3-256k', 262_144],
+    ['kimi-k2.5', 0],
     ['my-deployment', 0],
   ])('%s has a window of %i tokens', (name, window) => {
     expect(windowOf(readName(name))).toBe(window)
