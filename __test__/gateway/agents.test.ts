@@ -250,11 +250,13 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue', 'kilo', 'copil
       talk.check()
     })
 
-    test('after a compaction by the host, earlier outputs come back', async () => {
+    // Cline's own would need a window that its settings can't name.
+    test.skipIf((agent?.compact ?? agent?.compactsAt ?? agent?.compactsIn) === undefined)('after a compaction by the host, earlier outputs come back', async () => {
       const talk = await Talk.start(real)
       const { steps, server } = talk
       await talk.collapse()
-      const handle = handleIn(mains(server, real).at(-1) as ModelRequest)
+      const before = mains(server, real).at(-1) as ModelRequest
+      const handle = handleIn(before)
       if (real.compactsIn !== undefined) {
         real.window = real.compactsIn
         talk.place.prepare()
@@ -276,6 +278,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue', 'kilo', 'copil
       await talk.end()
       const after = server.requests.slice(from).filter((request) => real.isMain(request))
       expect(textOf(after.at(-1)!).length).toBeLessThan(textOf(mains(server, real).at(-4)!).length + 100_000)
+      if (real.compactsIn !== undefined) expect(after.at(-1)!.messages.length).toBeLessThan(before.messages.length)
       expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
       talk.check()
     })

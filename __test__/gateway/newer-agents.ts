@@ -53,17 +53,20 @@ export function copilot(program: Installed): Agent {
     rewrites: true,
     repeats: true,
     args: (prompt, goesOn) => [...(goesOn ? ['--continue'] : []), '-p', prompt, '--allow-all-tools'],
-    prepare: (_home, _cwd, url) => ({
-      COPILOT_PROVIDER_BASE_URL: `${url}/v1`,
-      COPILOT_PROVIDER_API_KEY: 'none',
-      COPILOT_MODEL: 'scripted',
-      COPILOT_PROVIDER_MAX_PROMPT_TOKENS: '900000',
-      COPILOT_OFFLINE: 'true',
-      COPILOT_AUTO_UPDATE: 'false',
-    }),
+    prepare(_home, _cwd, url) {
+      return {
+        COPILOT_PROVIDER_BASE_URL: `${url}/v1`,
+        COPILOT_PROVIDER_API_KEY: 'none',
+        COPILOT_MODEL: 'scripted',
+        COPILOT_PROVIDER_MAX_PROMPT_TOKENS: String(this.window ?? 900_000),
+        COPILOT_OFFLINE: 'true',
+        COPILOT_AUTO_UPDATE: 'false',
+      }
+    },
     shell: (command) => ({ name: 'bash', args: { command, description: 'runs' } }),
     read: (path) => ({ name: 'view', args: { path } }),
     recall: (id) => ({ name: 'context-activate', args: { id } }),
+    compactsIn: 60_000,
     subagent: (prompt) => ({ name: 'task', args: { description: 'helps', prompt, agent_type: 'general-purpose', name: 'helper', mode: 'sync' } }),
     isMain: (request) => request.tools.length > 4 && !isAsked(request),
     isSubagent: isAsked,
@@ -81,7 +84,8 @@ export function cline(program: Installed): Agent {
     // It continues a session only in a terminal: a new process has a new conversation.
     ownBreaks: 1,
     repeats: false,
-    args: (prompt) => [prompt],
+    // A single word would be a command.
+    args: (prompt) => [`${prompt}, please`],
     prepare(home, _cwd, url) {
       const settings = { provider: 'openai-compatible', apiKey: 'none', model: 'scripted', baseUrl: `${url}/v1` }
       const file = { version: 1, lastUsedProvider: 'openai-compatible', modes: {}, providers: { 'openai-compatible': { settings, updatedAt: '2026-11-28T00:00:00.000Z', tokenSource: 'manual' } } }
@@ -128,7 +132,9 @@ export function kimi(program: Installed): Agent {
     shell: (command) => ({ name: 'Bash', args: { command } }),
     read: (path) => ({ name: 'Read', args: { path } }),
     recall: (id) => ({ name: 'mcp__context__activate', args: { id } }),
-    isMain: (request) => request.tools.length > 4 && !isAsked(request),
+    compactsIn: 110_000,
+    subagent: (prompt) => ({ name: 'Agent', args: { description: 'helps', prompt } }),
+    isMain: (request) => request.tools.length > 4 && !isAsked(request) && request.messages.at(-1)?.text.includes('Create a handoff summary') !== true,
     isSubagent: isAsked,
     hasWhole: (output, text) => output.includes(text),
   }
