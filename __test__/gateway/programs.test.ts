@@ -140,3 +140,8 @@ describe('Cline', () => {
     expect(found).toMatchObject({ args: command.split(' ').slice(1), env: {}, files: {}, notes: [expect.stringContaining(`"${name}" past the gateway`)] })
   })
 })
+
+test.each(['kimi -p x', 'npx @moonshot-ai/kimi-code -p x'])('%s: one note says that it needs a gateway beside it', (command) => {
+  const found = launch(command)
+  expect(found).toMatchObject({ host: 'kimi', args: command.split(' ').slice(1), env: {}, files: {}, notes: [expect.stringContaining('past the gateway')] })
+})

@@ -1,4 +1,4 @@
-/** Programs that go through the gateway where their user has an own key for a provider: GitHub's Copilot CLI and Cline. */
+/** Programs that go through the gateway where their user has an own key for a provider: GitHub's Copilot CLI and Cline; and Kimi Code. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { textOf } from '../core/index.ts'
@@ -43,6 +43,12 @@ export function copilot(args: readonly string[], { env }: Place): Program {
       }
     },
   }
+}
+
+/** Kimi Code, which reads MCP servers from its own file alone: without our tools nothing would collapse. */
+export function kimi(args: readonly string[]): Program {
+  const note = 'Kimi Code reads MCP servers from its own file alone, so that its requests go past the gateway, and nothing changes in them; they go through "pi-context-manager gateway" once its files name the gateway (docs/gateway.md)'
+  return { host: 'kimi', upstreams: {}, launch: () => ({ args: [...args], env: {}, files: {}, notes: [note] }) }
 }
 
 /** Cline's providers whose address is known without a setting: their names for it, and the path at the gateway. */

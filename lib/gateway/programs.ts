@@ -9,7 +9,7 @@ import { hostNamed } from '../host-tools/index.ts'
 import type { HostName } from '../host-tools/index.ts'
 import { textOf } from '../core/index.ts'
 import type { Environment } from '../core/index.ts'
-import { cline, copilot } from './keyed-programs.ts'
+import { cline, copilot, kimi } from './keyed-programs.ts'
 import { kilo, opencode } from './opencode-program.ts'
 import { fieldsOf, jsonIn, SECRET, tomlText } from './program-settings.ts'
 import type { Addresses, Launch, Place, Program } from './program-settings.ts'
@@ -62,6 +62,8 @@ function directly(command: string, args: readonly string[], place: Place): Progr
       return copilot(args, place)
     case 'cline':
       return cline(args, place)
+    case 'kimi':
+      return kimi(args)
     case 'qwen-code':
       return qwen(args, place)
     case 'gemini-cli':
