@@ -1,7 +1,7 @@
 /**
  * OpenCode's exports (`opencode export SESSION > session.json`): one JSON document with the session and its messages,
- * each with its parts (sst/opencode, `packages/opencode/src/session/message-v2.ts`). They are read as if Pi had held
- * the conversation: tools and arguments get Pi's names, and each step of a message is an answer.
+ * each with its parts (sst/opencode, `packages/opencode/src/session/message-v2.ts`). They are read as Pi's
+ * conversations: tools and arguments get Pi's names, and each step of a message is an answer.
  */
 import { isFields, numberOf, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
@@ -148,7 +148,7 @@ function usageOf(tokens: unknown): RecordedUsage | undefined {
   return soundUsage({ input: tokens['input'], output: tokens['output'] === undefined ? undefined : output, cacheRead: cache['read'], cacheWrite: cache['write'] })
 }
 
-/** The call that left nothing in the conversation, if its tokens were counted. */
+/** A call without a message in the conversation, if its tokens were counted. */
 function sideCalls(info: Fields, usage: RecordedUsage | undefined, at: number): SideCall[] {
   if (usage === undefined || usage.input + usage.output + usage.cacheRead + usage.cacheWrite === 0) return []
   const model = `${textOf(info['providerID']) || 'unknown'}/${textOf(info['modelID']) || 'unknown'}`

@@ -1,4 +1,4 @@
-/** The last request beside the agent's own messages, part by part: the model's text instead of the agent's. */
+/** The last request compared with the agent's own messages, part by part: the text that the model got instead of the agent's. */
 import { middleCut, wrapped } from './columns.ts'
 import { subject } from './names.ts'
 import { plain } from './terminal.ts'
@@ -16,7 +16,7 @@ export interface ComparedMessage {
 /** The kinds of changes. */
 export type ChangeKind = 'replaced' | 'shortened' | 'removed' | 'added'
 
-/** A part of the request that is not as the agent wrote it. */
+/** A part of the request that differs from what the agent wrote. */
 export interface PartChange {
   kind: ChangeKind
   /** The name of the part: `output of bash npm test`. */
@@ -136,7 +136,7 @@ function sizeOf(parts: readonly Part[]): number {
   return parts.reduce((sum, { text }) => sum + text.length / 4, 0)
 }
 
-/** The parts of one list by their partners in the other. */
+/** The places of the parts in one list, and of their partners in the other. */
 function paired(before: readonly Part[], after: readonly Part[]): Map<number, number> {
   const found = new Map<number, number>()
   const taken = new Set<number>()

@@ -1,7 +1,7 @@
-//! The files that a tool call touched, read out of its arguments and its output.
+//! The files that a tool call touched, found in its arguments and its output.
 //!
 //! The rules name candidates and never access a disk. The caller resolves each against the agent's working directory and its
-//! mounts, and drops those that are not files. So a rule may name a path that does not exist, but it should miss none that
+//! mounts, and drops those that are not files. So a rule may name a path that does not exist, but it should find every path that
 //! the model has clearly seen. The number of candidates is limited for any input.
 
 mod bash;

@@ -27,7 +27,7 @@ pub struct QueueOptions {
 }
 
 impl QueueOptions {
-    /// The defaults: reads wait for at most 2 seconds, turns half a second, closing 10 seconds, a node that gets nowhere 3.
+    /// The defaults: reads wait for at most 2 seconds, turns for half a second, closing for 10 seconds, and a node without progress has 3.
     #[must_use]
     pub fn new(journal: impl Into<PathBuf>, xtdb: XtdbOptions) -> Self {
         Self {

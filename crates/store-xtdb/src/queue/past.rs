@@ -21,7 +21,7 @@ use context_store::{AsOf, KnownAt, Receipt, Result, Store, StoreError, Transacti
 /// Factor by which a whole history may take longer than another read.
 const PATIENCE: u32 = 10;
 
-/// Number of times that a version is written again because another client wrote to its object in the meantime.
+/// Number of attempts to write a version while other clients write to its object.
 const MOST_ATTEMPTS: u32 = 8;
 
 const PART: &str = "part";
@@ -103,7 +103,7 @@ impl Shared {
         self.check_whole(id, &why).await
     }
 
-    /// The same for a caller that makes do with the journal's versions. Only the latest version of a chat or session comes.
+    /// As [`Self::know_past`], for a caller that accepts the journal's versions. Fetches only the latest version of a chat or session.
     pub(super) async fn bring_history(&self, id: &ObjectId) -> Result<()> {
         let one = std::slice::from_ref(id);
         let mut known = self.journal.outlines(one).await?.pop().flatten();
