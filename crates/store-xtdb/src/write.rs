@@ -28,19 +28,6 @@ const MOST_PLANS: u32 = 24;
 /// The valid time of all marks and notices, so that the newest transaction's mark is the valid one.
 pub(super) const MARK_TIME: i64 = 0;
 
-/// A name that no other client has: 128 random bits from the system.
-///
-/// # Errors
-/// `STORE_UNAVAILABLE` if the system has none.
-pub(crate) fn random_name() -> Result<String> {
-    let word = || {
-        getrandom::u64().map_err(|e| {
-            StoreError::Unavailable(format!("the system provides no random numbers ({e}); try again"))
-        })
-    };
-    Ok(format!("{:016x}{:016x}", word()?, word()?))
-}
-
 /// The additions to a transaction that comes late from a journal.
 pub(crate) struct Late {
     /// Is stored in the writer's mark.
@@ -228,6 +215,21 @@ impl XtdbClient {
             base.add_earlier(from, earlier);
         }
         Ok(())
+    }
+
+    /// Writes a mark with this note, and nothing else. Returns its number and the transaction.
+    pub(super) async fn write_note(
+        self: &Arc<Self>,
+        writer: &mut NodeWriter,
+        note: &Value,
+    ) -> Result<(u64, TxId)> {
+        loop {
+            match self.submit(writer, &PartialWrite::default(), Some(note)).await? {
+                Submitted::Committed(tx) => return Ok((writer.number().unwrap_or_default(), tx.id)),
+                Submitted::Refused => return Err(StoreError::Conflict(writer.id.clone())),
+                Submitted::Erasing => {}
+            }
+        }
     }
 
     pub(super) async fn submit(

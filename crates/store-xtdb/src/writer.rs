@@ -1,7 +1,5 @@
 //! Who writes: the mark that each transaction of a client replaces, so that it takes effect once.
 
-use std::sync::Arc;
-
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use serde_json::Value;
@@ -9,10 +7,8 @@ use serde_json::Value;
 use super::areas::Lister;
 use super::http::{Format, NodeRequest};
 use super::inner::{WRITERS, XtdbClient};
-use super::plan::PartialWrite;
 use super::read::at_place;
 use super::wire::{Tx, is_of, no_entity, xtdb_number};
-use super::write::{Submitted, random_name};
 use context_store::{AsOf, Result, StoreError};
 
 /// This client's mark in the database: a document that each of its transactions replaces.
@@ -63,27 +59,25 @@ impl NodeWriter {
     }
 }
 
+/// A name that no other client has: 128 random bits from the system.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` if the system has none.
+pub(crate) fn random_name() -> Result<String> {
+    let word = || {
+        getrandom::u64().map_err(|e| {
+            StoreError::Unavailable(format!("the system provides no random numbers ({e}); try again"))
+        })
+    };
+    Ok(format!("{:016x}{:016x}", word()?, word()?))
+}
+
 impl XtdbClient {
     /// This writer's mark as it is now.
     pub(super) async fn mark(&self, writer: &mut NodeWriter) -> Result<Option<Value>> {
         writer.is_known = false;
         self.settle(writer).await?;
         Ok(writer.mark.clone())
-    }
-
-    /// Writes a mark with this note, and nothing else. Returns its number and the transaction.
-    pub(super) async fn write_note(
-        self: &Arc<Self>,
-        writer: &mut NodeWriter,
-        note: &Value,
-    ) -> Result<(u64, TxId)> {
-        loop {
-            match self.submit(writer, &PartialWrite::default(), Some(note)).await? {
-                Submitted::Committed(tx) => return Ok((writer.number().unwrap_or_default(), tx.id)),
-                Submitted::Refused => return Err(StoreError::Conflict(writer.id.clone())),
-                Submitted::Erasing => {}
-            }
-        }
     }
 
     /// Reads the writer's mark after a submission without an answer.

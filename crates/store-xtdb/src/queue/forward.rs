@@ -10,7 +10,7 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::time::TxId;
 
-use super::pending::{Ahead, pending, put_back, versions};
+use super::pending::{Ahead, MOST_VERSIONS, pending, put_back, versions};
 use super::progress::{Sent, private};
 use super::shared::Shared;
 use super::standing::{JournalPosition, Standing};
@@ -20,9 +20,6 @@ use crate::inner::WRITERS;
 use crate::mark::Marks;
 use crate::write::Late;
 use context_store::{Result, Store, StoreError, Version, Write};
-
-/// The most versions that one transaction of XTDB contains.
-pub(super) const MOST_VERSIONS: usize = 64;
 
 /// The most bytes of documents that one transaction of XTDB contains; a longer version gets its own transaction. A node
 /// holds the transactions of all its clients in memory, which takes several times their length.

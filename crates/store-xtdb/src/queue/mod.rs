@@ -48,6 +48,7 @@ use context_store_sqlite::SqliteStore;
 mod catch_up;
 mod contact;
 mod forward;
+mod journal_writer;
 mod options;
 mod owner;
 mod past;
@@ -63,9 +64,9 @@ mod ties;
 pub use options::QueueOptions;
 pub use status::QueueState;
 
+use journal_writer::JournalWriter;
 use progress::Progress;
 use shared::{Shared, WaitingCaller, silent};
-use standing::JournalWriter;
 use status::{JournalWrite, QueueStatus};
 
 /// A store on XTDB that keeps working while no node can be reached; see the module's documentation.

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
-use super::forward::MOST_VERSIONS;
 use super::shared::Shared;
 use super::standing::JournalPosition;
 use super::status::JournalWrite;
 use context_store::{Result, Store, Version};
+
+/// The most versions that one transaction of XTDB contains.
+pub(super) const MOST_VERSIONS: usize = 64;
 
 /// The most writes that are looked up in the journal at once.
 const MOST_FOUND: usize = 1_000;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 
+use super::journal_writer::JournalWriter;
 use super::progress::Progress;
-use super::standing::JournalWriter;
 use super::status::{QueueStatus, RemoteIds};
 use crate::connection::shown_url;
 use crate::{XtdbOptions, XtdbStore};

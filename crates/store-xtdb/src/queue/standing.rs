@@ -4,35 +4,15 @@
 //! machines would send under one name, or a position would be about something else. So the journal's file, the hint file
 //! and the writer's mark in XTDB each say what they are about, and none of them is believed if it does not fit.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::journal_writer::JournalWriter;
 use super::progress::{JournalPlace, Sent};
 use super::shared::Shared;
 use crate::XtdbStore;
-use crate::write::random_name;
+use crate::writer::random_name;
 use context_model::time::TxId;
-use context_store::{Result, Store, StoreError};
-use context_store_sqlite::SqliteStore;
-
-/// The note of the journal with the writer.
-const WRITER: &str = "xtdb writer";
-
-/// Number of runs of the sender that a journal knows.
-const MOST_RUNS: usize = 16;
-
-/// The writer that a journal sends as.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct JournalWriter {
-    pub name: String,
-    /// The last runs of the sender: each process that begins to send takes a random name for its run, and notes it here
-    /// before it sends. So a mark of a run that is not here was written with another copy of this journal.
-    #[serde(default)]
-    runs: Vec<String>,
-    /// The position known to be sent when the last run began.
-    #[serde(default)]
-    sent: Sent,
-}
+use context_store::{Result, StoreError};
 
 /// A position in the journal: everything up to the n-th version of a transaction, or all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,43 +33,11 @@ pub(super) enum Standing {
     Lost(Sent),
 }
 
-impl JournalWriter {
-    /// Reads the writer of a journal, and gives it one the first time.
-    pub async fn of(journal: &SqliteStore) -> Result<Self> {
-        let noted = journal.note(WRITER).await?.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(match noted {
-            Some(writer) => writer,
-            // The place where earlier versions of this library had the name.
-            None => Self { name: journal.local_value(WRITER, &random_name()?).await?, ..Self::default() },
-        })
-    }
-
-    /// The current run of the sender, whichever process that is.
-    pub fn run(&self) -> Option<&str> {
-        self.runs.last().map(String::as_str)
-    }
-
-    /// True if one of the runs that this journal knows has written a mark.
-    fn wrote(&self, mark: &Value) -> bool {
-        match mark["run"].as_str() {
-            Some(run) => self.runs.iter().any(|own| own == run),
-            // Of an earlier version of this library.
-            None => true,
-        }
-    }
-
-    async fn save(&self, journal: &SqliteStore) -> Result<()> {
-        journal.set_note(WRITER, &serde_json::to_string(self).unwrap_or_default()).await
-    }
-}
-
 impl Shared {
     /// Begins a run of the sender.
     pub(super) async fn begin_run(&self) -> Result<()> {
         let mut writer = JournalWriter::of(&self.journal).await?;
-        let more = writer.runs.len().saturating_sub(MOST_RUNS - 1);
-        writer.runs.drain(..more);
-        writer.runs.push(random_name()?[..16].to_owned());
+        writer.begin_run()?;
         // A hint that does not fit the journal is not about it.
         let sent = self.progress.sent();
         if self.is_there(&sent)? {
