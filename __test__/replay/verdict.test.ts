@@ -122,6 +122,15 @@ describe('the table of figures', () => {
     expect(longest(sessionsTable(rows, PLAIN))).toBeLessThanOrEqual(80)
   })
 
+  test('fits into 60 columns: labels take several lines, and the list does without some columns', () => {
+    const narrow = summaryTable(summary(60.14, 24.71), PLAIN, 60)
+    expect(longest(narrow)).toBeLessThanOrEqual(60)
+    expect(narrow).toMatch(/  saved of what the prompts cost without\n    us +59 %\n/)
+    const list = sessionsTable([row('one', 1234.5, 999.9), row('two', 1, 1.2)], PLAIN, 60)
+    expect(longest(list)).toBeLessThanOrEqual(60)
+    expect(list).toMatch(/ session +.*paid +ours +saved +share\n/)
+  })
+
   test('requests that would have failed have a row of their own', () => {
     const failing = (overWindow: number): string => summaryTable(summary(2, 1, {}, { overWindow }))
     expect(failing(2)).toMatch(/requests larger than the window \(would fail\) +0 +2\n/)

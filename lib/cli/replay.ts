@@ -1,6 +1,6 @@
 /** The command `replay`. */
 import { statSync, writeFileSync } from 'node:fs'
-import { painted, plain, Progress, showsColours, tell, UsageError, widthOf, writePrivately } from '../ui/index.ts'
+import { painted, plain, Progress, showsColours, tell, UsageError, widthOf, wrapped, writePrivately } from '../ui/index.ts'
 import {
   baselineOf,
   COLOURS,
@@ -139,7 +139,7 @@ class Run {
       painted(`${summaryTable(summary, paint, width)}\n`)
     }
     const verdict = verdictLines(summary, paint)
-    if (verdict !== undefined) for (const sentence of verdict.split('\n')) painted(sentence)
+    if (verdict !== undefined) for (const sentence of verdict.split('\n')) painted(process.stdout.isTTY === true ? wrapped(sentence, width).join('\n') : sentence)
   }
 
   /** Without the policy `pi` where no session of Pi was replayed, and the user has not asked for it. */

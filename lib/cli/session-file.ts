@@ -14,7 +14,7 @@ export async function pathsNamed(given: readonly string[]): Promise<string[]> {
 }
 
 async function sessionFile(name: string): Promise<string | undefined> {
-  // A path is no name.
+  // A path names no session.
   if (/[/\\]/.test(name)) return undefined
   const found = await filesOfSession(agentFolders(), name)
   if (found.size > 1 && !found.has(name)) throw ambiguous(name, [...found.keys()])

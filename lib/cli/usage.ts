@@ -4,9 +4,9 @@ import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hostSession } from '../gateway/index.ts'
 import {
-  columns,
   dayOf,
   dollars,
+  fitted,
   middleCut,
   plain,
   Progress,
@@ -236,7 +236,7 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
     return plain(middleCut(group === 'project' ? basename(key) || key : key, LONGEST_KEY))
   }
   const heads = [HEADS[group], ...(group === 'session' ? [] : ['sessions']), 'calls', 'sent', 'cached', 'paid', 'without', 'saved', 'share']
-  const cells = columns([heads, ...rows.map((row) => cellsOf(nameOf(row), row, group)), cellsOf('total', total, group)])
+  const cells = fitted([heads, ...rows.map((row) => cellsOf(nameOf(row), row, group)), cellsOf('total', total, group)], widthOf(process.stdout), SPARE)
   const width = Math.max(...cells.map((line) => line.length))
   const room = Math.min(BAR.most, widthOf(process.stdout) - width - 2)
   const most = Math.max(...rows.map(({ cost, plainCost }) => Math.max(cost, plainCost)))
@@ -247,6 +247,9 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
     return bar === undefined || bar === '' ? line : `${line.padEnd(width)}  ${bar}`
   })
 }
+
+/** Columns that a narrow terminal does without, the first one first. */
+const SPARE = ['sessions', 'cached', 'sent', 'calls']
 
 function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, plainCost, plan }: Sum, group: Group): string[] {
   const prompt = used.input + used.cacheRead + used.cacheWrite

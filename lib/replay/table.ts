@@ -1,6 +1,6 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
-import { columns, dayOf, middleCut, savingCell, shareCell, shortened, tokens } from '../ui/index.ts'
+import { columns, dayOf, fitted, middleCut, savingCell, shareCell, shortened, tokens, wrapped } from '../ui/index.ts'
 import { billOf, kindOf, plainCostOf } from './accounts.ts'
 import { measuresOf } from './measures.ts'
 import { regimeText, sideNote } from './notes.ts'
@@ -110,9 +110,12 @@ function programTable(rows: readonly Row[], paint: Paint, width: number): string
     row.without === 0 ? '-' : shareCell(row.own / row.without),
   ])
   const heads = ['date', 'project', 'session', 'answers', 'paid', isManaged === true ? 'without' : 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
-  const [head = '', ...body] = columns([heads, ...cells], { left: 3 }).map((line) => `${INDENT}${line}`)
+  const [head = '', ...body] = fitted([heads, ...cells], width - INDENT.length, SPARE, { left: 3 }).map((line) => `${INDENT}${line}`)
   return [`Sessions of ${programTitle(program)}${isManaged === true ? ' with pi-context-manager, by what it saved' : ', by what they save'}`, paint.dim(head), ...body].join('\n')
 }
+
+/** Columns that a narrow terminal does without, the first one first. */
+const SPARE = ['answers', 'date', 'project']
 
 /** Characters of a line where the width is not known. */
 const USUAL_WIDTH = 80
@@ -143,7 +146,9 @@ export function verdictLines(summary: Summary, paint: Paint): string | undefined
 
 /** The figures of the policies: as many tables, one below the other, as the width needs. */
 function table(measured: Measured, paint: Paint, width: number): string {
-  const { names, rows } = measuresOf(measured)
+  const { names, rows: all } = measuresOf(measured)
+  const widest = Math.max(...names.map((name) => name.length))
+  const rows = all.flatMap((row) => narrowed(row, Math.max(LEAST_LABEL, width - INDENT.length - GAP - widest)))
   const label = Math.max(...rows.map((row) => row.label.length))
   const cellWidth = (at: number): number => Math.max(...rows.map(({ cells }) => cells[at]?.length ?? 0), names[at]?.length ?? 0)
   const parts: number[][] = [[]]
@@ -159,6 +164,17 @@ function table(measured: Measured, paint: Paint, width: number): string {
   }
   return parts.map((part) => lines(part.map((at) => names[at] ?? ''), rows, part, paint)).join('\n\n')
 }
+
+/** A row whose label takes at most so many characters: of more lines, the last one has the cells. */
+function narrowed({ label, cells }: Measures['rows'][number], most: number): Measures['rows'] {
+  if (label.length <= most) return [{ label, cells }]
+  const indent = /^ */.exec(label)?.[0] ?? ''
+  const lines = wrapped(label.trimStart(), most - indent.length, '  ').map((line) => indent + line)
+  return lines.map((line, at) => ({ label: line, cells: at === lines.length - 1 ? cells : [] }))
+}
+
+/** The fewest characters of a label. */
+const LEAST_LABEL = 24
 
 const INDENT = '  '
 

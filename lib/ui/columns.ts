@@ -20,6 +20,19 @@ export function columns(rows: readonly (readonly string[])[], { left = 1, gap = 
   )
 }
 
+/**
+ * Rows as lines of equal columns, the first one with the heads; without those of the `spare` columns, the first one first, for which
+ * the width has no room.
+ */
+export function fitted(rows: readonly (readonly string[])[], width: number, spare: readonly string[], { left = 1 }: TableLook = {}): string[] {
+  const lines = columns(rows, { left })
+  const [heads = []] = rows
+  const name = spare.find((one) => heads.includes(one))
+  if (name === undefined || lines.every((line) => line.length <= width)) return lines
+  const at = heads.indexOf(name)
+  return fitted(rows.map((row) => row.filter((_, place) => place !== at)), width, spare, { left: at < left ? left - 1 : left })
+}
+
 /** A text in at most `most` characters: a longer one loses its middle. */
 export function middleCut(text: string, most: number): string {
   if (text.length <= most) return text

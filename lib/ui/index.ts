@@ -1,7 +1,7 @@
 /** Words, numbers, tables, charts and colours that screens and pages share. Other folders import only this file. */
 export { bounded, changedLines } from './changed-lines.ts'
 export { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
-export { columns, middleCut, widthOf, wrapped } from './columns.ts'
+export { columns, fitted, middleCut, widthOf, wrapped } from './columns.ts'
 export { dayOf } from './day.ts'
 export { heldStatus, heldText } from './held-back.ts'
 export type { Held } from './held-back.ts'
