@@ -101,7 +101,7 @@ describe('a session in the database', () => {
   })
 
   test.each<[what: string, damage: (path: string) => void]>([
-    ['a file that is no database', (path) => writeFileSync(path, 'rubbish')],
+    ['a file with other contents', (path) => writeFileSync(path, 'rubbish')],
     ['an empty file', (path) => writeFileSync(path, '')],
   ])('%s is told, and ends nothing', async (_what, damage) => {
     const home = emptyHome()

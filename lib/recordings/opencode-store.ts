@@ -1,6 +1,6 @@
 /**
  * OpenCode's own database (`~/.local/share/opencode/opencode.db`): sessions, messages and parts, each with its data as JSON. A session
- * in it has a path of its own, the database's with the session's ID behind it, and is read as its export would be. It is opened
+ * in it has a separate path, the database's with its ID behind it, and is read as its export would be. It is opened
  * read-only.
  */
 import { createRequire } from 'node:module'

@@ -165,7 +165,7 @@ function table(measured: Measured, paint: Paint, width: number): string {
   return parts.map((part) => lines(part.map((at) => names[at] ?? ''), rows, part, paint)).join('\n\n')
 }
 
-/** A row whose label takes at most so many characters: of more lines, the last one has the cells. */
+/** A row whose label takes at most `most` characters: of more lines, the last one has the cells. */
 function narrowed({ label, cells }: Measures['rows'][number], most: number): Measures['rows'] {
   if (label.length <= most) return [{ label, cells }]
   const indent = /^ */.exec(label)?.[0] ?? ''
