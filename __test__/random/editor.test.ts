@@ -15,6 +15,10 @@ afterEach(cleanUp)
 
 /** Steps of all hosts together: some in `npm test`, ten thousand in CI, a million in the long run. */
 const STEPS = process.env['CONTEXT_LONG'] === '1' ? 1_000_000 : process.env['CONTEXT_FULL'] === '1' ? 10_000 : 1_000
+/** The share of them behind the gateway: over HTTP each event takes several times as long. */
+const BEHIND = 0.1
+/** Number of events between two checks that restore texts, which take longer than all else. */
+const RECALLS = 4
 /** Number of events of a host: a step costs as much as its conversation is long, so few hosts run for long. */
 const SHORT = 40
 const LONG = 160
@@ -88,13 +92,13 @@ describe('the library', () => {
   test.each(shapes)('%s', AS_LONG_AS_IT_TAKES, async (shape) => {
     const cwd = folder()
     // Every fourth host starts anew now and then, which takes a store on disk.
-    await hunt('library', shape, STEPS / shapes.length, (some, seed) => runLibrary(some, shape, cwd, seed % 4 === 0 ? sqlite() : { kind: 'memory' }))
+    const steps = Math.ceil((STEPS * (1 - BEHIND)) / shapes.length)
+    await hunt('library', shape, steps, (some, seed) => runLibrary(some, shape, cwd, seed % 4 === 0 ? sqlite() : { kind: 'memory' }, RECALLS))
   })
 })
 
 describe('the gateway', () => {
-  // Over HTTP each event takes ten times as long.
   test.each(formats)('%s', AS_LONG_AS_IT_TAKES, async (format) => {
-    await hunt('gateway', format, STEPS / 10 / formats.length, (some) => runGateway(some, format, lasting()))
+    await hunt('gateway', format, Math.ceil((STEPS * BEHIND) / formats.length), (some) => runGateway(some, format, lasting()))
   })
 })

@@ -17,10 +17,13 @@ const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cach
 /** The events that a host on the library has. */
 export const LIBRARY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork'])
 
-/** Runs events. Returns the first fault. `store`: where the sessions are kept; a session in memory does not start anew. */
-export async function runLibrary(events: Iterable<Event>, shape: ShapeName, cwd: string, store: StoreOptions): Promise<Found | undefined> {
+/**
+ * Runs events. Returns the first fault. `store`: where the sessions are kept; a session in memory does not start anew. `recalls`: the
+ * number of events between two checks that restore the text of a request's IDs.
+ */
+export async function runLibrary(events: Iterable<Event>, shape: ShapeName, cwd: string, store: StoreOptions, recalls = 1): Promise<Found | undefined> {
   const world = new World(shape, cwd, store)
-  return firstFault(events, world, (host, isEdited) => world.pass(host, isEdited))
+  return firstFault(events, world, (host, isEdited, after) => world.pass(host, isEdited, after % recalls === 0))
 }
 
 class World {
@@ -80,14 +83,14 @@ class World {
   }
 
   /** Sends the conversation, and checks what is sent. */
-  async pass({ steps }: Host, isEdited: boolean): Promise<string | undefined> {
+  async pass({ steps }: Host, isEdited: boolean, recalls: boolean): Promise<string | undefined> {
     const messages = steps.flatMap((step) => written[this.#shape](step, 1))
     this.#hasRolled = false
     const sent = await this.#projection.transform(messages)
     const before = isEdited || this.#hasRolled ? undefined : this.#before
     this.#before = sent
     if (before === undefined) this.#back.clear()
-    return fault({ steps, messages, sent, before, recall: (id) => this.#once(id), named: this.#named })
+    return fault({ steps, messages, sent, before, recall: recalls ? (id) => this.#once(id) : undefined, named: this.#named })
   }
 
   #once(id: string): Promise<Recalled | undefined> {

@@ -26,8 +26,8 @@ const LIMIT_MS = 120_000
 /** Time after which an answered request must be noted. */
 const NOTED_MS = 60_000
 
-/** The formats whose sessions have IDs. */
-export const formats = ['anthropic', 'openai-chat', 'openai-responses'] as const satisfies readonly (keyof typeof WIRES)[]
+/** The formats of the gateway. */
+export const formats = Object.keys(WIRES) as (keyof typeof WIRES)[]
 
 /** Runs events. Returns the first fault. */
 export async function runGateway(events: Iterable<Event>, format: keyof typeof WIRES, place: { store: StoreOptions; formsPath: string }): Promise<Found | undefined> {
@@ -62,7 +62,8 @@ class World {
   }
 
   async #start(): Promise<void> {
-    this.#gateway = (await gatewayTo(this.#upstream.url, { ...this.#place, now: () => this.#now, limitMs: LIMIT_MS })).gateway
+    const { url } = this.#upstream
+    this.#gateway = (await gatewayTo(url, { ...this.#place, upstreams: { anthropic: url, openai: `${url}/v1`, gemini: url }, now: () => this.#now, limitMs: LIMIT_MS })).gateway
   }
 
   /** Does what happens beside the conversation. */
