@@ -20,7 +20,7 @@ export interface CachedRequest {
   isNew: boolean
   /** Estimated tokens of system prompt and tools. */
   systemTokens: number
-  /** What the context manager has saved in this conversation so far, in fresh input tokens. Default 0. */
+  /** The saving of the context manager in this conversation so far, in fresh input tokens. Default 0. */
   savedTokens?: number
   /** When it is sent, in milliseconds since the epoch. Default: now. */
   at?: number
