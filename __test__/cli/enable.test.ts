@@ -219,7 +219,7 @@ describe('the commands', () => {
   })
 
   test.each<[args: string[], env: Record<string, string>, code: number, sentence: string]>([
-    [[], {}, 2, 'enable needs an agent: claude, codex'],
+    [[], {}, 2, 'enable needs an agent: claude, cline, codex'],
     [['cluade'], {}, 2, 'did you mean "claude"'],
     [['pi'], {}, 2, 'pi install npm:pi-context-manager'],
     [['codex'], {}, 1, 'codex is not installed'],

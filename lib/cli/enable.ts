@@ -9,12 +9,13 @@ import { DONE, exitHelp, FAILED, NONE } from './exit.ts'
 
 export const ENABLE_HELP = `pi-context-manager enable [options] AGENT...
 
-From the next terminal on, AGENT (claude, codex, gemini, opencode or qwen)
-starts through the gateway, as with "pi-context-manager run -- AGENT". A
-function in your shell's own file does that, with the agent's own name, so that
-its arguments and what it prints about resuming stay as they are. The lines are
-shown first, and a copy of the file goes beside it. With claude, its status line
-shows what was saved and when text leaves next, unless you have a status line.
+From the next terminal on, AGENT (claude, cline, codex, copilot, gemini, kilo,
+opencode or qwen) starts through the gateway, as with "pi-context-manager run --
+AGENT". A function in your shell's own file does that, with the agent's own
+name, so that its arguments and what it prints about resuming stay as they are.
+The lines are shown first, and a copy of the file goes beside it. With claude,
+its status line shows what was saved and when text leaves next, unless you have
+a status line.
 
 A file that is broken, read-only or a link, or that has changed in the meantime,
 stays untouched.

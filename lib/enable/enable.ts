@@ -9,7 +9,7 @@ import type { Environment } from '../core/index.ts'
 import type { ShellName } from './shells.ts'
 
 /** The commands of agents that can be enabled. */
-export const COMMANDS = ['claude', 'codex', 'gemini', 'opencode', 'qwen'] as const
+export const COMMANDS = ['claude', 'cline', 'codex', 'copilot', 'gemini', 'kilo', 'opencode', 'qwen'] as const
 
 /** One of them. */
 export type EnabledCommand = (typeof COMMANDS)[number]
