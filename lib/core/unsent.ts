@@ -1,4 +1,4 @@
-/** What is said of writes that wait in a journal when its store has been closed. */
+/** The sentence about writes that wait in a journal when its store has been closed. */
 import type { StoreState } from '../../index.js'
 
 /**
