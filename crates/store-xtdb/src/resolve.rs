@@ -154,6 +154,8 @@ impl XtdbClient {
     }
 }
 
+type Hashes = (Digest, Option<Digest>, Option<Digest>);
+
 /// The versions of an object, oldest first; only the last few are in memory as whole documents.
 pub(crate) struct Past {
     rows: std::vec::IntoIter<(Value, Coordinates)>,
@@ -161,8 +163,9 @@ pub(crate) struct Past {
     documents: VecDeque<Document>,
     /// All versions so far as XTDB has them.
     seen: Vec<Given>,
-    /// The hash of the last version so far of each transaction.
-    written: HashMap<TxId, Digest>,
+    /// The hashes of the last version so far of each transaction: of its content and its source, and of the content before it
+    /// was erased. What was put back of an erased object has one content, in one transaction.
+    written: HashMap<TxId, Hashes>,
 }
 
 impl Past {
@@ -196,13 +199,14 @@ impl Past {
                 }
             };
             self.seen.push(given);
-            let hash = document.content_hash();
+            let hashes =
+                (document.content_hash(), document.source_hash(), mark.as_ref().and_then(|mark| mark.hash));
             if self.documents.len() == KEPT_WHOLE {
                 self.documents.pop_front();
             }
             self.documents.push_back(document.clone());
             // Another client's put with an end time repeats the version that it interrupts.
-            if self.written.insert(place.tx.id, hash) == Some(hash) {
+            if self.written.insert(place.tx.id, hashes) == Some(hashes) {
                 continue;
             }
             return Ok(Some((version(document, place, mark.as_ref()), mark)));

@@ -1,6 +1,7 @@
 use std::sync::LazyLock;
 
 use context_model::id::SessionId;
+use context_model::source::FilesystemSource;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -64,6 +65,35 @@ fn every_version_is_resolved_from_earlier_ones() {
             assert_eq!((&document, &form.value(&document)), (&chat(n), value));
         }
     }
+}
+
+/// What is put back of an erased object: one transaction, one content, several valid times.
+#[test]
+fn erased_versions_of_one_transaction_stay_apart_and_a_repeated_one_does_not() {
+    let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
+    let (id, kind, source, payload) = Document::file(source, None, None).into_parts();
+    let erased = |source_hash: &str, before: &str| {
+        let mut payload = payload.clone();
+        payload.insert("source_hash".into(), Digest::of(source_hash.as_bytes()).to_string().into());
+        let document = Document::new(id.clone(), kind, source.clone(), payload).unwrap();
+        let mut value = serde_json::to_value(document).unwrap();
+        let mark = json!({ "at": at(9), "why": "why", "hash": Digest::of(before.as_bytes()) });
+        value[ERASED] = mark.to_string().into();
+        value
+    };
+    let put = |hashes: &[(&str, &str)]| {
+        let row = |(n, (source_hash, before)): (usize, &(&str, &str))| {
+            let tx = Tx { id: TxId(9), time: at(9) };
+            let place = Coordinates { valid_time: at(n), tx, is_deletion: false };
+            (json!({ "doc": erased(source_hash, before) }), place)
+        };
+        let mut past = Past::new(hashes.iter().enumerate().map(row).collect());
+        std::iter::from_fn(|| past.next().unwrap()).count()
+    };
+    assert_eq!(put(&[("1", "a"), ("2", "b"), ("3", "c")]), 3);
+    assert_eq!(put(&[("1", "a"), ("1", "b")]), 2);
+    assert_eq!(put(&[("1", "a"), ("2", "b"), ("1", "a")]), 3);
+    assert_eq!(put(&[("1", "a"), ("1", "a")]), 1);
 }
 
 #[test]
