@@ -57,11 +57,8 @@ impl XtdbClient {
             let mut documents: HashMap<ObjectId, Value> =
                 self.pull(&ids, "[*]", at).await?.into_iter().collect();
             for (id, places, _) in part {
-                let Some(mut value) = documents.remove(id) else { continue };
-                let mark = Mark::take(&mut value);
-                let document = document(value)?;
-                let versions = places.iter().map(|place| version(document.clone(), *place, mark.as_ref()));
-                found.push(versions.collect());
+                let Some(value) = documents.remove(id) else { continue };
+                found.push(vec![placed(value, places[0])?]);
             }
         }
         let inner = Arc::clone(self);
@@ -70,7 +67,11 @@ impl XtdbClient {
             async move {
                 let mut versions = Vec::new();
                 for place in places {
-                    versions.extend(inner.at(&id, place).await?.map(|head| (*head.version).clone()));
+                    let at =
+                        AsOf { valid_time: Some(place.valid_time), known: Some(KnownAt::Tx(place.tx.id)) };
+                    for (_, value) in inner.pull(std::slice::from_ref(&id), "[*]", at).await? {
+                        versions.push(placed(value, place)?);
+                    }
                 }
                 versions.sort_by_key(|version| (version.tx_id, version.valid_time));
                 Ok(versions)
@@ -125,4 +126,10 @@ impl XtdbClient {
             _ => Ok(()),
         }
     }
+}
+
+/// A version with the whole document that XTDB has at these coordinates.
+fn placed(mut value: Value, place: Coordinates) -> Result<Version> {
+    let mark = Mark::take(&mut value);
+    Ok(version(document(value)?, place, mark.as_ref()))
 }

@@ -56,7 +56,7 @@ impl XtdbClient {
 
     /// Those of these objects that have text as their content.
     async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
-        let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
+        let query = ("e", "e", "[e :content c] [(string? c)]");
         let (answer, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), at).await?;
         let asked: HashSet<&str> = ids.iter().map(ObjectId::as_str).collect();
         let id = |row: &Value| {

@@ -30,7 +30,7 @@ impl XtdbClient {
             Some(t) => vec![t.as_str()],
             None => TYPES.to_vec(),
         };
-        let query = "{:find [e s] :in [[t ...]] :where [[e :type t] [e :source s]]}";
+        let query = ("e s", "t", "[e :type t] [e :source s]");
         let (_, rows) = self.datalog(query, types.into_iter(), at).await?;
         let ids: Vec<ObjectId> = rows
             .iter()

@@ -207,8 +207,9 @@ impl XtdbClient {
         pattern: &str,
         at: AsOf,
     ) -> Result<Vec<(ObjectId, Value)>> {
-        let query = format!("{{:find [e (pull e {pattern})] :in [[e ...]] :where [[e :xt/id]]}}");
-        let (answer, rows) = self.datalog(&query, ids.iter().map(ObjectId::as_str), at).await?;
+        let find = format!("e (pull e {pattern})");
+        let (answer, rows) =
+            self.datalog((&find, "e", "[e :xt/id]"), ids.iter().map(ObjectId::as_str), at).await?;
         let mut found = Vec::with_capacity(rows.len());
         let mut asked: HashSet<&ObjectId> = ids.iter().collect();
         for row in rows {
@@ -230,7 +231,7 @@ impl XtdbClient {
 
     /// The content hashes of the latest versions of those objects that the database has.
     pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
-        let query = "{:find [e h] :in [[e ...]] :where [[e :content_hash h]]}";
+        let query = ("e h", "e", "[e :content_hash h]");
         let (answer, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), AsOf::default()).await?;
         let asked: HashSet<&str> = ids.iter().map(ObjectId::as_str).collect();
         let pair = |mut row: Value| {
@@ -240,19 +241,31 @@ impl XtdbClient {
         rows.into_iter().map(pair).collect()
     }
 
-    /// The rows that a query finds, given a list of texts.
+    /// The rows that a query finds, given what it looks for, a variable that is one of these texts, and its clauses. Each row
+    /// repeats a random name of the question: a program in between may give the answer of a moment before, which was about the
+    /// same objects.
     pub(super) async fn datalog(
         &self,
-        query: &str,
+        (find, variable, clauses): (&str, &str, &str),
         texts: impl Iterator<Item = &str>,
         at: AsOf,
     ) -> Result<(NodeAnswer, Vec<Value>)> {
         let args: Vec<String> = texts.map(quote).collect();
-        let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
+        let question = format!("question:{:016x}", getrandom::u64().unwrap_or_default());
+        let query = format!("{{:find [{find} q] :in [[{variable} ...] q] :where [{clauses}]}}");
+        let body = format!("{{:query {query} :in-args [[{}] {}]}}", args.join(" "), quote(&question));
         let request = self.after_known(NodeRequest::post("query", Format::Json, Format::Edn, body));
         let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;
         match answer.json()? {
-            Value::Array(rows) => Ok((answer, rows)),
+            Value::Array(mut rows) => {
+                let mut is_answered = |row: &mut Value| {
+                    row.as_array_mut().and_then(Vec::pop).is_some_and(|name| name == *question)
+                };
+                match rows.iter_mut().all(&mut is_answered) {
+                    true => Ok((answer, rows)),
+                    false => Err(answer.strange("the answer to another question")),
+                }
+            }
             _ => Err(answer.strange("no list of rows")),
         }
     }

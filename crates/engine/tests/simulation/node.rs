@@ -259,7 +259,18 @@ impl Data {
     }
 
     /// The few queries that a store has, told by what is in them.
+    /// The rows of a query; each has the name of the question at its end, where the query has one.
     fn query(&self, edn: &str, end: Timestamp, until: usize) -> Value {
+        let mut rows = self.matches(edn, end, until);
+        let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
+        if let Some(question) = args.last().filter(|_| edn.contains(" q] :where")) {
+            let rows = rows.as_array_mut().into_iter().flatten();
+            rows.filter_map(Value::as_array_mut).for_each(|row| row.push(json!(question)));
+        }
+        rows
+    }
+
+    fn matches(&self, edn: &str, end: Timestamp, until: usize) -> Value {
         let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
         let mut ids: Vec<&str> = self.puts.iter().map(|put| put.id.as_str()).collect();
         ids.sort_unstable();

@@ -7,7 +7,7 @@ use super::{Answer, Way};
 /// The memory of such a program.
 #[derive(Default)]
 pub struct Between {
-    /// The last answer to each kind of question, and the object that was asked about.
+    /// The last answer to each kind of question, and the question.
     last: HashMap<String, (String, Answer)>,
     /// The first answer to each question.
     first: HashMap<String, Answer>,
@@ -28,9 +28,9 @@ impl Between {
         let kind = question.split('?').next().unwrap_or_default();
         match way {
             Way::Mixed if !kind.ends_with("status") => {
-                let object = question.split(['?', '&']).find(|part| part.starts_with("eid=")).unwrap_or(body);
-                let before = self.last.insert(kind.to_owned(), (object.to_owned(), answer.clone()));
-                let other = before.filter(|(about, _)| self.count.is_multiple_of(2) && about != object);
+                let asked = format!("{question} {body}");
+                let before = self.last.insert(kind.to_owned(), (asked.clone(), answer.clone()));
+                let other = before.filter(|(before, _)| self.count.is_multiple_of(2) && *before != asked);
                 other.map_or(answer, |(_, other)| other)
             }
             Way::Cached if !kind.ends_with("submit-tx") => {
