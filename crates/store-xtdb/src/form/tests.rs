@@ -67,7 +67,7 @@ fn every_version_is_resolved_from_earlier_ones() {
     }
 }
 
-/// What is put back of an erased object: one transaction, one content, several valid times.
+/// The versions that are put back of an erased object have one transaction, one content and several valid times.
 #[test]
 fn erased_versions_of_one_transaction_stay_apart_and_a_repeated_one_does_not() {
     let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
