@@ -26,6 +26,8 @@ export function sizeIn(units: readonly Unit[], same: number, record: readonly Tu
     const last = units.slice(0, same).filter(isAnswer).length - 1
     return (messages) => (ends ??= new Ends(answers(), last)).sizeOf(messages.map((one) => [contentOf(shape, one)]))
   }
+  // Nothing is read a second time where nothing is recorded.
+  if (!record.some(({ role }) => role === 'assistant')) return undefined
   const wordsIn = (message: object): readonly unknown[] =>
     shape.read([message], 0).parts.flatMap((part) => (turnMessage(recordable(handed(wellFormed(part))))?.words as unknown[] | undefined) ?? [])
   const answers = (): Answer[] =>
